@@ -1,0 +1,1 @@
+//! Shared memory regions: memfd, huge pages when there are any.

@@ -1,0 +1,63 @@
+//! Atomics facade, cache padding, per-thread counters.
+//!
+//! Every other crate takes its atomics from here (clippy's `disallowed-types` sees to it), so that
+//! `--cfg loom` swaps them all for the model checker's.
+#![forbid(unsafe_code)]
+
+/// The atomics of `core`, or of loom under `--cfg loom`.
+#[allow(clippy::disallowed_types)]
+pub mod atomic {
+    #[cfg(not(loom))]
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+use atomic::{AtomicU64, Ordering};
+
+/// A value alone on its cache line, so that two threads' writes do not fight over one.
+///
+/// 128 bytes: adjacent-line prefetchers pull lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct CachePadded<T>(pub T);
+
+/// A counter with one writer and any number of readers.
+///
+/// The writer pays a plain load and store: no locked instruction, because nobody else writes.
+/// Readers see a value that was true a moment ago.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// A counter that starts at zero.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Counter(AtomicU64::new(0))
+    }
+
+    /// Adds `n`; only ever called by the counter's one writer.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        // Relaxed: a statistic orders nothing else.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// The present count.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the count; only ever called by the counter's one writer.
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,2 @@
+//! Header views, checksums, typed parse errors.
+#![forbid(unsafe_code)]

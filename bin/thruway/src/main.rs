@@ -1,0 +1,3 @@
+//! One binary: run, check, graph, bench, click.
+#![forbid(unsafe_code)]
+fn main() {}

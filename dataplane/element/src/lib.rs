@@ -1,0 +1,2 @@
+//! The Element trait, specs, arguments, handlers, drop reasons.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The network functions.
+#![forbid(unsafe_code)]

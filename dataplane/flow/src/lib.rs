@@ -1,0 +1,2 @@
+//! Classification: rules compiled once, evaluated per packet.
+#![forbid(unsafe_code)]

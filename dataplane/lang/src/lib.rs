@@ -1,0 +1,2 @@
+//! The Click language: text to checked graph, with diagnostics.
+#![forbid(unsafe_code)]

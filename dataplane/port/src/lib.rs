@@ -1,0 +1,1 @@
+//! Receive and transmit: captures, AF_PACKET, TAP.
