@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod spec;
+pub mod text;
 
 pub use spec::{Access, Alias, Arg, ArgRule, Drop, Handler, Merge, Spec, Topic, Ty};
 
