@@ -13,6 +13,7 @@ mod entry;
 mod reason;
 pub mod spec;
 mod stats;
+pub mod text;
 mod values;
 mod wires;
 

@@ -22,7 +22,12 @@ impl NodeStats {
     /// Zeroed counters for an element of this spec.
     pub fn new(spec: &Spec) -> NodeStats {
         let drops = (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new()).collect();
-        NodeStats { packets: Counter::new(), batches: Counter::new(), cycles: Counter::new(), drops }
+        NodeStats {
+            packets: Counter::new(),
+            batches: Counter::new(),
+            cycles: Counter::new(),
+            drops,
+        }
     }
 
     /// Counts `n` drops.
