@@ -45,7 +45,9 @@ impl std::fmt::Display for ArgErrors {
 
 /// State that the replicas of one element share, made by the first that asks.
 #[derive(Default)]
-pub struct Shared(Mutex<HashMap<(String, &'static str), Arc<dyn Any + Send + Sync>>>);
+pub struct Shared(Mutex<HashMap<(String, &'static str), SharedValue>>);
+
+type SharedValue = Arc<dyn Any + Send + Sync>;
 
 impl Shared {
     /// The value under (`element`, `key`), made by `make` if there is none. `None` if it is there
@@ -58,7 +60,7 @@ impl Shared {
     ) -> Option<Arc<T>> {
         let mut map = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
         let entry =
-            map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as Arc<_>);
+            map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as SharedValue);
         Arc::clone(entry).downcast().ok()
     }
 }
@@ -278,4 +280,23 @@ impl<'a> Args<'a> {
     pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
         T::from_arg(text, self.env)
     }
+}
+
+/// Parses the value written to a handler, which knows no names of addresses.
+///
+/// # Errors
+/// A refusal that names the handler and what was expected.
+pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
+    let env = Env {
+        name: "",
+        class: "",
+        addresses: &Addresses::default(),
+        shared: &Shared::default(),
+        thread: 0,
+        threads: 1,
+        inputs: 0,
+        outputs: 0,
+    };
+    T::from_arg(value.trim(), &env)
+        .map_err(|message| crate::cx::HandlerError::refused(format!("{handler}: {message}")))
 }

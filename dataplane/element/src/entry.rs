@@ -4,6 +4,9 @@ use crate::args::{ArgErrors, Args};
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 
+/// Enters the names that an information element called `name` declares by its arguments.
+pub type Declare = fn(name: &str, args: &[String], &mut Addresses) -> Result<(), ArgErrors>;
+
 /// One element class: its declaration and how to make one.
 pub struct Entry {
     /// The declaration.
@@ -12,7 +15,7 @@ pub struct Entry {
     pub build: fn(&Args<'_>) -> Result<Box<dyn Element>, ArgErrors>,
     /// For information elements (AddressInfo): enters names for the others' arguments. Called for
     /// all elements of the class before any element is built.
-    pub declare: Option<fn(&[String], &mut Addresses) -> Result<(), ArgErrors>>,
+    pub declare: Option<Declare>,
 }
 
 impl Entry {

@@ -17,11 +17,13 @@ pub mod text;
 mod values;
 mod wires;
 
-pub use args::{ArgError, ArgErrors, Args, Env, Shared};
+pub use args::{ArgError, ArgErrors, Args, Env, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict};
 pub use entry::{Catalog, Entry, Registry};
 pub use reason::Reason;
-pub use spec::{Access, Alias, Arg, ArgRule, Drop, Handler, Merge, Spec, Topic, Ty};
+pub use spec::{
+    Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
+};
 pub use stats::{NodeStats, Stats};
 pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
 pub use wires::{PullFrom, Slot, Target, Wires};
