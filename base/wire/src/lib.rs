@@ -28,11 +28,15 @@ pub mod arp;
 pub mod checksum;
 pub mod ethernet;
 pub mod icmp;
+pub mod icmpv6;
 pub mod ip_protocol;
 pub mod ipv4;
+pub mod ipv4_option;
 pub mod ipv6;
 pub mod tcp;
+pub mod tcp_option;
 pub mod udp;
+pub mod vlan;
 
 pub use error::{Defect, Layer, ParseError};
 pub use header::{Extent, Header};
