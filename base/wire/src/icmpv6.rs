@@ -1,4 +1,4 @@
-//! ICMP for IPv6 (RFC 4443).
+//! ICMP for IPv6 (RFC 4443). Neighbour discovery messages: [`crate::ndp`].
 
 use crate::checksum::Sum;
 use crate::{Header, Layer, ParseError};
