@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 use thruway_lpm::{Fib4, Fib6, LpmError, MAX_HOPS, Prefix4, Prefix6, Route4, Route6, synthetic};
-use thruway_sync::atomic::{AtomicBool, Ordering};
+use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn via(port: u32) -> Route4 {
     Route4 { gateway: 0, port }
@@ -104,24 +104,26 @@ fn readers_never_see_another_prefixes_route() {
     let fib = Fib4::new().unwrap();
     fib.insert(Prefix4::default_route(), via(u32::MAX)).unwrap();
     let stop = AtomicBool::new(false);
+    let seen = AtomicU64::new(0);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let addrs: Vec<u32> = (0..256).map(|n| n << 8 | 77).collect();
             let mut out = vec![None; addrs.len()];
-            let mut seen = 0u64;
             while !stop.load(Ordering::Relaxed) {
                 fib.route_batch(&addrs, &mut out);
                 for (addr, route) in addrs.iter().zip(&out) {
                     let port = route.expect("there is always the default route").port;
                     assert!(port == u32::MAX || port == *addr >> 8, "{addr:x} to {port}");
-                    seen += u64::from(port != u32::MAX);
+                    seen.fetch_add(u64::from(port != u32::MAX), Ordering::Relaxed);
                 }
             }
-            seen
         });
         // More /24s than may wait in quarantine come and go, so groups and indices are reused.
         let mut random = synthetic::Random::new(1);
-        for _ in 0..rounds {
+        // It goes on until the reader has met some of them: it may start late.
+        let mut round = 0;
+        while (round < rounds || seen.load(Ordering::Relaxed) < 1_000) && !reader.is_finished() {
+            round += 1;
             let block = random.below(256) as u32;
             let prefix = net(block << 8 | 77, 32);
             if fib.remove(prefix).is_err() {
@@ -129,7 +131,7 @@ fn readers_never_see_another_prefixes_route() {
             }
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(reader.join().unwrap() > 0, "the reader saw no change at all");
+        reader.join().unwrap();
     });
 }
 
