@@ -6,11 +6,15 @@
 //! up to 16 bits (its *base*) and, when longer prefixes lie in it, a subtree. In a subtree each node
 //! takes 6 bits; a leaf of 0 means "the slot's base". So a change of a prefix over 16 bits long
 //! rebuilds one subtree, and of a shorter one no subtree at all.
+//!
+//! All nodes are in one vector and all leaves in another. A rebuilt subtree goes to their ends and
+//! leaves a hole where it was; when holes are half of it all, the living move together.
 
 use crate::prefix::{Key, Prefix};
 use crate::rib::Rib;
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::ops::Range;
 
 /// Bits that select a slot.
 pub(crate) const ROOT_BITS: u8 = 16;
@@ -20,6 +24,8 @@ const STRIDE: usize = 6;
 const FANOUT: usize = 1 << STRIDE;
 /// Keys that walk in step.
 const LANES: usize = 64;
+/// Holes of fewer nodes than this are let be.
+const MIN_HOLES: usize = 1 << 12;
 
 /// A node of 64 ways. 24 bytes.
 #[derive(Debug, Clone, Copy)]
@@ -32,33 +38,43 @@ struct Node {
     first_leaf: u32,
 }
 
-/// What lies in one slot.
-#[derive(Debug)]
-struct Subtree {
-    nodes: Vec<Node>,
-    leaves: Vec<u16>,
+/// Node 0, the subtree of slots that have none: all its ways lead to leaf 0, which is index 0.
+const EMPTY_NODE: Node = Node { children: 0, leaves: 1, first_child: 0, first_leaf: 0 };
+
+/// Where the lookup of an address begins. 8 bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    node: u32,
+    base: u16,
 }
 
-static NO_SUBTREE: Subtree = Subtree { nodes: Vec::new(), leaves: Vec::new() };
+/// What a subtree occupies.
+#[derive(Debug, Clone)]
+struct Extent {
+    nodes: Range<usize>,
+    leaves: Range<usize>,
+}
 
-/// A compressed trie from addresses to route indices. Cheap to clone: subtrees are shared.
+/// A compressed trie from addresses to route indices.
 #[derive(Debug, Clone)]
 pub struct Poptrie<K> {
-    base: Vec<u16>,
-    /// Place in `subtrees`, plus one; 0 where there is none.
-    root: Vec<u32>,
-    subtrees: Vec<Option<Arc<Subtree>>>,
-    free: Vec<u32>,
+    slots: Vec<Slot>,
+    nodes: Vec<Node>,
+    leaves: Vec<u16>,
+    extents: BTreeMap<usize, Extent>,
+    /// Nodes that belong to no subtree any more.
+    holes: usize,
     key: PhantomData<K>,
 }
 
 impl<K: Key> Default for Poptrie<K> {
     fn default() -> Self {
         Poptrie {
-            base: vec![0; SLOTS],
-            root: vec![0; SLOTS],
-            subtrees: Vec::new(),
-            free: Vec::new(),
+            slots: vec![Slot::default(); SLOTS],
+            nodes: vec![EMPTY_NODE],
+            leaves: vec![0],
+            extents: BTreeMap::new(),
+            holes: 0,
             key: PhantomData,
         }
     }
@@ -92,11 +108,19 @@ impl<K: Key> Poptrie<K> {
     /// The index of the longest prefix that contains `key`; 0 when there is none.
     #[inline]
     pub fn lookup(&self, key: K) -> u16 {
-        let slot = slot_of(key);
-        let subtree = (self.root[slot] as usize).checked_sub(1);
-        let subtree = subtree.and_then(|place| self.subtrees[place].as_deref());
-        let leaf = subtree.map_or(0, |subtree| subtree.lookup(key));
-        if leaf == 0 { self.base[slot] } else { leaf }
+        let slot = self.slots[slot_of(key)];
+        let mut position = slot.node;
+        let mut offset = usize::from(ROOT_BITS);
+        loop {
+            let (next, is_node) = self.nodes[position as usize].step(key.chunk::<STRIDE>(offset));
+            position = next;
+            if !is_node {
+                break;
+            }
+            offset += STRIDE;
+        }
+        let leaf = self.leaves[position as usize];
+        if leaf == 0 { slot.base } else { leaf }
     }
 
     /// The index for each of `keys`, 0 where there is none; only as many as fit in both.
@@ -111,29 +135,20 @@ impl<K: Key> Poptrie<K> {
     }
 
     fn lookup_lanes(&self, keys: &[K], out: &mut [u32]) {
-        let mut trees = [&NO_SUBTREE; LANES];
+        let mut walking = keys.len().min(out.len());
         let mut position = [0u32; LANES];
-        let mut lanes = [0u8; LANES];
-        let mut walking = 0;
-        for (lane, (&key, out)) in keys.iter().zip(out.iter_mut()).enumerate() {
-            let slot = slot_of(key);
-            *out = u32::from(self.base[slot]);
-            position[lane] = self.root[slot];
-        }
-        for lane in 0..keys.len().min(out.len()) {
-            let place = (std::mem::take(&mut position[lane]) as usize).checked_sub(1);
-            if let Some(tree) = place.and_then(|place| self.subtrees[place].as_deref()) {
-                trees[lane] = tree;
-                lanes[walking] = lane as u8;
-                walking += 1;
-            }
+        let mut lanes: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
+        for ((out, position), &key) in out.iter_mut().zip(&mut position).zip(keys) {
+            let slot = self.slots[slot_of(key)];
+            *out = u32::from(slot.base);
+            *position = slot.node;
         }
         let mut offset = usize::from(ROOT_BITS);
         while walking > 0 {
             let mut further = 0;
             for at in 0..walking {
                 let lane = usize::from(lanes[at]) % LANES;
-                let node = &trees[lane].nodes[position[lane] as usize];
+                let node = &self.nodes[position[lane] as usize];
                 let (next, is_node) = node.step(keys[lane].chunk::<STRIDE>(offset));
                 position[lane] = next;
                 lanes[further] = lane as u8;
@@ -142,21 +157,25 @@ impl<K: Key> Poptrie<K> {
             walking = further;
             offset += STRIDE;
         }
-        for ((out, tree), &leaf) in out.iter_mut().zip(trees).zip(&position) {
-            match tree.leaves.get(leaf as usize) {
-                Some(&leaf) if leaf != 0 => *out = u32::from(leaf),
-                _ => {}
-            }
+        for ((out, &position), _) in out.iter_mut().zip(&position).zip(keys) {
+            let leaf = u32::from(self.leaves[position as usize]);
+            *out = if leaf == 0 { *out } else { leaf };
         }
     }
 
     /// Takes the change of `prefix` (up to 16 bits long) over from `rib`.
     pub(crate) fn rebase(&mut self, rib: &Rib<K, u16>, prefix: Prefix<K>) {
         let covering = rib.covering(prefix).last().map_or(0, |(_, &index)| index);
-        self.base[slot_of(prefix.first())..=slot_of(prefix.last())].fill(covering);
+        self.set_base(prefix, covering);
         let inner = rib.covered(prefix);
         for (inner, &index) in inner.filter(|(inner, _)| inner.len() <= ROOT_BITS) {
-            self.base[slot_of(inner.first())..=slot_of(inner.last())].fill(index);
+            self.set_base(inner, index);
+        }
+    }
+
+    fn set_base(&mut self, prefix: Prefix<K>, index: u16) {
+        for slot in &mut self.slots[slot_of(prefix.first())..=slot_of(prefix.last())] {
+            slot.base = index;
         }
     }
 
@@ -165,36 +184,72 @@ impl<K: Key> Poptrie<K> {
         let cover = Prefix::truncate(slot_address::<K>(slot), ROOT_BITS);
         let longer = rib.covered(cover).filter(|(prefix, _)| prefix.len() > ROOT_BITS);
         let prefixes: Vec<_> = longer.map(|(prefix, &index)| (prefix, index)).collect();
-        match (prefixes.is_empty(), (self.root[slot] as usize).checked_sub(1)) {
-            (true, None) => {}
-            (true, Some(place)) => {
-                self.subtrees[place] = None;
-                self.free.push(place as u32);
-                self.root[slot] = 0;
-            }
-            (false, place) => {
-                let place = place.unwrap_or_else(|| self.new_place(slot));
-                self.subtrees[place] = Some(Arc::new(Subtree::build(&prefixes)));
-            }
+        if let Some(old) = self.extents.remove(&slot) {
+            self.holes += old.nodes.len();
+            self.slots[slot].node = 0;
+        }
+        if !prefixes.is_empty() {
+            let extent = self.build(&prefixes);
+            self.slots[slot].node = extent.nodes.start as u32;
+            self.extents.insert(slot, extent);
+        }
+        if self.holes > MIN_HOLES && self.holes > self.nodes.len() / 2 {
+            self.compact();
         }
     }
 
-    fn new_place(&mut self, slot: usize) -> usize {
-        let place = self.free.pop().unwrap_or(self.subtrees.len() as u32);
-        if place as usize == self.subtrees.len() {
-            self.subtrees.push(None);
+    /// Moves all subtrees together.
+    fn compact(&mut self) {
+        let (mut nodes, mut leaves) = (vec![EMPTY_NODE], vec![0]);
+        for (&slot, extent) in &mut self.extents {
+            let (first_node, first_leaf) = (nodes.len(), leaves.len());
+            let moved = |place: u32, from: usize, to: usize| (place as usize - from + to) as u32;
+            nodes.extend(self.nodes[extent.nodes.clone()].iter().map(|node| Node {
+                first_child: moved(node.first_child, extent.nodes.start, first_node),
+                first_leaf: moved(node.first_leaf, extent.leaves.start, first_leaf),
+                ..*node
+            }));
+            leaves.extend_from_slice(&self.leaves[extent.leaves.clone()]);
+            *extent = Extent { nodes: first_node..nodes.len(), leaves: first_leaf..leaves.len() };
+            self.slots[slot].node = first_node as u32;
         }
-        self.root[slot] = place + 1;
-        place as usize
+        (self.nodes, self.leaves, self.holes) = (nodes, leaves, 0);
     }
 
-    /// Memory of the trie in bytes.
+    /// Appends the subtree of `prefixes`, which are in order and all of one slot.
+    ///
+    /// Breadth first, so that the children of a node are neighbours. No recursion: depth is bounded
+    /// by the address (19 levels for IPv6), and the list of nodes to build is the order they get.
+    fn build(&mut self, prefixes: &[(Prefix<K>, u16)]) -> Extent {
+        let (root, leaves_start) = (self.nodes.len(), self.leaves.len());
+        let mut work = vec![Work { prefixes, offset: usize::from(ROOT_BITS), inherited: 0 }];
+        let mut done = 0;
+        while done < work.len() {
+            let ways = Ways::of(&work[done]);
+            let first_child = (root + work.len()) as u32;
+            let first_leaf = self.leaves.len() as u32;
+            let offset = work[done].offset + STRIDE;
+            let (mut children, mut leaves, mut previous) = (0, 0, None);
+            for way in 0..FANOUT {
+                let (inherited, prefixes) = (ways.index[way], ways.longer[way]);
+                if !prefixes.is_empty() {
+                    children |= 1 << way;
+                    work.push(Work { prefixes, offset, inherited });
+                } else if previous != Some(inherited) {
+                    leaves |= 1 << way;
+                    self.leaves.push(inherited);
+                    previous = Some(inherited);
+                }
+            }
+            self.nodes.push(Node { children, leaves, first_child, first_leaf });
+            done += 1;
+        }
+        Extent { nodes: root..self.nodes.len(), leaves: leaves_start..self.leaves.len() }
+    }
+
+    /// Memory of the trie in bytes, holes included.
     pub fn bytes(&self) -> usize {
-        let subtrees: usize = self.subtrees.iter().flatten().map(|subtree| subtree.bytes()).sum();
-        size_of_val(&self.base[..])
-            + size_of_val(&self.root[..])
-            + size_of_val(&self.subtrees[..])
-            + subtrees
+        size_of_val(&self.slots[..]) + size_of_val(&self.nodes[..]) + size_of_val(&self.leaves[..])
     }
 }
 
@@ -226,59 +281,6 @@ impl Node {
             (self.leaves, self.first_leaf)
         };
         (first + rank(ways, way) - 1, is_node)
-    }
-}
-
-impl Subtree {
-    #[inline]
-    fn lookup<K: Key>(&self, key: K) -> u16 {
-        let mut position = 0;
-        let mut offset = usize::from(ROOT_BITS);
-        loop {
-            let (next, is_node) = self.nodes[position as usize].step(key.chunk::<STRIDE>(offset));
-            if !is_node {
-                return self.leaves[next as usize];
-            }
-            position = next;
-            offset += STRIDE;
-        }
-    }
-
-    /// Builds breadth first, so that the children of a node are neighbours.
-    ///
-    /// `prefixes` are in order and all of one slot. No recursion: depth is bounded by the address
-    /// (19 levels for IPv6), and the list of nodes is also the list of work.
-    fn build<K: Key>(prefixes: &[(Prefix<K>, u16)]) -> Self {
-        let mut tree = Subtree { nodes: Vec::new(), leaves: Vec::new() };
-        let mut work = vec![Work { prefixes, offset: usize::from(ROOT_BITS), inherited: 0 }];
-        let mut done = 0;
-        while done < work.len() {
-            let ways = Ways::of(&work[done]);
-            let first_child = work.len() as u32;
-            let first_leaf = tree.leaves.len() as u32;
-            let offset = work[done].offset + STRIDE;
-            let (mut children, mut leaves, mut previous) = (0, 0, None);
-            for way in 0..FANOUT {
-                let (inherited, prefixes) = (ways.index[way], ways.longer[way]);
-                if !prefixes.is_empty() {
-                    children |= 1 << way;
-                    work.push(Work { prefixes, offset, inherited });
-                } else if previous != Some(inherited) {
-                    leaves |= 1 << way;
-                    tree.leaves.push(inherited);
-                    previous = Some(inherited);
-                }
-            }
-            tree.nodes.push(Node { children, leaves, first_child, first_leaf });
-            done += 1;
-        }
-        tree.nodes.shrink_to_fit();
-        tree.leaves.shrink_to_fit();
-        tree
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&self.nodes[..]) + size_of_val(&self.leaves[..])
     }
 }
 

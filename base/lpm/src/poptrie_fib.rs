@@ -1,10 +1,14 @@
 //! Routes in a poptrie: changed in the control plane, published to readers as a whole.
 //!
-//! Two ways to change a poptrie under readers were considered: in place, with two copies of what
-//! changes (the paper's), or by publishing a new trie that shares its unchanged parts. The second
-//! needs no unsafe code, no fences in the lookup, and gives readers a burst of changes at once, all
-//! or nothing. Its price is 0.4 MB copied per publication, so changes are collected: a change only
-//! notes which subtree it makes stale, and [`PoptrieFib::publish`] builds each of these once.
+//! There are two tries, and readers have one of them. A change only notes which subtree it makes
+//! stale. [`PoptrieFib::publish`] takes the trie that nobody reads, builds what is stale in it once,
+//! however many changes there were, and gives it to readers instead of the other, which then lacks
+//! the same and gets it the next time. If some reader has not let go of that one yet, or it lacks
+//! much, it is replaced by a copy of the published one.
+//!
+//! Against changing one trie in place under its readers (the paper's way) this needs no unsafe code
+//! and no fences in the lookup, and readers see a burst of changes at once, all or nothing. Its price
+//! is a second copy of the trie.
 
 use crate::control::Control;
 use crate::error::LpmError;
@@ -42,34 +46,67 @@ pub struct PoptrieFib<K: Key> {
 #[derive(Debug)]
 struct Writer<K: Key> {
     base: Control<K>,
-    trie: Poptrie<K>,
-    stale_slots: BTreeSet<usize>,
-    stale_bases: BTreeSet<Prefix<K>>,
-    /// Published before, kept until no reader has them: readers free nothing.
+    /// What changed since the last publication.
+    stale: Stale<K>,
+    /// The trie published before the present one.
+    spare: Arc<Snapshot<K>>,
+    /// What `spare` lacks of the published one.
+    spare_lacks: Stale<K>,
+    /// Published before that, kept until no reader has them: readers free nothing.
     retired: Vec<Arc<Snapshot<K>>>,
 }
 
-/// What readers see: a trie and the routes its indices mean.
+/// Parts of a trie that are not as the base has them.
 #[derive(Debug)]
-struct Snapshot<K> {
+struct Stale<K> {
+    slots: BTreeSet<usize>,
+    bases: BTreeSet<Prefix<K>>,
+}
+
+impl<K: Key> Stale<K> {
+    fn new() -> Self {
+        Stale { slots: BTreeSet::new(), bases: BTreeSet::new() }
+    }
+
+    /// Whether copying the trie costs less than building these again.
+    fn is_much(&self) -> bool {
+        self.slots.len() + self.bases.len() > 32
+    }
+
+    fn build(&self, trie: &mut Poptrie<K>, base: &Control<K>) {
+        self.slots.iter().for_each(|&slot| trie.rebuild(&base.rib, slot));
+        self.bases.iter().for_each(|&prefix| trie.rebase(&base.rib, prefix));
+    }
+}
+
+/// What readers see: a trie and the routes its indices mean.
+#[derive(Debug, Clone)]
+struct Snapshot<K: Key> {
     trie: Poptrie<K>,
     routes: Vec<Route<K>>,
 }
 
+impl<K: Key> Snapshot<K> {
+    fn empty() -> Arc<Self> {
+        Arc::new(Snapshot { trie: Poptrie::new(), routes: vec![Self::no_route()] })
+    }
+
+    fn no_route() -> Route<K> {
+        Route { gateway: K::zero(), port: 0 }
+    }
+}
+
 impl<K: Key> Default for PoptrieFib<K> {
     fn default() -> Self {
-        let trie = Poptrie::new();
-        let empty = Route { gateway: K::zero(), port: 0 };
-        let snapshot = Snapshot { trie: trie.clone(), routes: vec![empty] };
         PoptrieFib {
             writer: Mutex::new(Writer {
                 base: Control::new(),
-                trie,
-                stale_slots: BTreeSet::new(),
-                stale_bases: BTreeSet::new(),
+                stale: Stale::new(),
+                spare: Snapshot::empty(),
+                spare_lacks: Stale::new(),
                 retired: Vec::new(),
             }),
-            published: Mutex::new(Arc::new(snapshot)),
+            published: Mutex::new(Snapshot::empty()),
             version: AtomicU64::new(0),
         }
     }
@@ -122,36 +159,35 @@ impl<K: Key> PoptrieFib<K> {
     /// Removes every route. Readers see them until the next publication.
     pub fn clear(&self) {
         let mut writer = self.writer();
+        let all: Vec<_> = writer.base.rib.iter().map(|(prefix, _)| prefix).collect();
+        all.into_iter().for_each(|prefix| writer.touch(prefix));
         writer.base = Control::new();
-        writer.trie = Poptrie::new();
-        writer.stale_slots.clear();
-        writer.stale_bases.clear();
     }
 
     /// Shows readers all changes since the last publication.
     ///
-    /// Costs the rebuilding of the subtrees that changed (there is one for each /16 with longer
-    /// prefixes) and a copy of 0.4 MB.
+    /// Costs the building of each subtree that changed (there is one for each /16 with longer
+    /// prefixes) once for each of the two tries; after many changes a copy of the trie.
     pub fn publish(&self) {
         let mut writer = self.writer();
-        let snapshot = Arc::new(writer.snapshot());
-        let old = {
-            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *published, snapshot)
-        };
+        let next = writer.next(|| Arc::clone(&self.published()));
+        let old = std::mem::replace(&mut *self.published(), next);
         // Release: a reader that sees this version (acquire in `refresh`) finds its snapshot, or a
         // later one, behind the lock.
         self.version.fetch_add(1, Ordering::Release);
-        writer.retired.push(old);
+        writer.spare = old;
         // Nobody can get at a retired snapshot but by the copies that are out already.
         writer.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+    }
+
+    fn published(&self) -> MutexGuard<'_, Arc<Snapshot<K>>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A reader for one thread, which sees what is published now.
     pub fn reader(self: &Arc<Self>) -> Reader<K> {
         let version = self.version.load(Ordering::Acquire);
-        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        Reader { fib: Arc::clone(self), version, snapshot: Arc::clone(&published) }
+        Reader { fib: Arc::clone(self), version, snapshot: Arc::clone(&self.published()) }
     }
 
     /// The route of exactly this prefix.
@@ -181,8 +217,7 @@ impl<K: Key> PoptrieFib<K> {
 
     /// Number of different routes, and bytes of the trie as of the last publication.
     pub fn usage(&self) -> (usize, usize) {
-        let writer = self.writer();
-        (writer.base.hops.len(), writer.trie.bytes())
+        (self.writer().base.hops.len(), self.published().trie.bytes())
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer<K>> {
@@ -202,21 +237,29 @@ impl<K: Key> Writer<K> {
 
     fn touch(&mut self, prefix: Prefix<K>) {
         if prefix.len() <= ROOT_BITS {
-            self.stale_bases.insert(prefix);
+            self.stale.bases.insert(prefix);
         } else {
-            self.stale_slots.insert(slot_of(prefix.first()));
+            self.stale.slots.insert(slot_of(prefix.first()));
         }
     }
 
-    fn snapshot(&mut self) -> Snapshot<K> {
-        for slot in std::mem::take(&mut self.stale_slots) {
-            self.trie.rebuild(&self.base.rib, slot);
+    /// The trie to publish next, up to date.
+    fn next(&mut self, published: impl Fn() -> Arc<Snapshot<K>>) -> Arc<Snapshot<K>> {
+        let stale = std::mem::replace(&mut self.stale, Stale::new());
+        let lacks = std::mem::replace(&mut self.spare_lacks, Stale::new());
+        let mut next = std::mem::replace(&mut self.spare, published());
+        if lacks.is_much() || Arc::get_mut(&mut next).is_none() {
+            let copy = Arc::new(Snapshot::clone(&published()));
+            self.retired.push(std::mem::replace(&mut next, copy));
+        } else if let Some(next) = Arc::get_mut(&mut next) {
+            lacks.build(&mut next.trie, &self.base);
         }
-        for prefix in std::mem::take(&mut self.stale_bases) {
-            self.trie.rebase(&self.base.rib, prefix);
+        if let Some(next) = Arc::get_mut(&mut next) {
+            stale.build(&mut next.trie, &self.base);
+            next.routes = self.base.hops.to_vec(Snapshot::no_route());
         }
-        let empty = Route { gateway: K::zero(), port: 0 };
-        Snapshot { trie: self.trie.clone(), routes: self.base.hops.to_vec(empty) }
+        self.spare_lacks = stale;
+        next
     }
 }
 

@@ -192,7 +192,7 @@ fn run<K: Key>(table: &impl Table<K>, changes: &[Change<K>]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 200 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 64 }))]
 
     #[test]
     fn dir24_8_is_the_scan(changes in prop::collection::vec(change::<u32>(), 1..60)) {
