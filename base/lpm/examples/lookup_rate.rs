@@ -22,6 +22,7 @@ fn main() {
     small_table();
     for prefixes in sizes {
         ipv4(prefixes);
+        ipv4_base(prefixes);
         ipv4_poptrie(prefixes);
         ipv6(prefixes.min(250_000));
     }
@@ -141,6 +142,22 @@ fn ipv4(prefixes: usize) {
         fib.remove(prefix).expect("it is there");
     }
     row("dir24_8", prefixes, "remove", start.elapsed().as_secs_f64() * 1e9 / table.len() as f64);
+}
+
+/// The base alone, as if packets were looked up in it.
+fn ipv4_base(prefixes: usize) {
+    let mut rib = thruway_lpm::Rib::new();
+    let table = synthetic::routes::<u32>(prefixes, SEED, synthetic::DEFAULT_HOPS, 4);
+    for &(prefix, route) in &table {
+        rib.replace(prefix, route);
+    }
+    let addrs = synthetic::traffic(&table, ADDRESSES / 16, 2);
+    let lookup = |addrs: &[u32]| {
+        for &addr in addrs {
+            black_box(rib.lookup(addr));
+        }
+    };
+    row("base alone", prefixes, "traffic", rate(&addrs, lookup));
 }
 
 fn ipv4_poptrie(prefixes: usize) {

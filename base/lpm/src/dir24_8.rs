@@ -147,6 +147,9 @@ impl Dir24_8 {
         if entry == 0 { self.default.load(Ordering::Acquire) } else { entry }
     }
 
+    // PERF: two passes rather than address by address: 7.5 against 12 ns at 500,000 prefixes, for the
+    // loads of a pass wait for nothing (2 shared cores of an AMD EPYC).
+    //     cargo run --release -p thruway-lpm --example lookup_rate 500000
     #[inline]
     pub(crate) fn read_batch(&self, addrs: &[u32], out: &mut [u32]) {
         let default = u32::from(self.default.load(Ordering::Relaxed));

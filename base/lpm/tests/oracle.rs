@@ -224,8 +224,8 @@ fn the_tables_agree_on_a_million_prefixes() {
         rib.insert(prefix, route).unwrap();
     }
     agree(&fib, &tried, &rib, &table);
-    // Half of it goes, in another order than it came.
-    for &(prefix, route) in table.iter().rev().step_by(2) {
+    // An eighth of it goes, in another order than it came.
+    for &(prefix, route) in table.iter().rev().step_by(8) {
         assert_eq!(fib.remove(prefix), Ok(route));
         assert_eq!(tried.remove(prefix), Ok(route));
         rib.remove(prefix);
@@ -243,8 +243,8 @@ fn agree(
     rib: &thruway_lpm::Rib<u32, Route<u32>>,
     table: &[(Prefix<u32>, Route<u32>)],
 ) {
-    let mut addrs = synthetic::traffic(table, 200_000, 1);
-    addrs.extend(synthetic::uniform::<u32>(50_000, 2));
+    let mut addrs = synthetic::traffic(table, 50_000, 1);
+    addrs.extend(synthetic::uniform::<u32>(10_000, 2));
     let (ours, theirs) = (fib.lookup_all(&addrs), tried.lookup_all(&addrs));
     for ((addr, ours), theirs) in addrs.iter().zip(ours).zip(theirs) {
         let expected = rib.lookup(*addr).map(|(_, &route)| route);
