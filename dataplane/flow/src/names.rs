@@ -117,19 +117,23 @@ pub(crate) fn find(table: &[(&str, u16)], word: &str) -> Option<u16> {
     table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
-/// Number of single-character edits between two short words.
+/// Number of single-character edits, or swaps of neighbours, between two short words.
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+            let changed = above[j] + usize::from(x != y);
+            let mut edits = changed.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                edits = edits.min(before[j - 1] + 1);
+            }
+            row.push(edits);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row[b.len()]
+    above[b.len()]
 }
 
 /// The known word nearest to a misspelled one, if one is near.

@@ -164,11 +164,20 @@ impl<'a> Parser<'a> {
         if self.pos == first {
             return Err(self.expected("a test such as 'src host 10.0.0.1' or 'tcp'"));
         }
-        prim.inherit(&self.previous).map_err(|m| RuleError::new(self.span_from(first), m))?;
-        let expr =
-            prim.lower(&mut self.warnings).map_err(|m| RuleError::new(self.span_from(first), m))?;
+        let completed = prim.inherit(&self.previous);
+        let expr = completed
+            .and_then(|()| prim.lower(&mut self.warnings))
+            .map_err(|m| self.incomplete(&prim, m, first))?;
         self.previous = prim;
         Ok(expr.negated_if(negated))
+    }
+
+    /// An error about a test; if its value is missing and a strange word stands there, about that.
+    fn incomplete(&self, prim: &Primitive, message: String, first: usize) -> RuleError {
+        match self.peek().filter(|w| prim.data == Data::None && is_strange(w)) {
+            Some(word) => self.unexpected(word, "a field or a value"),
+            None => RuleError::new(self.span_from(first), message),
+        }
     }
 
     fn qualifier(&mut self, prim: &mut Primitive, negated: &mut bool) -> Parsed<bool> {
@@ -272,7 +281,7 @@ impl<'a> Parser<'a> {
 
     fn data(&mut self, prim: &mut Primitive) -> Parsed<()> {
         let Some(word) = self.peek() else { return Ok(()) };
-        if matches!(word, "and" | "&&" | "or" | "||" | ")" | "?" | ":" | "(" | "not" | "!") {
+        if is_connective(word) {
             return Ok(());
         }
         let data = match self.named(prim, word)? {
@@ -360,6 +369,14 @@ impl<'a> Parser<'a> {
             .then(|| ether_address(word).or_else(|| self.names.ether(word)));
         ether.flatten().map_or(Data::None, Data::Ether)
     }
+}
+
+fn is_connective(word: &str) -> bool {
+    matches!(word, "and" | "&&" | "or" | "||" | ")" | "?" | ":" | "(" | "not" | "!")
+}
+
+fn is_strange(word: &str) -> bool {
+    !is_connective(word) && kind_of(word).is_none()
 }
 
 /// Words that say what is tested, and the protocol that they imply.
