@@ -29,11 +29,9 @@ pub(crate) struct Entry {
 impl Entry {
     #[inline]
     fn holds(&self, fields: &[u32; 4], kind: u32) -> bool {
-        let mut outside = 0;
-        for f in 0..4 {
-            outside |= u32::from(fields[f].wrapping_sub(self.lo[f]) > self.span[f]);
-        }
-        outside == 0 && self.kinds >> kind & 1 == 1
+        let outside: [u32; 4] =
+            std::array::from_fn(|f| u32::from(fields[f].wrapping_sub(self.lo[f]) > self.span[f]));
+        outside == [0; 4] && self.kinds >> kind & 1 == 1
     }
 }
 
