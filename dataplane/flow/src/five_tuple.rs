@@ -5,7 +5,9 @@
 //! it and only if it could hold something earlier than what was found. A leaf is a short run of
 //! boxes, each tested on all fields at once without a branch between them.
 
+use crate::few::{self, Few};
 use crate::key::Key;
+use crate::tree_build::{Placed, build, entries};
 
 /// "Not there": no child, no rest, nothing found.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -28,7 +30,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     #[inline]
-    fn holds(&self, fields: &[u32; 4], kind: u32) -> bool {
+    pub(crate) fn holds(&self, fields: &[u32; 4], kind: u32) -> bool {
         let outside: [u32; 4] =
             std::array::from_fn(|f| u32::from(fields[f].wrapping_sub(self.lo[f]) > self.span[f]));
         outside == [0; 4] && self.kinds >> kind & 1 == 1
@@ -56,21 +58,18 @@ pub(crate) const LEAF: u32 = 4;
 
 /// The compiled structure.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) children: Vec<u32>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) root: u32,
-    /// Class of each protocol; class 0 is every protocol that no rule names.
-    pub(crate) classes: [u8; 256],
 }
 
 impl Tree {
-    /// The place of the first rule whose box holds the key and that `verify` (asked only for
+    /// The place of the first rule whose box holds the key (of this kind, see [`Finder`]) and that `verify` (asked only for
     /// boxes that are bounds) confirms; `u32::MAX` when there is none.
     #[inline]
-    pub fn find(&self, key: &Key, mut verify: impl FnMut(u32) -> bool) -> u32 {
-        let kind = u32::from(self.classes[usize::from(key.proto)]) * 4 + u32::from(key.fragment);
+    pub(crate) fn find(&self, key: &Key, kind: u32, mut verify: impl FnMut(u32) -> bool) -> u32 {
         let mut best = NONE;
         let mut waiting = [(NONE, NONE); LEVELS_MAX];
         let mut depth = 0;
@@ -123,9 +122,69 @@ impl Tree {
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.nodes.len() * size_of::<Node>()
             + self.children.len() * size_of::<u32>()
             + self.entries.len() * size_of::<Entry>()
+    }
+}
+
+/// Where the boxes are: in tables when they are few, else in a tree.
+#[derive(Clone, Debug)]
+enum Boxes {
+    Few(Few),
+    Many(Tree),
+}
+
+/// Finds the first box that holds a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Finder {
+    boxes: Boxes,
+    /// Class of each protocol: protocols of a class are alike to every box. Class and kind of
+    /// fragment together are a key's kind.
+    classes: Box<[u8; 256]>,
+}
+
+impl Finder {
+    /// Builds the structure over boxes sorted by the place of their rule.
+    pub(crate) fn build(boxes: &[Placed]) -> Finder {
+        let (classes, entries) = entries(boxes);
+        let boxes = if entries.len() <= few::ENTRIES_MAX {
+            Boxes::Few(Few::build(entries))
+        } else {
+            Boxes::Many(build(&entries))
+        };
+        Finder { boxes, classes: Box::new(classes) }
+    }
+
+    /// The place of the first rule whose box holds the key and that `verify` (asked only for
+    /// boxes that are bounds) confirms; [`NONE`] when there is none.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key, verify: impl FnMut(u32) -> bool) -> u32 {
+        let kind = u32::from(self.classes[usize::from(key.proto)]) * 4 + u32::from(key.fragment);
+        match &self.boxes {
+            Boxes::Few(few) => few.find(key, kind, verify),
+            Boxes::Many(tree) => tree.find(key, kind, verify),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.boxes {
+            Boxes::Few(few) => few.memory_bytes(),
+            Boxes::Many(tree) => tree.memory_bytes(),
+        }
+    }
+
+    /// What the structure is, for the program's text.
+    pub(crate) fn describe(&self) -> String {
+        let bytes = self.memory_bytes();
+        match &self.boxes {
+            Boxes::Few(few) => format!("tables: {} boxes, {bytes} bytes", few.len()),
+            Boxes::Many(tree) => {
+                let (nodes, boxes) = (tree.nodes.len(), tree.entries.len());
+                format!("tree: {nodes} nodes, {boxes} boxes, {bytes} bytes")
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! - [`naive`] walks the tree on the packet: slow, obvious, the oracle of the tests;
 //! - [`general`] flattens trees to a jump program: exact for everything, safe on short packets;
-//! - [`normal`] bounds each rule by boxes over the classical five-tuple, and [`five_tuple`] finds
+//! - [`normal`] bounds each rule by boxes over the classical five-tuple, and `five_tuple` finds
 //!   the first box that holds a packet without looking at most of them.
 //!
 //! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
@@ -20,7 +20,8 @@
 
 pub mod ast;
 pub mod error;
-pub mod five_tuple;
+mod few;
+mod five_tuple;
 pub mod general;
 pub mod key;
 mod lexer;

@@ -2,11 +2,11 @@
 
 use crate::ast::{Expr, Rule};
 use crate::error::CompileError;
-use crate::five_tuple::{NONE, Tree};
+use crate::five_tuple::{Finder, NONE};
 use crate::general::{Program, Target, describe_target, verdict};
 use crate::key::{Key, PacketView};
 use crate::normal::{KeyBox, boxes};
-use crate::tree_build::{Placed, build};
+use crate::tree_build::Placed;
 use crate::{DROP, NO_MATCH, OUTPUT_MAX};
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub const BATCH_MAX: usize = 256;
 /// rule (plus a constant), and the rules' own tests.
 #[derive(Clone, Debug)]
 pub struct IpProgram {
-    tree: Tree,
+    finder: Finder,
     program: Program,
     /// Where each rule's code begins, by its place.
     entries: Vec<Target>,
@@ -63,7 +63,7 @@ impl IpProgram {
         }
         let (program, entries) = flatten(rules)?;
         Ok(IpProgram {
-            tree: build(&placed),
+            finder: Finder::build(&placed),
             program,
             entries,
             outputs: rules.iter().map(|r| r.output).collect(),
@@ -84,7 +84,7 @@ impl IpProgram {
         if !key.whole {
             return self.classify_linear(view);
         }
-        let place = self.tree.find(key, |place| self.confirms(place, view));
+        let place = self.finder.find(key, |place| self.confirms(place, view));
         if place == NONE { self.otherwise } else { self.outputs[place as usize] }
     }
 
@@ -102,7 +102,7 @@ impl IpProgram {
                 *verdict = self.classify_linear(&view(i));
                 continue;
             }
-            let place = self.tree.find(key, |place| self.confirms(place, &view(i)));
+            let place = self.finder.find(key, |place| self.confirms(place, &view(i)));
             *verdict = if place == NONE { self.otherwise } else { self.outputs[place as usize] };
         }
     }
@@ -115,7 +115,7 @@ impl IpProgram {
 
     /// Bytes of memory held, about.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.memory_bytes()
+        self.finder.memory_bytes()
             + self.program.len() * size_of::<crate::general::Insn>()
             + self.outputs.len() * 8
     }
@@ -179,8 +179,7 @@ impl fmt::Display for IpProgram {
         self.program.describe(&mut code);
         f.write_str(&code)?;
         writeln!(f, "otherwise {}", describe_target(verdict(self.otherwise)))?;
-        let (nodes, boxes) = (self.tree.nodes.len(), self.tree.entries.len());
-        writeln!(f, "tree: {nodes} nodes, {boxes} boxes, {} bytes", self.tree.memory_bytes())
+        writeln!(f, "{}", self.finder.describe())
     }
 }
 

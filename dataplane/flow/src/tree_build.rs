@@ -29,16 +29,19 @@ struct Split {
     cost: f64,
 }
 
-/// Builds the tree over boxes sorted by the place of their rule.
-pub(crate) fn build(boxes: &[Placed]) -> Tree {
+/// The boxes as entries, and each protocol's class.
+pub(crate) fn entries(boxes: &[Placed]) -> ([u8; 256], Vec<Entry>) {
     let (classes, members) = classify_protocols(boxes);
-    let entries: Vec<Entry> = boxes.iter().filter_map(|b| entry(b, &members)).collect();
-    let tree =
-        Tree { nodes: Vec::new(), children: Vec::new(), entries: Vec::new(), root: NONE, classes };
+    (classes, boxes.iter().filter_map(|b| entry(b, &members)).collect())
+}
+
+/// Builds the tree over entries sorted by the place of their rule.
+pub(crate) fn build(entries: &[Entry]) -> Tree {
+    let tree = Tree { nodes: Vec::new(), children: Vec::new(), entries: Vec::new(), root: NONE };
     let entries_max = entries.len() * 4 + ENTRIES_SPARE;
     let children_max = entries.len() * CHILDREN_PER_BOX + CHILDREN_SPARE;
     let mut builder = Builder { tree, entries_max, children_max, promised: entries.len() };
-    builder.tree.root = builder.node(&entries, 0);
+    builder.tree.root = builder.node(entries, 0);
     builder.tree
 }
 
