@@ -174,9 +174,9 @@ impl PacketSocket {
             let header = slot.header();
             let is_whole = header.captured_len >= header.wire_len;
             let given = if is_whole {
-                self.finisher.from_slot(slot.bytes(), &header, &mut take)
+                self.finisher.finish_slot(slot.bytes(), &header, &mut take)
             } else {
-                self.finisher.from_socket(&self.receive, &header, &mut take)
+                self.finisher.finish_queued(&self.receive, &header, &mut take)
             };
             left -= usize::from(given);
         }
@@ -279,7 +279,7 @@ impl Finisher {
     }
 
     /// A frame that is whole in its slot. Whether it was given.
-    fn from_slot(
+    fn finish_slot(
         &mut self,
         slot: &mut [u8],
         header: &SlotHeader,
@@ -296,7 +296,7 @@ impl Finisher {
     }
 
     /// A frame that did not fit its slot: the kernel queued it whole, if it had the room.
-    fn from_socket(
+    fn finish_queued(
         &mut self,
         socket: &OwnedFd,
         header: &SlotHeader,

@@ -114,7 +114,7 @@ pub(super) fn attach(
             FanoutMode::Cpu => libc::PACKET_FANOUT_CPU,
             FanoutMode::Queue => libc::PACKET_FANOUT_QM,
         };
-        let argument = u32::from(group) | (mode as u32) << 16;
+        let argument = u32::from(group) | mode << 16;
         system::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
             .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
     }
