@@ -5,7 +5,6 @@
 
 pub mod af_packet;
 pub mod capture;
-mod checksum;
 mod error;
 pub mod interface;
 mod system;
