@@ -122,6 +122,7 @@ impl Slot<'_> {
         // slot is ours; any bytes are a valid header.
         let header = unsafe { self.base.cast::<libc::tpacket2_hdr>().read() };
         let address = self.base.wrapping_add(ADDRESS_AT).cast::<libc::sockaddr_ll>();
+        // JUSTIFICATION: as above.
         // SAFETY: as above: the address follows the header, at a multiple of 16.
         let address = unsafe { address.read() };
         let has = |flag| header.tp_status & flag != 0;

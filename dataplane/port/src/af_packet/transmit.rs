@@ -72,6 +72,7 @@ impl Transmitter {
             let iov_base = frame.as_ptr().cast_mut().cast();
             *part = libc::iovec { iov_base, iov_len: frame.len() };
         }
+        // JUSTIFICATION: `sendmmsg` takes C structures, which have private padding.
         // SAFETY: all-zero bytes are a valid `mmsghdr`: integers and null pointers.
         let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
         for (message, part) in messages.iter_mut().zip(&mut parts) {

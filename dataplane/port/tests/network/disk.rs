@@ -14,6 +14,7 @@ fn a_full_disk_leaves_a_whole_capture() {
         return;
     }
     thread::spawn(|| {
+        // JUSTIFICATION: a test needs it, and the standard library does not offer it.
         // SAFETY: changes this thread's view of the file systems only.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0, "unshare");
         let place = tempfile::tempdir().expect("a directory");

@@ -19,8 +19,10 @@ impl Host {
         let (jobs, queue) = channel::<Job>();
         let (tell, told) = channel();
         thread::spawn(move || {
+            // JUSTIFICATION: a test needs it, and the standard library does not offer it.
             // SAFETY: changes this thread's namespace only.
             assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "unshare");
+            // JUSTIFICATION: a test needs it, and the standard library does not offer it.
             // SAFETY: has no arguments and cannot fail.
             tell.send(unsafe { libc::gettid() }).expect("someone waits");
             for job in queue {
@@ -68,6 +70,7 @@ pub fn cable(near: &str, far: &str, tid: i32) {
 
 /// Whether the tests may make namespaces. Says so loudly if not, and fails if they must.
 pub fn privileged(test: &str) -> bool {
+    // JUSTIFICATION: a test needs it, and the standard library does not offer it.
     // SAFETY: has no arguments and cannot fail.
     if unsafe { libc::geteuid() } == 0 {
         return true;

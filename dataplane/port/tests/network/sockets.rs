@@ -125,6 +125,7 @@ fn errors_name_the_interface_and_the_remedy() {
         assert!(text.contains("ip link set near up"), "{text}");
         assert!(matches!(open("near"), Err(PortError::Down { .. })));
         ip("link set near up");
+        // JUSTIFICATION: a test needs it, and the standard library does not offer it.
         // SAFETY: the call (not the library's function, which is for all threads) changes the
         // rights of this thread alone, which ends with the test.
         let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
