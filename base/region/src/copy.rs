@@ -23,7 +23,8 @@ pub(crate) unsafe fn write(to: *mut u8, bytes: &[u8]) {
     let mut at = unsafe { write_bytes(to, head) };
     for word in words {
         let value = u64::from_ne_bytes(word.try_into().expect("chunks_exact gives whole words"));
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may change.
+        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
+        // change.
         // SAFETY: `at` is aligned (the head saw to it) and a whole word is left in the range.
         unsafe { at.cast::<u64>().write_volatile(value) };
         at = at.wrapping_add(WORD);
@@ -45,7 +46,8 @@ pub(crate) unsafe fn read(from: *const u8, bytes: &mut [u8]) {
     let mut at = unsafe { read_bytes(from, head) };
     let mut words = rest.chunks_exact_mut(WORD);
     for word in &mut words {
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may change.
+        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
+        // change.
         // SAFETY: `at` is aligned (the head saw to it) and a whole word is left in the range.
         let value = unsafe { at.cast::<u64>().read_volatile() };
         word.copy_from_slice(&value.to_ne_bytes());
@@ -60,7 +62,8 @@ pub(crate) unsafe fn read(from: *const u8, bytes: &mut [u8]) {
 /// As [`write`].
 unsafe fn write_bytes(to: *mut u8, bytes: &[u8]) -> *mut u8 {
     for (i, &byte) in bytes.iter().enumerate() {
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may change.
+        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
+        // change.
         // SAFETY: `i` is within the range that the caller vouches for.
         unsafe { to.wrapping_add(i).write_volatile(byte) };
     }
@@ -71,7 +74,8 @@ unsafe fn write_bytes(to: *mut u8, bytes: &[u8]) -> *mut u8 {
 /// As [`read`].
 unsafe fn read_bytes(from: *const u8, bytes: &mut [u8]) -> *const u8 {
     for (i, byte) in bytes.iter_mut().enumerate() {
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may change.
+        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
+        // change.
         // SAFETY: `i` is within the range that the caller vouches for.
         *byte = unsafe { from.wrapping_add(i).read_volatile() };
     }

@@ -52,7 +52,8 @@ impl IfRequest {
             });
         }
         // JUSTIFICATION: a C structure with unions has no constructor.
-        // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a pointer.
+        // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a
+        // pointer.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
@@ -64,8 +65,8 @@ impl IfRequest {
     pub(crate) fn call(&mut self, fd: &impl AsFd, command: libc::Ioctl) -> io::Result<()> {
         let fd = fd.as_fd().as_raw_fd();
         // JUSTIFICATION: interfaces are configured by ioctls, which no safe interface covers.
-        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`, and
-        // for SIOCETHTOOL `ethtool` sees to the memory that it points to.
+        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`,
+        // and for SIOCETHTOOL `ethtool` sees to the memory that it points to.
         check(unsafe { libc::ioctl(fd, command, &raw mut self.0) }).map(drop)
     }
 

@@ -1,13 +1,13 @@
 //! Frames from and to a network interface by packet sockets: any interface of a stock kernel.
 //!
-//! A local stack hands down work that it expects hardware to finish: checksums left open, TCP and UDP
-//! frames of up to 64 kB to be cut, VLAN tags beside the frame. The kernel says so in a virtio header
-//! (PACKET_VNET_HDR), and receiving finishes that work in software, so every frame given out is one
-//! that could have been on a wire.
+//! A local stack hands down work that it expects hardware to finish: checksums left open, TCP and
+//! UDP frames of up to 64 kB to be cut, VLAN tags beside the frame. The kernel says so in a virtio
+//! header (PACKET_VNET_HDR), and receiving finishes that work in software, so every frame given out
+//! is one that could have been on a wire.
 //!
-//! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when the
-//! receiver of a virtual link orphans the buffer, which may be before it has read it, so a reused slot
-//! could change a frame in flight.
+//! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when
+//! the receiver of a virtual link orphans the buffer, which may be before it has read it, so a
+//! reused slot could change a frame in flight.
 
 mod finish;
 mod offload;
@@ -102,9 +102,8 @@ pub struct PacketSocket {
 impl PacketSocket {
     /// Opens `name` for receiving and sending.
     ///
-    /// # Errors
-    /// There is no such interface, it is down, the process may not open packet sockets, or the kernel
-    /// refused a step.
+    /// # Errors There is no such interface, it is down, the process may not open packet sockets, or
+    /// the kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
         let interface = interface::find(name)?;
         if !interface.is_up {
@@ -162,8 +161,8 @@ impl PacketSocket {
         self.transmit.send(&self.interface.name, frames)
     }
 
-    /// What went wrong with the socket since the last call: an interface that went down. To be asked
-    /// when `poll` reports an error.
+    /// What went wrong with the socket since the last call: an interface that went down. To be
+    /// asked when `poll` reports an error.
     ///
     /// # Errors
     /// The error that was pending, [`PortError::Down`] mostly.

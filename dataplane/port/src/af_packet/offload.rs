@@ -49,8 +49,8 @@ impl OffloadGuard {
         &self.switched_off
     }
 
-    /// Whether the offload was other than wanted and now is as wanted. A driver that does not know the
-    /// offload, or holds it fixed, is no error: frames are segmented in software anyway.
+    /// Whether the offload was other than wanted and now is as wanted. A driver that does not know
+    /// the offload, or holds it fixed, is no error: frames are segmented in software anyway.
     fn switch(&self, offload: &Offload, on: bool) -> Result<bool, PortError> {
         let socket = system::control_socket(&self.interface)?;
         let mut request = IfRequest::new(&self.interface)?;

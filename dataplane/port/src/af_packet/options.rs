@@ -35,7 +35,8 @@ pub struct PacketOptions {
     pub promiscuous: bool,
     /// Do not receive what this host sends through the interface.
     pub ignore_outgoing: bool,
-    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is full.
+    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is
+    /// full.
     pub qdisc_bypass: bool,
     /// Share the interface with other sockets.
     pub fanout: Option<Fanout>,

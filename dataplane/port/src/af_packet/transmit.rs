@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Frames in one system call.
 pub const SEND_BATCH: usize = 64;
 
-/// A packet socket that only sends. It is not the receiving one: that would want a virtio header before
-/// every frame.
+/// A packet socket that only sends. It is not the receiving one: that would want a virtio header
+/// before every frame.
 pub(super) struct Transmitter {
     socket: OwnedFd,
     sent: u64,
@@ -81,8 +81,8 @@ impl Transmitter {
         }
         let (fd, count) = (self.socket.as_raw_fd(), frames.len().min(SEND_BATCH) as u32);
         // JUSTIFICATION: a system call for a batch, where the standard library has one for each.
-        // SAFETY: the first `count` messages each have one part that covers a frame, and all outlive
-        // the call.
+        // SAFETY: the first `count` messages each have one part that covers a frame, and all
+        // outlive the call.
         let sent = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
         system::check(sent).map(|sent| sent as usize)
     }

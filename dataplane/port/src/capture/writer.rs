@@ -1,6 +1,7 @@
 //! Writes captures: records gather in a buffer and go out whole.
 //!
-//! After any failure the file holds whole records only: what a full disk cut in two is cut off again.
+//! After any failure the file holds whole records only: what a full disk cut in two is cut off
+//! again.
 
 use super::{FileFormat, LinkType};
 use crate::error::CaptureError;
