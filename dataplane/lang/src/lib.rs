@@ -1,13 +1,31 @@
 //! The Click language: text to checked graph, with diagnostics.
 #![forbid(unsafe_code)]
 
+pub mod ast;
+pub mod check;
 pub mod checked;
 pub mod codes;
+mod connect;
 pub mod diagnostics;
+pub mod expand;
 pub mod graph;
+pub mod lexer;
+pub mod load;
+pub mod lower;
+mod overload;
+pub mod parser;
+mod reach;
+mod scope;
 pub mod source;
+#[cfg(test)]
+mod tests;
+pub mod variables;
 
+pub use check::resolve;
 pub use checked::{Checked, ElementPorts, Port, Processing, TaskReach};
 pub use diagnostics::{Diagnostic, Diagnostics, Note, Severity, nearest};
 pub use graph::{ArgText, Edge, EdgeKind, ElementDecl, Frame, Graph, PortRef, Requirement};
+pub use load::{Loaded, load, parse, parse_with};
+pub use lower::{Loader, NoLibraries};
 pub use source::{Source, SourceMap, Span};
+pub use variables::Variables;
