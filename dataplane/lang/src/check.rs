@@ -13,6 +13,12 @@ pub const MAX_TOTAL_PORTS: usize = 500_000;
 
 /// Checks the ports of a graph and settles push and pull; errors are as Click words them.
 pub fn resolve(graph: &Graph) -> (Checked, Diagnostics) {
+    resolve_part(graph, true)
+}
+
+/// [`resolve`]; of a graph that is not `complete`, because its text has errors, it is not said
+/// what is unused or unreachable.
+pub(crate) fn resolve_part(graph: &Graph, complete: bool) -> (Checked, Diagnostics) {
     let mut check = Check {
         graph,
         diagnostics: Diagnostics::default(),
@@ -24,8 +30,10 @@ pub fn resolve(graph: &Graph) -> (Checked, Diagnostics) {
         return (Checked::default(), check.diagnostics);
     }
     check.place_edges();
-    check.check_reuse();
-    check.check_unused();
+    check.reuse(false);
+    if complete {
+        check.check_unused();
+    }
     check.settle();
     let elements = check.elements;
     let checked = Checked {
@@ -35,7 +43,7 @@ pub fn resolve(graph: &Graph) -> (Checked, Diagnostics) {
         elements,
     };
     let mut diagnostics = check.diagnostics;
-    for element in &checked.unreachable {
+    for element in checked.unreachable.iter().filter(|_| complete) {
         let decl = &graph.elements[*element];
         let message = format!("no packet can reach '{}'", decl.name);
         diagnostics.push(within(Diagnostic::warning(decl.span, message), decl));
@@ -151,10 +159,6 @@ impl Check<'_> {
 
     /// Push outputs and pull inputs have one connection. Agnostic ones are seen to after they are
     /// settled.
-    fn check_reuse(&mut self) {
-        self.reuse(false);
-    }
-
     fn reuse(&mut self, agnostic: bool) {
         for element in 0..self.elements.len() {
             for is_output in [false, true] {

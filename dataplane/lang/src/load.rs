@@ -63,7 +63,7 @@ pub fn load(
     loader: &dyn Loader,
 ) -> Result<Loaded, Diagnostics> {
     let (graph, mut diagnostics) = parse_with(source, catalog, variables, loader);
-    let (checked, more) = check::resolve(&graph);
+    let (checked, more) = check::resolve_part(&graph, !diagnostics.has_errors());
     diagnostics.append(more);
     if diagnostics.has_errors() {
         return Err(diagnostics);
