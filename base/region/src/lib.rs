@@ -1,1 +1,150 @@
 //! Shared memory regions: memfd, huge pages when there are any.
+//!
+//! A [`Region`] is memory that this process maps and that it may hand, as a file descriptor, to
+//! another. It is sealed against growing and shrinking, so a peer that holds the descriptor cannot
+//! pull pages from under the mapping (an access would be SIGBUS). Pages are given on first touch:
+//! a large region costs what is used of it.
+//!
+//! Invariant: this crate never makes a `&[u8]` of a region. Whether a reference may exist is for the
+//! owner of the bytes to know (`dataplane/packet`); bytes that an untrusted peer may change under
+//! our hands are copied with [`Region::copy_out`] and [`Region::copy_in`] only.
+
+mod copy;
+mod error;
+#[cfg_attr(miri, path = "mapping_heap.rs")]
+mod mapping;
+
+pub use error::{NoHuge, RegionError};
+
+use mapping::Mapping;
+use std::ptr::NonNull;
+
+/// Size of a huge page, in bytes (x86-64 and arm64 with 4 KB granules).
+pub const HUGE_PAGE_LEN: usize = 2 << 20;
+
+/// Which pages to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// The system's normal pages, advised to become transparent huge pages where the kernel will.
+    Normal,
+    /// Huge pages of 2 MB, or an error.
+    Huge,
+    /// Huge pages of 2 MB if the kernel has enough of them free, normal ones otherwise.
+    PreferHuge,
+}
+
+/// A shared mapping of zeroed memory; unmapped on drop.
+#[derive(Debug)]
+pub struct Region {
+    mapping: Mapping,
+    len: usize,
+    no_huge: Option<NoHuge>,
+}
+
+// JUSTIFICATION: a region is shared by the threads of the engine, and `NonNull` is not Send.
+// SAFETY: the mapping is owned by this value alone and is unmapped once, by whichever thread drops it;
+// nothing in it is tied to the thread that made it.
+unsafe impl Send for Region {}
+// JUSTIFICATION: as above.
+// SAFETY: `&Region` gives out a raw pointer (using it is the user's unsafe) and volatile copies, which
+// race with others only as accesses to memory that may always be changed by another process.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Maps a region of at least `len` bytes, zeroed, rounded up to whole pages.
+    ///
+    /// # Errors
+    /// [`RegionError::BadLength`], [`RegionError::System`], and for [`Pages::Huge`] alone
+    /// [`RegionError::NoHugePages`].
+    pub fn new(len: usize, pages: Pages) -> Result<Region, RegionError> {
+        let no_huge = match pages {
+            Pages::Normal => NoHuge::NotAsked,
+            Pages::Huge | Pages::PreferHuge => {
+                let len_huge = round_up(len, HUGE_PAGE_LEN)?;
+                match Mapping::huge(len_huge) {
+                    Ok(mapping) => return Ok(Region { mapping, len: len_huge, no_huge: None }),
+                    Err(reason) if pages == Pages::Huge => {
+                        return Err(RegionError::NoHugePages { len: len_huge, reason });
+                    }
+                    Err(reason) => reason,
+                }
+            }
+        };
+        let len = round_up(len, mapping::page_len())?;
+        let mapping = Mapping::normal(len)?;
+        Ok(Region { mapping, len, no_huge: Some(no_huge) })
+    }
+
+    /// The first byte; aligned to a page.
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.mapping.ptr()
+    }
+
+    /// Bytes mapped: what was asked for, rounded up to whole pages.
+    #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The pages that were got: [`Pages::Normal`] or [`Pages::Huge`], never `PreferHuge`.
+    pub fn pages(&self) -> Pages {
+        if self.no_huge.is_none() { Pages::Huge } else { Pages::Normal }
+    }
+
+    /// Why these are not huge pages; `None` when they are.
+    pub fn why_not_huge(&self) -> Option<&NoHuge> {
+        self.no_huge.as_ref()
+    }
+
+    /// The descriptor to hand to another process. It is sealed: nobody can change the length.
+    #[cfg(not(miri))]
+    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.mapping.fd()
+    }
+
+    /// Copies `bytes` to `offset`, as volatile writes.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; nothing was written.
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
+        let to = self.checked(offset, bytes.len())?;
+        // JUSTIFICATION: another process may read and write the bytes; only a raw volatile access is
+        // defined then.
+        // SAFETY: `checked` proved that `bytes.len()` bytes from `to` lie within the mapping, which
+        // lives as long as `self`; `bytes` is a reference and so cannot overlap the region, of which
+        // no references exist while it is shared.
+        unsafe { copy::write(to, bytes) };
+        Ok(())
+    }
+
+    /// Copies from `offset` into `bytes`, as volatile reads: each byte is read once.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; nothing was read.
+    pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), RegionError> {
+        let from = self.checked(offset, bytes.len())?;
+        // JUSTIFICATION: as in `copy_in`.
+        // SAFETY: as in `copy_in`.
+        unsafe { copy::read(from, bytes) };
+        Ok(())
+    }
+
+    /// The address of `offset`, when `count` bytes from there lie within the region.
+    fn checked(&self, offset: usize, count: usize) -> Result<*mut u8, RegionError> {
+        match offset.checked_add(count) {
+            Some(end) if end <= self.len => Ok(self.as_ptr().as_ptr().wrapping_add(offset)),
+            _ => Err(RegionError::OutOfBounds { offset, count, len: self.len }),
+        }
+    }
+}
+
+/// `len` rounded up to a multiple of `unit`, within what a mapping may have.
+fn round_up(len: usize, unit: usize) -> Result<usize, RegionError> {
+    match len.checked_next_multiple_of(unit) {
+        Some(rounded) if len > 0 && rounded <= isize::MAX as usize => Ok(rounded),
+        _ => Err(RegionError::BadLength { len }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

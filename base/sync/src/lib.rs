@@ -1,11 +1,10 @@
 //! Atomics facade, cache padding, per-thread counters.
 //!
-//! Every other crate takes its atomics from here (clippy's `disallowed-types` sees to it), so that
+//! Every other crate takes its atomics from here (the structure check sees to it), so that
 //! `--cfg loom` swaps them all for the model checker's.
 #![forbid(unsafe_code)]
 
 /// The atomics of `core`, or of loom under `--cfg loom`.
-#[allow(clippy::disallowed_types)]
 pub mod atomic {
     #[cfg(not(loom))]
     pub use core::sync::atomic::{

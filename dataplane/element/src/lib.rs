@@ -1,2 +1,116 @@
 //! The Element trait, specs, arguments, handlers, drop reasons.
+//!
+//! An element is one file: a [`Spec`] that declares what the rest of the system derives from it, a
+//! `build` function from arguments to state, and an implementation of [`Element`]. Elements know
+//! nothing of the engine that runs them: they see batches and a [`Cx`].
+//!
+//! *Absent here:* any I/O, any thread, any global. `Cx` is the only way out of an element.
 #![forbid(unsafe_code)]
+
+pub mod args;
+mod cx;
+mod entry;
+mod reason;
+pub mod spec;
+mod stats;
+pub mod text;
+mod values;
+mod wires;
+
+pub use args::{ArgError, ArgErrors, Args, Env, Shared, handler_value};
+pub use cx::{Cx, HandlerError, Host, Verdict};
+pub use entry::{Catalog, Entry, Registry};
+pub use reason::Reason;
+pub use spec::{
+    Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
+};
+pub use stats::{NodeStats, Stats};
+pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
+pub use wires::{PullFrom, Slot, Target, Wires};
+
+use thruway_packet::Batch;
+
+/// What [`Element::run`] wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// There was work, call again.
+    Again,
+    /// Nothing to do until something else happens (a packet moves, a timer, a handler, an fd).
+    Idle,
+    /// Nothing to do before this time, nanoseconds as [`Cx::now`].
+    At(i64),
+}
+
+/// A network function: what a node of the graph does.
+///
+/// One value serves one thread. A graph run by several threads has a replica of the element in
+/// each thread that reaches it, built by the same `build` function; what replicas share they take
+/// from [`Args::shared`].
+pub trait Element: Send {
+    /// Called once before packets flow: opens files and devices, starts timers.
+    ///
+    /// # Errors
+    /// A message that names the thing and the remedy; the configuration is then not run.
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let _ = cx;
+        Ok(())
+    }
+
+    /// Handles a batch that arrived at input `port`. It is never empty.
+    ///
+    /// What is left in the batch when this returns goes on through output 0 (or is freed, where
+    /// there is no output); so an element that only changes bytes loops over the batch, one that
+    /// sorts uses [`Cx::sift`], and a sink leaves the batch as it is.
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let _ = (cx, port, batch);
+    }
+
+    /// Fills the empty `batch` with up to `max` packets for whoever pulls at output `port`.
+    ///
+    /// The default serves agnostic elements: it pulls at input 0 and processes what comes.
+    fn pull(&mut self, cx: &mut Cx<'_>, port: usize, max: usize, batch: &mut Batch) {
+        let _ = port;
+        cx.pull(0, max, batch);
+        if !batch.is_empty() {
+            self.process(cx, 0, batch);
+        }
+    }
+
+    /// The element's task (only where the spec says `task: true`): makes or moves packets.
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let _ = cx;
+        Run::Idle
+    }
+
+    /// A timer set by [`Cx::set_timer`] has come.
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        let _ = (cx, token);
+    }
+
+    /// Reads handler `name`; `param` is the text after the name (`handler param`), often empty.
+    ///
+    /// # Errors
+    /// When there is no such read handler or the parameter is wrong.
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        let _ = (cx, param);
+        Err(HandlerError::no_read(name))
+    }
+
+    /// Writes handler `name`.
+    ///
+    /// # Errors
+    /// When there is no such write handler or the value is wrong.
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let _ = (cx, value);
+        Err(HandlerError::no_write(name))
+    }
+
+    /// Called once after the last packet: flushes and closes. What cannot be written is said.
+    ///
+    /// # Errors
+    /// A message that names the thing and what was lost.
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let _ = cx;
+        Ok(())
+    }
+}

@@ -1,2 +1,27 @@
-//! The network functions.
+//! The network functions: one file per element, a folder per topic.
+//!
+//! An element's file holds its [`thruway_element::Entry`] (spec and builder) and its code; beside it
+//! stands its golden test, `name.clicktest`. Adding one means: write the file, the test, and a line
+//! in the topic's `ELEMENTS` list.
 #![forbid(unsafe_code)]
+
+mod bytes;
+mod faults;
+mod ip;
+mod ip6;
+mod moving;
+mod seeing;
+mod traces;
+
+use thruway_element::Registry;
+
+/// Every element class there is.
+pub static CATALOG: Registry = Registry(&[
+    seeing::ELEMENTS,
+    traces::ELEMENTS,
+    moving::ELEMENTS,
+    bytes::ELEMENTS,
+    ip::ELEMENTS,
+    ip6::ELEMENTS,
+    faults::ELEMENTS,
+]);

@@ -1,0 +1,98 @@
+//! A memfd, mapped and sealed.
+
+use crate::{HUGE_PAGE_LEN, NoHuge, RegionError};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use std::ffi::c_void;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    ptr: NonNull<u8>,
+    len: usize,
+    fd: OwnedFd,
+}
+
+/// The system's page size, in bytes.
+pub(crate) fn page_len() -> usize {
+    rustix::param::page_size()
+}
+
+impl Mapping {
+    /// Huge pages, or why not. `len` is a multiple of [`HUGE_PAGE_LEN`].
+    pub(crate) fn huge(len: usize) -> Result<Mapping, NoHuge> {
+        let needed = len / HUGE_PAGE_LEN;
+        let free = huge_pages_free();
+        if free < needed {
+            return Err(NoHuge::TooFewFree { needed, free });
+        }
+        // Mapping reserves the pages, so that a first touch later cannot be a SIGBUS.
+        Self::map(len, MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB)
+            .map_err(|(step, errno)| NoHuge::Refused { step, message: errno.to_string() })
+    }
+
+    /// Normal pages. `len` is a multiple of [`page_len`].
+    pub(crate) fn normal(len: usize) -> Result<Mapping, RegionError> {
+        let mapping = Self::map(len, MemfdFlags::empty())
+            .map_err(|(step, errno)| RegionError::System { step, len, source: errno.into() })?;
+        if len >= HUGE_PAGE_LEN {
+            mapping.advise_huge();
+        }
+        Ok(mapping)
+    }
+
+    fn map(len: usize, kind: MemfdFlags) -> Result<Mapping, (&'static str, Errno)> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
+        let fd = memfd_create("thruway-region", flags).map_err(|e| ("memfd_create", e))?;
+        ftruncate(&fd, len as u64).map_err(|e| ("ftruncate", e))?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&fd, seals).map_err(|e| ("fcntl(F_ADD_SEALS)", e))?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // JUSTIFICATION: memory shared with another process has no safe interface.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the seals
+        // above keep its length for good.
+        let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, &fd, 0) };
+        let address = address.map_err(|e| ("mmap", e))?;
+        let ptr = NonNull::new(address.cast()).ok_or(("mmap", Errno::NOMEM))?;
+        Ok(Mapping { ptr, len, fd })
+    }
+
+    /// Asks for transparent huge pages. Refusal costs speed and nothing else, so it is not an error.
+    fn advise_huge(&self) {
+        let address = self.ptr.as_ptr().cast::<c_void>();
+        // JUSTIFICATION: fewer TLB misses on large pools, with nothing to set up on the machine.
+        // SAFETY: the range is our own mapping, and this advice does not change its contents.
+        let _ = unsafe { madvise(address, self.len, Advice::LinuxHugepage) };
+    }
+
+    pub(crate) fn ptr(&self) -> NonNull<u8> {
+        self.ptr
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let address = self.ptr.as_ptr().cast::<c_void>();
+        // JUSTIFICATION: the counterpart of `mmap`.
+        // SAFETY: the range is exactly what `mmap` returned, and nothing borrows it any more: every
+        // pointer that was given out is documented to live no longer than the region.
+        let _ = unsafe { munmap(address, self.len) };
+    }
+}
+
+/// Huge pages of 2 MB that are free and not promised to another mapping.
+fn huge_pages_free() -> usize {
+    let read = |name: &str| -> usize {
+        let path = format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+        std::fs::read_to_string(path).ok().and_then(|s| s.trim().parse().ok()).unwrap_or(0)
+    };
+    // Pages beyond the pool that the kernel may allocate on demand count as free.
+    let overcommit = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
+    read("free_hugepages").saturating_sub(read("resv_hugepages")).saturating_add(overcommit)
+}

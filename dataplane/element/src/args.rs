@@ -1,0 +1,302 @@
+//! From the arguments of a configuration to typed values, by the element's spec.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::spec::{Arg, ArgRule, Spec};
+use crate::values::{Addresses, FromArg};
+
+/// What is wrong with an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgError {
+    /// Which argument, counted as written; `None` for the configuration as a whole.
+    pub index: Option<usize>,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+/// All that is wrong with an element's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArgErrors(pub Vec<ArgError>);
+
+impl ArgErrors {
+    /// One error about the configuration as a whole.
+    pub fn whole(message: impl Into<String>) -> ArgErrors {
+        ArgErrors(vec![ArgError { index: None, message: message.into() }])
+    }
+}
+
+impl From<ArgError> for ArgErrors {
+    fn from(error: ArgError) -> ArgErrors {
+        ArgErrors(vec![error])
+    }
+}
+
+impl std::fmt::Display for ArgErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, error) in self.0.iter().enumerate() {
+            let end = if at + 1 == self.0.len() { "" } else { "\n" };
+            write!(f, "{}{end}", error.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// State that the replicas of one element share, made by the first that asks.
+#[derive(Default)]
+pub struct Shared(Mutex<HashMap<(String, &'static str), SharedValue>>);
+
+type SharedValue = Arc<dyn Any + Send + Sync>;
+
+impl Shared {
+    /// The value under (`element`, `key`), made by `make` if there is none. `None` if it is there
+    /// with another type.
+    pub fn get<T: Send + Sync + 'static>(
+        &self,
+        element: &str,
+        key: &'static str,
+        make: impl FnOnce() -> T,
+    ) -> Option<Arc<T>> {
+        let mut map = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let entry =
+            map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as SharedValue);
+        Arc::clone(entry).downcast().ok()
+    }
+}
+
+/// What surrounds an element while it is built.
+pub struct Env<'a> {
+    /// The element's name.
+    pub name: &'a str,
+    /// The class as written, which may be an alias.
+    pub class: &'a str,
+    /// Names for addresses, from AddressInfo and the interfaces of this host.
+    pub addresses: &'a Addresses,
+    /// Shared state of replicas.
+    pub shared: &'a Shared,
+    /// Index of the thread this replica is for, and how many threads have one.
+    pub thread: usize,
+    /// Number of threads that reach the element.
+    pub threads: usize,
+    /// Input ports in use.
+    pub inputs: usize,
+    /// Output ports in use.
+    pub outputs: usize,
+}
+
+/// Arguments sorted by the spec.
+pub struct Args<'a> {
+    spec: &'static Spec,
+    env: &'a Env<'a>,
+    texts: &'a [String],
+    /// Per declared argument: index of the text and where its value begins.
+    given: Vec<Option<(usize, usize)>>,
+    /// Indices of the texts that go to the `Rest` argument.
+    rest: Vec<usize>,
+}
+
+/// The keyword at the beginning of an argument, if it looks like one.
+fn leading_keyword(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
+    let word = &text[..end];
+    let keyword = word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    keyword.then_some(word)
+}
+
+impl<'a> Args<'a> {
+    /// Sorts `texts` (as [`crate::text::split_args`] splits them).
+    ///
+    /// # Errors
+    /// All arguments that are too many, unknown or missing.
+    pub fn sort(
+        spec: &'static Spec,
+        texts: &'a [String],
+        env: &'a Env<'a>,
+    ) -> Result<Args<'a>, ArgErrors> {
+        let mut args =
+            Args { spec, env, texts, given: vec![None; spec.args.len()], rest: Vec::new() };
+        let mut errors = Vec::new();
+        for (index, text) in texts.iter().enumerate() {
+            if !args.take_keyword(index, text) && !args.take_positional(index, text) {
+                errors.push(args.excess(index, text));
+            }
+        }
+        errors.extend(args.missing());
+        if errors.is_empty() { Ok(args) } else { Err(ArgErrors(errors)) }
+    }
+
+    fn take_keyword(&mut self, index: usize, text: &str) -> bool {
+        let Some(word) = leading_keyword(text) else { return false };
+        let named = |arg: &Arg| arg.name == word && arg.rule != ArgRule::Rest;
+        let Some(at) = self.spec.args.iter().position(named) else { return false };
+        let value = text[word.len()..].trim_start();
+        // A positional argument may have a value that looks like its own name.
+        if value.is_empty() && matches!(self.spec.args[at].rule, ArgRule::Required) {
+            return false;
+        }
+        // As in Click, the last one counts.
+        self.given[at] = Some((index, text.len() - value.len()));
+        true
+    }
+
+    fn take_positional(&mut self, index: usize, text: &str) -> bool {
+        let free = |(at, arg): &(usize, &Arg)| {
+            matches!(arg.rule, ArgRule::Required | ArgRule::Optional) && self.given[*at].is_none()
+        };
+        if let Some((at, _)) = self.spec.args.iter().enumerate().find(free) {
+            self.given[at] = Some((index, 0));
+            return true;
+        }
+        let has_rest = self.spec.args.iter().any(|arg| arg.rule == ArgRule::Rest);
+        if has_rest {
+            self.rest.push(index);
+        }
+        has_rest || text.is_empty()
+    }
+
+    fn excess(&self, index: usize, text: &str) -> ArgError {
+        let message = match leading_keyword(text).filter(|word| word.len() > 1) {
+            Some(word) => {
+                let known: Vec<&str> = self.spec.args.iter().map(|arg| arg.name).collect();
+                format!("unknown keyword '{word}'; {} knows {}", self.env.class, known.join(", "))
+            }
+            None if self.spec.args.is_empty() => {
+                format!("{} takes no arguments", self.env.class)
+            }
+            None => {
+                let synopsis: Vec<&str> = self.spec.args.iter().map(|arg| arg.name).collect();
+                format!("too many arguments; expected {}({})", self.env.class, synopsis.join(", "))
+            }
+        };
+        ArgError { index: Some(index), message }
+    }
+
+    fn missing(&self) -> Vec<ArgError> {
+        let absent = |(at, arg): (usize, &Arg)| {
+            let must = matches!(arg.rule, ArgRule::Required | ArgRule::RequiredKeyword);
+            (must && self.given[at].is_none()).then(|| ArgError {
+                index: None,
+                message: format!("missing argument {}: {} ({})", arg.name, arg.doc, arg.ty),
+            })
+        };
+        self.spec.args.iter().enumerate().filter_map(absent).collect()
+    }
+
+    /// What surrounds the element.
+    pub fn env(&self) -> &Env<'a> {
+        self.env
+    }
+
+    /// The element's name.
+    pub fn name(&self) -> &str {
+        self.env.name
+    }
+
+    /// The class as written, which may be an alias.
+    pub fn class(&self) -> &str {
+        self.env.class
+    }
+
+    /// State that all replicas of this element share.
+    pub fn shared<T: Send + Sync + 'static>(
+        &self,
+        key: &'static str,
+        make: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        // A key belongs to one element's code, which asks for one type under it.
+        self.env.shared.get(self.env.name, key, make).expect("one type per key")
+    }
+
+    fn find(&self, name: &str) -> (usize, &'static Arg) {
+        let at = self.spec.args.iter().position(|arg| arg.name == name);
+        // The names are literals in the element's own file; its golden test calls this.
+        let at = at.unwrap_or_else(|| panic!("{} declares no argument {name}", self.spec.name));
+        (at, &self.spec.args[at])
+    }
+
+    /// Whether the user gave the argument.
+    pub fn given(&self, name: &str) -> bool {
+        self.given[self.find(name).0].is_some()
+    }
+
+    /// The text of an argument as written, if given and not empty.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        let (index, from) = self.given[self.find(name).0]?;
+        Some(&self.texts[index][from..]).filter(|text| !text.is_empty())
+    }
+
+    /// The value of an argument, or of its default.
+    ///
+    /// # Errors
+    /// When the text is not of the type, or there is neither text nor default.
+    pub fn get<T: FromArg>(&self, name: &str) -> Result<T, ArgError> {
+        let (at, arg) = self.find(name);
+        match self.opt(name)? {
+            Some(value) => Ok(value),
+            None if arg.default.is_empty() && arg.rule != ArgRule::Optional => Err(ArgError {
+                index: self.given[at].map(|g| g.0),
+                message: format!("{name} is empty: {}", arg.doc),
+            }),
+            None => T::from_arg(arg.default, self.env)
+                .map_err(|message| ArgError { index: None, message: format!("{name}: {message}") }),
+        }
+    }
+
+    /// The value of an argument, or `None` where it is not given.
+    ///
+    /// # Errors
+    /// When the text is not of the type.
+    pub fn opt<T: FromArg>(&self, name: &str) -> Result<Option<T>, ArgError> {
+        let (at, _) = self.find(name);
+        let Some(text) = self.text(name) else { return Ok(None) };
+        T::from_arg(text, self.env).map(Some).map_err(|message| self.wrong(at, name, &message))
+    }
+
+    fn wrong(&self, at: usize, name: &str, message: &str) -> ArgError {
+        ArgError { index: self.given[at].map(|g| g.0), message: format!("{name}: {message}") }
+    }
+
+    /// An error about the argument `name`, for what only the element can check.
+    pub fn error(&self, name: &str, message: impl std::fmt::Display) -> ArgError {
+        self.wrong(self.find(name).0, name, &message.to_string())
+    }
+
+    /// The further positional arguments: index (for [`Args::rest_error`]) and text.
+    pub fn rest(&self) -> impl ExactSizeIterator<Item = (usize, &'a str)> {
+        self.rest.iter().map(|index| (*index, self.texts[*index].as_str()))
+    }
+
+    /// An error about one of the further arguments.
+    pub fn rest_error(&self, index: usize, message: impl Into<String>) -> ArgError {
+        ArgError { index: Some(index), message: message.into() }
+    }
+
+    /// Parses any text as a value, for arguments with several words.
+    ///
+    /// # Errors
+    /// A message when the text is not of the type.
+    pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
+        T::from_arg(text, self.env)
+    }
+}
+
+/// Parses the value written to a handler, which knows no names of addresses.
+///
+/// # Errors
+/// A refusal that names the handler and what was expected.
+pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
+    let env = Env {
+        name: "",
+        class: "",
+        addresses: &Addresses::default(),
+        shared: &Shared::default(),
+        thread: 0,
+        threads: 1,
+        inputs: 0,
+        outputs: 0,
+    };
+    T::from_arg(value.trim(), &env)
+        .map_err(|message| crate::cx::HandlerError::refused(format!("{handler}: {message}")))
+}

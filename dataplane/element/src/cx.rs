@@ -1,0 +1,338 @@
+//! What an element sees of the world while it runs.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use thruway_packet::{Batch, Packet};
+
+use crate::reason::Reason;
+use crate::wires::{PullFrom, Wires};
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It stays in the batch and so goes on through output 0.
+    Pass,
+    /// It leaves by this output.
+    To(usize),
+    /// It is dropped and counted.
+    Drop(Reason),
+    /// It is counted under the reason and leaves by this output, if that is connected; else it is
+    /// dropped. Click's "output 1 for bad packets".
+    Reject(usize, Reason),
+}
+
+impl Verdict {
+    /// Drops for `reason`.
+    #[inline]
+    pub fn drop(reason: impl Into<Reason>) -> Verdict {
+        Verdict::Drop(reason.into())
+    }
+
+    /// Diverts to `port` for `reason`.
+    #[inline]
+    pub fn reject(port: usize, reason: impl Into<Reason>) -> Verdict {
+        Verdict::Reject(port, reason.into())
+    }
+}
+
+/// Why a handler call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandlerError {
+    /// No element of that name.
+    #[error("no element named '{0}'")]
+    NoElement(String),
+    /// The element has no such handler of that access.
+    #[error("no {access} handler named '{name}'")]
+    NoHandler {
+        /// Handler name.
+        name: String,
+        /// `read` or `write`.
+        access: &'static str,
+    },
+    /// The parameter or value was refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl HandlerError {
+    /// There is no such read handler.
+    pub fn no_read(name: &str) -> HandlerError {
+        HandlerError::NoHandler { name: name.into(), access: "read" }
+    }
+
+    /// There is no such write handler.
+    pub fn no_write(name: &str) -> HandlerError {
+        HandlerError::NoHandler { name: name.into(), access: "write" }
+    }
+
+    /// The value was refused, with the reason.
+    pub fn refused(why: impl Into<String>) -> HandlerError {
+        HandlerError::Refused(why.into())
+    }
+}
+
+/// What the engine does for elements, besides moving packets.
+pub trait Host {
+    /// Pulls up to `max` packets out of an output, into the empty `batch`.
+    fn pull(&mut self, wires: &mut Wires, from: PullFrom, max: usize, batch: &mut Batch);
+
+    /// Calls [`crate::Element::timer`] of `node` at time `at` (once).
+    fn set_timer(&mut self, node: u32, token: u32, at: i64);
+
+    /// Forgets all timers of `node` with this token.
+    fn clear_timer(&mut self, node: u32, token: u32);
+
+    /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
+    /// `None` ends that.
+    fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>);
+
+    /// Reads `[element.]handler [param]`, with names relative to `node`'s compound element; a bare
+    /// handler name is one of the router's own.
+    ///
+    /// # Errors
+    /// As [`HandlerError`].
+    fn read(&mut self, wires: &mut Wires, node: u32, call: &str) -> Result<String, HandlerError>;
+
+    /// Writes `[element.]handler` likewise.
+    ///
+    /// # Errors
+    /// As [`HandlerError`].
+    fn write(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+        value: &str,
+    ) -> Result<(), HandlerError>;
+
+    /// Writes a handler once the running element has returned, so that it may be this element's
+    /// own or lead back to it.
+    fn write_later(&mut self, node: u32, call: String, value: String);
+
+    /// Asks the driver to stop, as a source at its LIMIT or a `stop` handler does.
+    fn stop(&mut self);
+
+    /// How many stops were asked for that nobody has taken up yet; takes one up if `take`.
+    fn pending_stops(&mut self, take: bool) -> u32;
+
+    /// Declares that `node` takes up stops (DriverManager): the driver then no longer does.
+    fn manage_stops(&mut self, node: u32, on: bool);
+
+    /// A line for the user (standard error).
+    fn chatter(&mut self, line: &str);
+
+    /// Index of the element `name`, seen from `node`'s compound element.
+    fn find(&self, node: u32, name: &str) -> Option<u32>;
+
+    /// Name and class of an element.
+    fn describe(&self, node: u32) -> Option<(&str, &str)>;
+
+    /// Packets a source should make per run when the user did not say: 1 where Click's order must
+    /// be kept, a vector otherwise.
+    fn burst(&self) -> usize;
+}
+
+/// The context of one call into an element.
+pub struct Cx<'a> {
+    node: u32,
+    wires: &'a mut Wires,
+    host: &'a mut dyn Host,
+}
+
+impl<'a> Cx<'a> {
+    /// A context for element number `node`.
+    pub fn new(node: u32, wires: &'a mut Wires, host: &'a mut dyn Host) -> Cx<'a> {
+        Cx { node, wires, host }
+    }
+
+    /// Index of the element itself.
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Present time in nanoseconds since the Unix epoch, read once per dispatch round.
+    #[inline]
+    pub fn now(&self) -> i64 {
+        self.wires.now
+    }
+
+    /// Number of connected outputs.
+    #[inline]
+    pub fn outputs(&self) -> usize {
+        self.wires.outputs(self.node)
+    }
+
+    /// Number of connected inputs.
+    #[inline]
+    pub fn inputs(&self) -> usize {
+        self.wires.inputs(self.node)
+    }
+
+    /// Sends one packet out of `port`; counted as unconnected where that leads nowhere.
+    #[inline]
+    pub fn emit(&mut self, port: usize, packet: Packet) {
+        let target = self.wires.target(self.node, port);
+        if let Err(packet) = self.wires.send(target, packet) {
+            self.drop(Reason::UNCONNECTED, packet);
+        }
+    }
+
+    /// Sends a whole batch out of `port`, leaving it empty.
+    #[inline]
+    pub fn emit_all(&mut self, port: usize, batch: &mut Batch) {
+        let target = self.wires.target(self.node, port);
+        if self.wires.send_all(target, batch).is_err() {
+            self.drop_all(Reason::UNCONNECTED, batch);
+        }
+    }
+
+    /// Drops a packet for a reason of the element's spec.
+    #[inline]
+    pub fn drop(&mut self, reason: impl Into<Reason>, packet: Packet) {
+        self.count_drops(reason, 1);
+        drop(packet);
+    }
+
+    /// Drops all packets of a batch.
+    #[inline]
+    pub fn drop_all(&mut self, reason: impl Into<Reason>, batch: &mut Batch) {
+        self.count_drops(reason, batch.len());
+        batch.clear();
+    }
+
+    /// Counts `n` drops of packets that the element freed itself.
+    #[inline]
+    pub fn count_drops(&mut self, reason: impl Into<Reason>, n: usize) {
+        self.wires.stats[self.node as usize].dropped(reason.into(), n as u64);
+    }
+
+    /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
+    #[inline]
+    pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {
+        self.count_drops(reason, 1);
+        // Whoever is not connected has the packet dropped: the reason above says why.
+        drop(self.wires.send(self.wires.target(self.node, port), packet));
+    }
+
+    /// Judges each packet of a batch; those that pass stay, in order.
+    #[inline]
+    pub fn sift(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
+        batch.extract(
+            |packet| match judge(packet) {
+                Verdict::Pass => None,
+                other => Some(other),
+            },
+            |packet, verdict| self.settle(packet, verdict),
+        );
+    }
+
+    /// Does with a packet what a verdict says.
+    #[inline]
+    pub fn settle(&mut self, packet: Packet, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => self.emit(0, packet),
+            Verdict::To(port) => self.emit(port, packet),
+            Verdict::Drop(reason) => self.drop(reason, packet),
+            Verdict::Reject(port, reason) => self.reject(port, reason, packet),
+        }
+    }
+
+    /// A new packet, or `None` with the drop counted when memory is used up.
+    pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
+        let packet = Packet::new(bytes);
+        if packet.is_none() {
+            self.count_drops(Reason::NO_MEMORY, 1);
+        }
+        packet
+    }
+
+    /// A copy of a packet, or `None` with the drop counted when memory is used up.
+    pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
+        let copy = packet.duplicate();
+        if copy.is_none() {
+            self.count_drops(Reason::NO_MEMORY, 1);
+        }
+        copy
+    }
+
+    /// Pulls up to `max` packets at pull input `port` into the empty `batch`.
+    #[inline]
+    pub fn pull(&mut self, port: usize, max: usize, batch: &mut Batch) {
+        if let Some(from) = self.wires.source(self.node, port) {
+            self.host.pull(self.wires, from, max, batch);
+            let stats = &self.wires.stats[self.node as usize];
+            stats.packets.add(batch.len() as u64);
+        }
+    }
+
+    /// Whether input `port` is a pull input.
+    pub fn is_pull_input(&self, port: usize) -> bool {
+        self.wires.source(self.node, port).is_some()
+    }
+
+    /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).
+    pub fn set_timer(&mut self, token: u32, at: i64) {
+        self.host.set_timer(self.node, token, at);
+    }
+
+    /// Forgets the timers of this token.
+    pub fn clear_timer(&mut self, token: u32) {
+        self.host.clear_timer(self.node, token);
+    }
+
+    /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left for the duplicate that the engine keeps.
+    pub fn watch(&mut self, fd: impl AsFd) -> std::io::Result<()> {
+        let fd = fd.as_fd();
+        self.host.watch(fd.as_raw_fd(), Some(fd.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    /// Ends [`Cx::watch`]; to be called before the element closes the descriptor.
+    pub fn unwatch(&mut self, fd: impl AsFd) {
+        self.host.watch(fd.as_fd().as_raw_fd(), None);
+    }
+
+    /// Reads a handler: `element.handler param`.
+    ///
+    /// # Errors
+    /// As [`HandlerError`].
+    pub fn read_handler(&mut self, call: &str) -> Result<String, HandlerError> {
+        self.host.read(self.wires, self.node, call)
+    }
+
+    /// Writes a handler: `element.handler`.
+    ///
+    /// # Errors
+    /// As [`HandlerError`].
+    pub fn write_handler(&mut self, call: &str, value: &str) -> Result<(), HandlerError> {
+        self.host.write(self.wires, self.node, call, value)
+    }
+
+    /// Writes a handler once this call has returned; a failure is told to the user.
+    pub fn write_later(&mut self, call: impl Into<String>, value: impl Into<String>) {
+        self.host.write_later(self.node, call.into(), value.into());
+    }
+
+    /// Asks the driver to stop.
+    pub fn stop(&mut self) {
+        self.host.stop();
+    }
+
+    /// A line for the user.
+    pub fn chatter(&mut self, line: &str) {
+        self.host.chatter(line);
+    }
+
+    /// The engine's other services.
+    pub fn host(&mut self) -> &mut dyn Host {
+        self.host
+    }
+
+    /// Packets to make per run when the user did not say.
+    pub fn burst(&self) -> usize {
+        self.host.burst()
+    }
+}

@@ -1,0 +1,418 @@
+//! What an element declares once, and everything else is derived from: the language checks
+//! configurations against it, manuals and counters are generated from it, the flow manager and the
+//! performance model read their parts.
+
+use std::fmt;
+
+/// The declaration of one element class.
+///
+/// Written as a `const`/`static` with `..Spec::DEFAULT` for what does not apply.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// Class name as written in a configuration.
+    pub name: &'static str,
+    /// Other names of the same implementation ("thin aliases"), each with what differs.
+    pub aliases: &'static [Alias],
+    /// Folder and heading under which the manual lists it.
+    pub topic: Topic,
+    /// One line, no full stop: "decrements IP time-to-live, drops expired packets".
+    pub summary: &'static str,
+    /// The manual in plain paragraphs: what it does, what bad input gets, where it differs from
+    /// Click on purpose.
+    pub docs: &'static str,
+    /// A small configuration that runs, for the manual.
+    pub example: &'static str,
+    /// Port counts in Click's notation: `"1/1"`, `"1/1-2"`, `"-/-"`, `"0/1"`, `"1-/="`.
+    pub ports: &'static str,
+    /// Click's processing code: `h` push, `l` pull, `a` agnostic, per port with `/` between inputs
+    /// and outputs; the last letter repeats: `"a/ah"`, `"h/l"`.
+    pub processing: &'static str,
+    /// Click's flow code: which outputs a packet of an input can leave by (`"x/x"` all to all,
+    /// `"x/y"` none, `"#/#"` same index). Used to find the threads that reach an element.
+    pub flow: &'static str,
+    /// Arguments in positional order, then keywords.
+    pub args: &'static [Arg],
+    /// Why this element may drop (or divert to an error output) a packet: its counters.
+    pub drops: &'static [Drop],
+    /// Handlers besides those that every element has.
+    pub handlers: &'static [Handler],
+    /// Whether the engine calls `Element::run` on it.
+    pub task: bool,
+    /// What it wants of the flow manager.
+    pub wants: Wants,
+    /// Cost per packet in elementary operations, for the performance model.
+    pub cost: &'static [Cost],
+}
+
+impl Spec {
+    /// The values of an element that declares nothing: one agnostic input, one output.
+    pub const DEFAULT: Spec = Spec {
+        name: "",
+        aliases: &[],
+        topic: Topic::Moving,
+        summary: "",
+        docs: "",
+        example: "",
+        ports: "1/1",
+        processing: "a/a",
+        flow: "x/x",
+        args: &[],
+        drops: &[],
+        handlers: &[],
+        task: false,
+        wants: Wants { class: None, session: None, scratch: None },
+        cost: &[],
+    };
+
+    /// The argument declared under `name`.
+    pub fn arg(&self, name: &str) -> Option<&'static Arg> {
+        self.args.iter().find(|arg| arg.name == name)
+    }
+
+    /// The handler declared under `name`, of this element or of every element.
+    pub fn handler(&self, name: &str) -> Option<&'static Handler> {
+        self.handlers.iter().chain(Handler::OF_ALL).find(|handler| handler.name == name)
+    }
+}
+
+/// Another name of the same implementation.
+#[derive(Debug, Clone, Copy)]
+pub struct Alias {
+    /// Class name.
+    pub name: &'static str,
+    /// What differs, one line.
+    pub summary: &'static str,
+}
+
+/// Heading of the manual and folder of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Sources, sinks, printing, counting, scripting.
+    Seeing,
+    /// Captures, summaries, devices.
+    Traces,
+    /// Queues, schedulers, switches, tees, paint.
+    Moving,
+    /// Raw bytes and Ethernet.
+    Bytes,
+    /// Internet protocol, version 4 and what concerns both.
+    Ip,
+    /// Internet protocol, version 6.
+    Ip6,
+    /// Faults to inject.
+    Faults,
+}
+
+impl Topic {
+    /// All topics, in the manual's order.
+    pub const ALL: [Topic; 7] = [
+        Topic::Seeing,
+        Topic::Traces,
+        Topic::Moving,
+        Topic::Bytes,
+        Topic::Ip,
+        Topic::Ip6,
+        Topic::Faults,
+    ];
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Topic::Seeing => "sources, sinks, seeing",
+            Topic::Traces => "traces and ports",
+            Topic::Moving => "moving packets",
+            Topic::Bytes => "bytes and Ethernet",
+            Topic::Ip => "IP",
+            Topic::Ip6 => "IPv6",
+            Topic::Faults => "faults to inject",
+        })
+    }
+}
+
+/// One declared argument.
+#[derive(Debug, Clone, Copy)]
+pub struct Arg {
+    /// Name: the keyword, or the placeholder of a positional argument (which may also be given by
+    /// this keyword, as in Click).
+    pub name: &'static str,
+    /// Type, for the manual and the error messages.
+    pub ty: Ty,
+    /// How it may be given.
+    pub rule: ArgRule,
+    /// The value when it is not given, as a user would write it; empty when there is none.
+    pub default: &'static str,
+    /// One line.
+    pub doc: &'static str,
+}
+
+impl Arg {
+    /// A positional argument that must be given.
+    pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Arg {
+        Arg { name, ty, rule: ArgRule::Required, default: "", doc }
+    }
+
+    /// A positional argument that may be left out.
+    pub const fn optional(name: &'static str, ty: Ty, doc: &'static str) -> Arg {
+        Arg { name, ty, rule: ArgRule::Optional, default: "", doc }
+    }
+
+    /// An argument given only as `NAME value`.
+    pub const fn keyword(name: &'static str, ty: Ty, doc: &'static str) -> Arg {
+        Arg { name, ty, rule: ArgRule::Keyword, default: "", doc }
+    }
+
+    /// A keyword that must be given.
+    pub const fn required_keyword(name: &'static str, ty: Ty, doc: &'static str) -> Arg {
+        Arg { name, ty, rule: ArgRule::RequiredKeyword, default: "", doc }
+    }
+
+    /// All remaining positional arguments (rules, patterns, routes).
+    pub const fn rest(name: &'static str, ty: Ty, doc: &'static str) -> Arg {
+        Arg { name, ty, rule: ArgRule::Rest, default: "", doc }
+    }
+
+    /// The same with a default value.
+    pub const fn or(self, default: &'static str) -> Arg {
+        Arg { default, ..self }
+    }
+}
+
+/// How an argument may be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgRule {
+    /// Positional, must be there.
+    Required,
+    /// Positional, may be left out.
+    Optional,
+    /// `NAME value` only.
+    Keyword,
+    /// `NAME value` only, must be there.
+    RequiredKeyword,
+    /// Every further positional argument.
+    Rest,
+}
+
+/// Argument types, named as users say them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ty {
+    /// Signed integer; decimal, `0x` or octal.
+    Int,
+    /// Unsigned integer.
+    UInt,
+    /// `true`/`false`/`1`/`0`/`yes`/`no`.
+    Bool,
+    /// Real number.
+    Float,
+    /// Text, quoted or not.
+    Str,
+    /// Bytes: `\<00 11>` literals or a quoted string.
+    Data,
+    /// IPv4 address or a name from AddressInfo.
+    Ip,
+    /// IPv4 prefix `ADDR/LEN` or `ADDR/MASK`.
+    IpPrefix,
+    /// IPv6 address.
+    Ip6,
+    /// IPv6 prefix.
+    Ip6Prefix,
+    /// Ethernet address.
+    Ether,
+    /// Time with unit: `10ms`, `1.5s`, `2min`; seconds without.
+    Time,
+    /// Rate with unit: `10Mbps`, `100kB/s`; bytes per second without.
+    Bandwidth,
+    /// Byte count with `k`, `M`, `G`.
+    Size,
+    /// File name, `-` for standard input or output.
+    File,
+    /// Name of an element of the configuration.
+    Element,
+    /// `element.handler`.
+    Handler,
+    /// Packet annotation by name or offset.
+    Anno,
+    /// UDP or TCP port.
+    Port,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// A rule with a grammar of its own (the element's docs say which).
+    Rule(&'static str),
+    /// Anything: passed on as written.
+    Any,
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ty::Int => f.write_str("integer"),
+            Ty::UInt => f.write_str("unsigned integer"),
+            Ty::Bool => f.write_str("bool"),
+            Ty::Float => f.write_str("real number"),
+            Ty::Str => f.write_str("string"),
+            Ty::Data => f.write_str("bytes"),
+            Ty::Ip => f.write_str("IP address"),
+            Ty::IpPrefix => f.write_str("IP prefix"),
+            Ty::Ip6 => f.write_str("IPv6 address"),
+            Ty::Ip6Prefix => f.write_str("IPv6 prefix"),
+            Ty::Ether => f.write_str("Ethernet address"),
+            Ty::Time => f.write_str("time"),
+            Ty::Bandwidth => f.write_str("bandwidth"),
+            Ty::Size => f.write_str("byte count"),
+            Ty::File => f.write_str("file name"),
+            Ty::Element => f.write_str("element name"),
+            Ty::Handler => f.write_str("handler name"),
+            Ty::Anno => f.write_str("packet annotation"),
+            Ty::Port => f.write_str("port number"),
+            Ty::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Ty::Rule(what) => f.write_str(what),
+            Ty::Any => f.write_str("any"),
+        }
+    }
+}
+
+/// One reason for which an element drops or diverts packets; the reasons *are* its drop counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Drop {
+    /// Short name in kebab case: `bad-checksum`.
+    pub name: &'static str,
+    /// One line for the manual.
+    pub doc: &'static str,
+}
+
+impl Drop {
+    /// A reason.
+    pub const fn new(name: &'static str, doc: &'static str) -> Drop {
+        Drop { name, doc }
+    }
+}
+
+/// One declared handler.
+#[derive(Debug, Clone, Copy)]
+pub struct Handler {
+    /// Name after the dot.
+    pub name: &'static str,
+    /// Read, write or both.
+    pub access: Access,
+    /// How the answers of several threads' replicas become one.
+    pub merge: Merge,
+    /// One line.
+    pub doc: &'static str,
+}
+
+impl Handler {
+    /// A read handler whose numbers add up over threads.
+    pub const fn sum(name: &'static str, doc: &'static str) -> Handler {
+        Handler { name, access: Access::Read, merge: Merge::Sum, doc }
+    }
+
+    /// A read handler for which any replica can speak.
+    pub const fn read(name: &'static str, doc: &'static str) -> Handler {
+        Handler { name, access: Access::Read, merge: Merge::First, doc }
+    }
+
+    /// A write handler, done on every replica.
+    pub const fn write(name: &'static str, doc: &'static str) -> Handler {
+        Handler { name, access: Access::Write, merge: Merge::First, doc }
+    }
+
+    /// A handler that is both; writes go to every replica.
+    pub const fn both(name: &'static str, doc: &'static str) -> Handler {
+        Handler { name, access: Access::ReadWrite, merge: Merge::First, doc }
+    }
+
+    /// The same, with state that all replicas share: one replica answers, one is written.
+    pub const fn shared(self) -> Handler {
+        Handler { merge: Merge::Shared, ..self }
+    }
+
+    /// Handlers that the engine gives every element.
+    pub const OF_ALL: &'static [Handler] = &[
+        Handler::read("name", "the element's name"),
+        Handler::read("class", "the element's class"),
+        Handler::both("config", "the configuration string; writable where the element allows it"),
+        Handler::read("ports", "the ports and what they are connected to"),
+        Handler::read("handlers", "the handlers and how they may be used"),
+        Handler::sum("packets", "packets that entered (or, of a source, were made)"),
+        Handler::sum("batches", "batches dispatched"),
+        Handler::sum("cycles", "clock cycles spent in this element"),
+        Handler::sum("drops", "dropped packets, a line per reason"),
+    ];
+}
+
+/// What may be done with a handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Write only.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether it can be read.
+    pub fn readable(self) -> bool {
+        self != Access::Write
+    }
+
+    /// Whether it can be written.
+    pub fn writable(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// How the answers of several threads' replicas become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// Numbers are added, line by line and column by column; other text is taken once.
+    Sum,
+    /// The first replica answers; a write goes to each.
+    First,
+    /// Answers are put one after the other.
+    Concat,
+    /// The state is shared: any replica answers, a write goes to one.
+    Shared,
+}
+
+impl Merge {
+    /// Whether one replica's answer to a read is enough.
+    pub fn one_speaks(self) -> bool {
+        matches!(self, Merge::First | Merge::Shared)
+    }
+
+    /// Whether a write to one replica serves all.
+    pub fn one_is_written(self) -> bool {
+        self == Merge::Shared
+    }
+}
+
+/// What an element wants of the flow manager.
+#[derive(Debug, Clone, Copy)]
+pub struct Wants {
+    /// Traffic class, in the filter language.
+    pub class: Option<&'static str>,
+    /// Session definition: the fields that make two packets one session.
+    pub session: Option<&'static str>,
+    /// Per-session scratch.
+    pub scratch: Option<Scratch>,
+}
+
+/// Size and alignment of per-session state.
+#[derive(Debug, Clone, Copy)]
+pub struct Scratch {
+    /// Bytes.
+    pub size: usize,
+    /// Power of two.
+    pub align: usize,
+}
+
+/// One term of the cost: an elementary operation and how often it is done per packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    /// Name of the elementary operation, e.g. `checksum-ip`.
+    pub operation: &'static str,
+    /// Times per packet.
+    pub count: f32,
+}

@@ -1,0 +1,44 @@
+//! Counters of every node, cheap enough to stay on.
+
+use thruway_sync::Counter;
+
+use crate::reason::Reason;
+use crate::spec::Spec;
+
+/// One node's counters in one thread. The thread writes, anyone reads.
+#[derive(Debug)]
+pub struct NodeStats {
+    /// Packets that entered; of a source, packets it made.
+    pub packets: Counter,
+    /// Batches dispatched.
+    pub batches: Counter,
+    /// Clock cycles (of the time stamp counter) spent in the node.
+    pub cycles: Counter,
+    /// Dropped packets by reason: the spec's, then [`Reason::OF_ALL`].
+    pub drops: Box<[Counter]>,
+}
+
+impl NodeStats {
+    /// Zeroed counters for an element of this spec.
+    pub fn new(spec: &Spec) -> NodeStats {
+        let drops = (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new()).collect();
+        NodeStats {
+            packets: Counter::new(),
+            batches: Counter::new(),
+            cycles: Counter::new(),
+            drops,
+        }
+    }
+
+    /// Counts `n` drops.
+    #[inline]
+    pub fn dropped(&self, reason: Reason, n: u64) {
+        let own = self.drops.len() - Reason::OF_ALL.len();
+        if let Some(counter) = self.drops.get(reason.index(own)) {
+            counter.add(n);
+        }
+    }
+}
+
+/// All nodes' counters of one thread, by element index.
+pub type Stats = Vec<NodeStats>;

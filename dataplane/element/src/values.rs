@@ -1,0 +1,334 @@
+//! Argument types: how each is written.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use thruway_packet::Anno;
+use thruway_wire::MacAddr;
+
+use crate::args::Env;
+use crate::text::{unquote, unquote_text};
+
+/// A type that can be an argument.
+pub trait FromArg: Sized {
+    /// The value that `text` (with its quotes) stands for.
+    ///
+    /// # Errors
+    /// A message that says what was expected: "'x' is not an integer".
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Self, String>;
+}
+
+/// Names that AddressInfo gives to addresses.
+#[derive(Debug, Clone, Default)]
+pub struct Addresses {
+    names: HashMap<String, Named>,
+}
+
+/// What one name stands for.
+#[derive(Debug, Clone, Default)]
+pub struct Named {
+    /// IPv4 address.
+    pub ip: Option<Ipv4Addr>,
+    /// IPv4 prefix.
+    pub prefix: Option<IpPrefix>,
+    /// IPv6 address.
+    pub ip6: Option<Ipv6Addr>,
+    /// IPv6 prefix.
+    pub prefix6: Option<Ip6Prefix>,
+    /// Ethernet address.
+    pub ether: Option<MacAddr>,
+}
+
+impl Addresses {
+    /// The entry of `name`, made if there is none. Names inside of compound elements are entered
+    /// with their full path.
+    pub fn entry(&mut self, name: &str) -> &mut Named {
+        self.names.entry(name.to_owned()).or_default()
+    }
+
+    /// What `name` stands for as seen from element `from`: the innermost compound's name counts.
+    /// A suffix `:ip`, `:ipnet`, `:ip6`, `:eth` is accepted and ignored.
+    pub fn look_up<T>(
+        &self,
+        from: &str,
+        name: &str,
+        pick: impl Fn(&Named) -> Option<T>,
+    ) -> Option<T> {
+        let bare = name.split_once(':').map_or(name, |(bare, _)| bare);
+        let mut scope = from;
+        loop {
+            scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
+            let full = if scope.is_empty() { bare.to_owned() } else { format!("{scope}/{bare}") };
+            if let Some(found) = self.names.get(&full).and_then(&pick) {
+                return Some(found);
+            }
+            if scope.is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+/// An integer as Click writes it: decimal, `0x` hexadecimal, `0b` binary or `0` octal, with
+/// underscores between digits.
+fn integer(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    let plain = digits.starts_with(|c: char| c.is_ascii_hexdigit()) && !digits.ends_with('_');
+    let value = i128::from_str_radix(&digits.replace('_', ""), radix).ok().filter(|_| plain)?;
+    Some(if negative { -value } else { value })
+}
+
+macro_rules! integers {
+    ($($ty:ty),+) => {$(
+        impl FromArg for $ty {
+            fn from_arg(text: &str, _env: &Env<'_>) -> Result<$ty, String> {
+                let text = unquote_text(text);
+                let Some(value) = integer(&text) else {
+                    return Err(format!("'{text}' is not an integer"));
+                };
+                <$ty>::try_from(value).map_err(|_| {
+                    format!("{text} is out of range; it must be from {} to {}", <$ty>::MIN, <$ty>::MAX)
+                })
+            }
+        }
+    )+};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64, usize);
+
+impl FromArg for bool {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<bool, String> {
+        match unquote_text(text).as_str() {
+            "1" | "true" | "yes" | "t" | "y" => Ok(true),
+            "0" | "false" | "no" | "f" | "n" => Ok(false),
+            other => Err(format!("'{other}' is not a bool; write true or false")),
+        }
+    }
+}
+
+impl FromArg for f64 {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<f64, String> {
+        let text = unquote_text(text);
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| format!("'{text}' is not a real number"))
+    }
+}
+
+impl FromArg for String {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<String, String> {
+        Ok(unquote_text(text))
+    }
+}
+
+impl FromArg for Vec<u8> {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<Vec<u8>, String> {
+        Ok(unquote(text))
+    }
+}
+
+impl FromArg for Ipv4Addr {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Ipv4Addr, String> {
+        let text = unquote_text(text);
+        text.parse()
+            .ok()
+            .or_else(|| env.addresses.look_up(env.name, &text, |named| named.ip))
+            .ok_or_else(|| format!("'{text}' is not an IP address"))
+    }
+}
+
+impl FromArg for Ipv6Addr {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Ipv6Addr, String> {
+        let text = unquote_text(text);
+        text.parse()
+            .ok()
+            .or_else(|| env.addresses.look_up(env.name, &text, |named| named.ip6))
+            .ok_or_else(|| format!("'{text}' is not an IPv6 address"))
+    }
+}
+
+impl FromArg for MacAddr {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<MacAddr, String> {
+        let text = unquote_text(text);
+        text.parse()
+            .ok()
+            .or_else(|| env.addresses.look_up(env.name, &text, |named| named.ether))
+            .ok_or_else(|| format!("'{text}' is not an Ethernet address"))
+    }
+}
+
+/// An IPv4 address with a mask, which need not be contiguous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IpPrefix {
+    /// The address as written: its host bits are kept.
+    pub addr: Ipv4Addr,
+    /// The mask.
+    pub mask: Ipv4Addr,
+}
+
+impl IpPrefix {
+    /// Prefix length, when the mask is contiguous.
+    pub fn length(&self) -> Option<u8> {
+        let mask = u32::from(self.mask);
+        (mask.leading_ones() + mask.trailing_zeros() >= 32).then_some(mask.leading_ones() as u8)
+    }
+
+    /// Whether `addr` lies within.
+    pub fn contains(&self, addr: Ipv4Addr) -> bool {
+        (u32::from(addr) ^ u32::from(self.addr)) & u32::from(self.mask) == 0
+    }
+
+    /// The prefix written `text`: `ADDR/LEN`, `ADDR/MASK`, or `ADDR` alone for one host.
+    pub fn parse(text: &str) -> Option<IpPrefix> {
+        let (addr, mask) = text.split_once('/').unwrap_or((text, "32"));
+        let mask = match mask.parse::<u32>() {
+            Ok(length @ 0..=32) => Ipv4Addr::from(u32::MAX.checked_shl(32 - length).unwrap_or(0)),
+            Ok(_) => return None,
+            Err(_) => mask.parse().ok()?,
+        };
+        // `1.2/16` means 1.2.0.0/16.
+        let octets = addr.split('.').count();
+        let addr = match octets {
+            1..=3 if text.contains('/') => {
+                format!("{addr}{}", ".0".repeat(4 - octets)).parse().ok()?
+            }
+            _ => addr.parse().ok()?,
+        };
+        Some(IpPrefix { addr, mask })
+    }
+}
+
+impl FromArg for IpPrefix {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<IpPrefix, String> {
+        let text = unquote_text(text);
+        let named = || {
+            let host = |ip| IpPrefix { addr: ip, mask: Ipv4Addr::BROADCAST };
+            env.addresses.look_up(env.name, &text, |named| named.prefix.or(named.ip.map(host)))
+        };
+        IpPrefix::parse(&text).or_else(named).ok_or_else(|| {
+            format!("'{text}' is not an IP prefix; write ADDRESS/LENGTH, such as 10.0.0.0/8")
+        })
+    }
+}
+
+/// An IPv6 address with a prefix length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ip6Prefix {
+    /// The address as written: its host bits are kept.
+    pub addr: Ipv6Addr,
+    /// Prefix length, 0 to 128.
+    pub length: u8,
+}
+
+impl FromArg for Ip6Prefix {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Ip6Prefix, String> {
+        let text = unquote_text(text);
+        let (addr, length) = text.split_once('/').unwrap_or((&text, "128"));
+        let written = || {
+            let length = length.parse().ok().filter(|length| *length <= 128)?;
+            Some(Ip6Prefix { addr: addr.parse().ok()?, length })
+        };
+        let named = || env.addresses.look_up(env.name, &text, |named| named.prefix6);
+        written().or_else(named).ok_or_else(|| format!("'{text}' is not an IPv6 prefix"))
+    }
+}
+
+/// A time, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Nanos(pub i64);
+
+/// Splits `12.5ms` into number and unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
+        .unwrap_or(text.len());
+    let number = text[..end].replace('_', "").parse::<f64>().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+impl FromArg for Nanos {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<Nanos, String> {
+        let text = unquote_text(text);
+        let scale = |unit: &str| {
+            Some(match unit {
+                "" | "s" | "sec" => 1e9,
+                "ms" | "msec" => 1e6,
+                "us" | "usec" => 1e3,
+                "ns" | "nsec" => 1.0,
+                "m" | "min" => 60e9,
+                "h" | "hr" => 3600e9,
+                "d" | "day" => 86_400e9,
+                _ => return None,
+            })
+        };
+        let time = number_and_unit(&text).and_then(|(n, unit)| Some((n * scale(unit)?).round()));
+        match time {
+            Some(ns) if ns.abs() < i64::MAX as f64 => Ok(Nanos(ns as i64)),
+            _ => Err(format!("'{text}' is not a time; write a number with s, ms, us, ns, min, h")),
+        }
+    }
+}
+
+/// A rate in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Bandwidth(pub u64);
+
+impl FromArg for Bandwidth {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<Bandwidth, String> {
+        let text = unquote_text(text);
+        let scale = |unit: &str| {
+            let unit = unit.strip_suffix("/s").or(unit.strip_suffix("ps")).unwrap_or(unit);
+            let (unit, bits) = match unit {
+                "" | "B" | "bytes" | "baud" => {
+                    return Some(if unit == "baud" { 0.125 } else { 1.0 });
+                }
+                _ if unit.ends_with("bits") => (&unit[..unit.len() - 4], true),
+                _ if unit.ends_with("bit") => (&unit[..unit.len() - 3], true),
+                _ if unit.ends_with('b') => (&unit[..unit.len() - 1], true),
+                _ if unit.ends_with("bytes") => (&unit[..unit.len() - 5], false),
+                _ => (unit.strip_suffix('B').unwrap_or(unit), false),
+            };
+            let prefix = match unit {
+                "" => 1.0,
+                "k" | "K" => 1e3,
+                "M" => 1e6,
+                "G" => 1e9,
+                "T" => 1e12,
+                _ => return None,
+            };
+            Some(if bits { prefix / 8.0 } else { prefix })
+        };
+        let rate = number_and_unit(&text).and_then(|(n, unit)| Some((n * scale(unit)?).round()));
+        match rate {
+            Some(rate) if (0.0..1e18).contains(&rate) => Ok(Bandwidth(rate as u64)),
+            _ => Err(format!("'{text}' is not a bandwidth; write such as 10Mbps or 100kB/s")),
+        }
+    }
+}
+
+/// A packet annotation by name or offset, for one-byte annotations unless the name says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnnoArg(pub Anno);
+
+impl FromArg for AnnoArg {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<AnnoArg, String> {
+        let named = Anno::NAMES.iter().find(|(name, _)| *name == text).map(|(_, anno)| *anno);
+        let (offset, size) = text.split_once('/').unwrap_or((text, "1"));
+        let at = || Anno::at(usize::from_arg(offset, env).ok()?, size.parse().ok()?);
+        named.or_else(at).map(AnnoArg).ok_or_else(|| {
+            let names: Vec<&str> = Anno::NAMES.iter().map(|(name, _)| *name).collect();
+            format!(
+                "'{text}' is not a packet annotation; write an offset below {} or one of {}",
+                Anno::SPACE,
+                names.join(", ")
+            )
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! The wires between nodes: where an output leads, and the batches that wait at inputs.
+//!
+//! Every input port of every node is a *slot*, numbered in topological order of the nodes. In
+//! *vector* mode packets wait in their slot's pending batch until the engine dispatches the lowest
+//! ready slot, so paths that join fill one batch. In *single* mode (one packet is under way) each
+//! packet goes depth first, in the order in which it was sent, as in Click.
+
+use std::sync::Arc;
+
+use thruway_packet::{Batch, Packet};
+
+use crate::stats::Stats;
+
+/// An input port of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Element index.
+    pub node: u32,
+    /// Input port.
+    pub port: u32,
+}
+
+/// Where an output leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// To the slot of this number.
+    Slot(u32),
+    /// Back to whoever pulls (the output is a pull port).
+    Puller,
+    /// Nowhere.
+    Unconnected,
+}
+
+/// Where a pull input draws from: an output of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PullFrom {
+    /// Element index.
+    pub node: u32,
+    /// Output port.
+    pub port: u32,
+}
+
+/// The wiring of one thread's graph and the packets on it.
+#[derive(Debug, Default)]
+pub struct Wires {
+    /// Slots in dispatch order.
+    pub slots: Vec<Slot>,
+    /// Outputs of all nodes, one node after the other.
+    pub targets: Vec<Target>,
+    /// Per node: its first output in `targets` (with one more entry for the end).
+    pub first_target: Vec<u32>,
+    /// Pull inputs of all nodes, one node after the other; `None` for push or unconnected ones.
+    pub sources: Vec<Option<PullFrom>>,
+    /// Per node: its first input in `sources` (with one more entry for the end).
+    pub first_source: Vec<u32>,
+    /// Per slot: packets that wait.
+    pub pending: Vec<Batch>,
+    /// Per slot a bit: packets wait.
+    pub ready: Vec<u64>,
+    /// In single mode: packets sent and not yet dispatched, newest last.
+    pub log: Vec<(u32, Packet)>,
+    /// Whether one packet is under way.
+    pub single: bool,
+    /// Packets put on a slot since the engine last looked.
+    pub emitted: u32,
+    /// Packets sent to a pull output while it is being pulled.
+    pub returned: Batch,
+    /// Counters by element index.
+    pub stats: Arc<Stats>,
+    /// Present time, nanoseconds since the Unix epoch.
+    pub now: i64,
+}
+
+impl Wires {
+    /// Puts a packet on its way through output number `target`.
+    #[inline]
+    pub(crate) fn send(&mut self, target: Target, packet: Packet) -> Result<(), Packet> {
+        match target {
+            Target::Slot(slot) if self.single => self.log.push((slot, packet)),
+            Target::Slot(slot) => {
+                self.emitted += 1;
+                self.mark_ready(slot);
+                self.pending[slot as usize].push(packet);
+            }
+            Target::Puller => self.returned.push(packet),
+            Target::Unconnected => return Err(packet),
+        }
+        Ok(())
+    }
+
+    /// The same for a whole batch, which is left empty.
+    #[inline]
+    pub(crate) fn send_all(&mut self, target: Target, batch: &mut Batch) -> Result<(), ()> {
+        match target {
+            Target::Slot(slot) if self.single => {
+                self.log.extend(batch.drain().map(|packet| (slot, packet)));
+            }
+            Target::Slot(slot) => {
+                self.emitted += batch.len() as u32;
+                self.mark_ready(slot);
+                self.pending[slot as usize].append(batch);
+            }
+            Target::Puller => self.returned.append(batch),
+            Target::Unconnected => return Err(()),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn mark_ready(&mut self, slot: u32) {
+        self.ready[slot as usize / 64] |= 1 << (slot % 64);
+    }
+
+    /// Takes the lowest ready slot off the ready set.
+    #[inline]
+    pub fn next_ready(&mut self) -> Option<usize> {
+        for (at, word) in self.ready.iter_mut().enumerate() {
+            if *word != 0 {
+                let bit = word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return Some(at * 64 + bit);
+            }
+        }
+        None
+    }
+
+    /// Outputs of a node.
+    #[inline]
+    pub fn outputs(&self, node: u32) -> usize {
+        (self.first_target[node as usize + 1] - self.first_target[node as usize]) as usize
+    }
+
+    /// Inputs of a node.
+    #[inline]
+    pub fn inputs(&self, node: u32) -> usize {
+        (self.first_source[node as usize + 1] - self.first_source[node as usize]) as usize
+    }
+
+    /// Where output `port` of a node leads.
+    #[inline]
+    pub fn target(&self, node: u32, port: usize) -> Target {
+        let first = self.first_target[node as usize] as usize;
+        let end = self.first_target[node as usize + 1] as usize;
+        match self.targets[first..end].get(port) {
+            Some(target) => *target,
+            None => Target::Unconnected,
+        }
+    }
+
+    /// What pull input `port` of a node draws from.
+    #[inline]
+    pub fn source(&self, node: u32, port: usize) -> Option<PullFrom> {
+        let first = self.first_source[node as usize] as usize;
+        let end = self.first_source[node as usize + 1] as usize;
+        self.sources[first..end].get(port).copied().flatten()
+    }
+}

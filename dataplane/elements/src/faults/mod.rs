@@ -1,0 +1,6 @@
+//! Faults to inject.
+
+use thruway_element::Entry;
+
+/// The elements of this topic, sorted by name.
+pub static ELEMENTS: &[&Entry] = &[];

@@ -1,0 +1,172 @@
+//! Queue: where push ends and pull begins.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use thruway_element::{
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Topic, Ty,
+    handler_value, reasons,
+};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Queue",
+        aliases: &[Alias {
+            name: "ThreadSafeQueue",
+            summary: "the same: a Queue that several threads reach is safe by itself",
+        }],
+        topic: Topic::Moving,
+        summary: "stores packets in a first-in-first-out queue",
+        docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
+               are dropped. When one thread pushes and another pulls, the queue is a lock-free ring \
+               that both share.",
+        example: "InfiniteSource(LIMIT 3) -> Queue(10) -> Unqueue -> Discard",
+        processing: "h/l",
+        args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
+        drops: Full::DROPS,
+        handlers: &[
+            Handler::read("length", "packets in it now").shared(),
+            Handler {
+                merge: Merge::First,
+                ..Handler::sum("highwater_length", "most packets it held")
+            },
+            Handler::both("capacity", "packets it holds"),
+            Handler::sum("drops", "packets dropped"),
+            Handler::write("reset_counts", "sets drops and highwater_length to zero"),
+            Handler::write("reset", "drops all packets in it"),
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet is not stored.
+    enum Full {
+        Overflow = "queue-full": "the queue held CAPACITY packets",
+        Reset = "reset": "the queue was emptied by its reset handler",
+    }
+}
+
+/// Largest CAPACITY: more packets than packet memory has frames help nobody.
+const CAPACITY_MAX: usize = 1 << 24;
+
+/// Where the packets are.
+enum Store {
+    /// One thread pushes and pulls.
+    Local(VecDeque<Packet>),
+    /// Several threads do.
+    Shared(Arc<ArrayQueue<Packet>>),
+}
+
+impl Store {
+    fn push(&mut self, capacity: usize, packet: Packet) -> Result<(), Packet> {
+        match self {
+            Store::Local(queue) if queue.len() >= capacity => Err(packet),
+            Store::Local(queue) => {
+                queue.push_back(packet);
+                Ok(())
+            }
+            Store::Shared(queue) => queue.push(packet),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        match self {
+            Store::Local(queue) => queue.pop_front(),
+            Store::Shared(queue) => queue.pop(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Store::Local(queue) => queue.len(),
+            Store::Shared(queue) => queue.len(),
+        }
+    }
+}
+
+struct Queue {
+    store: Store,
+    capacity: usize,
+    highwater: usize,
+    drops: u64,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let capacity: usize = args.get("CAPACITY")?;
+    if capacity > CAPACITY_MAX {
+        return Err(args.error("CAPACITY", format!("at most {CAPACITY_MAX}")).into());
+    }
+    let store = if args.env().threads > 1 {
+        // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
+        Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
+    } else {
+        Store::Local(VecDeque::new())
+    };
+    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0 }))
+}
+
+impl Queue {
+    fn set_capacity(&mut self, value: &str) -> Result<(), HandlerError> {
+        let capacity: usize = handler_value("capacity", value)?;
+        if matches!(self.store, Store::Shared(_)) {
+            return Err(HandlerError::refused(
+                "capacity: a queue between threads cannot change its capacity while running",
+            ));
+        }
+        if capacity > CAPACITY_MAX {
+            return Err(HandlerError::refused(format!("capacity: at most {CAPACITY_MAX}")));
+        }
+        self.capacity = capacity;
+        Ok(())
+    }
+}
+
+impl Element for Queue {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            if let Err(packet) = self.store.push(self.capacity, packet) {
+                self.drops += 1;
+                cx.drop(Full::Overflow, packet);
+            }
+        }
+        self.highwater = self.highwater.max(self.store.len());
+    }
+
+    fn pull(&mut self, _cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        for _ in 0..max {
+            match self.store.pop() {
+                Some(packet) => batch.push(packet),
+                None => break,
+            }
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "length" => Ok(self.store.len().to_string()),
+            "highwater_length" => Ok(self.highwater.to_string()),
+            "capacity" => Ok(self.capacity.to_string()),
+            "drops" => Ok(self.drops.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "capacity" => return self.set_capacity(value),
+            "reset_counts" => (self.drops, self.highwater) = (0, self.store.len()),
+            "reset" => {
+                while let Some(packet) = self.store.pop() {
+                    cx.drop(Full::Reset, packet);
+                }
+            }
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Discard: the end of the way.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    handler_value,
+};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Discard",
+        topic: Topic::Seeing,
+        summary: "drops all packets",
+        docs: "Frees every packet that is pushed into it, or that it pulls.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> Discard",
+        ports: "1/0",
+        processing: "a/",
+        args: &[
+            Arg::keyword("ACTIVE", Ty::Bool, "whether it pulls (pull input only)").or("true"),
+            Arg::keyword("BURST", Ty::UInt, "packets to pull at once (pull input only)").or("1"),
+        ],
+        handlers: &[
+            Handler::sum("count", "packets discarded"),
+            Handler::both("active", "whether it pulls"),
+            Handler::write("reset_counts", "sets count to zero"),
+        ],
+        task: true,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct Discard {
+    active: bool,
+    burst: usize,
+    count: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let burst: usize = args.get("BURST")?;
+    if burst == 0 {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    Ok(Box::new(Discard { active: args.get("ACTIVE")?, burst, count: 0, batch: Batch::new() }))
+}
+
+impl Element for Discard {
+    fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.count += batch.len() as u64;
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.active || !cx.is_pull_input(0) {
+            return Run::Idle;
+        }
+        cx.pull(0, self.burst, &mut self.batch);
+        if self.batch.is_empty() {
+            return Run::Idle;
+        }
+        self.count += self.batch.len() as u64;
+        self.batch.clear();
+        Run::Again
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "active" => Ok(self.active.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            "reset_counts" => self.count = 0,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! What is known of a graph after checking: ports, processing, order, reach.
+
+use crate::codes::Flow;
+
+/// The result of `check::resolve`; indices are those of
+/// [`Graph::elements`](crate::Graph::elements) and [`Graph::edges`](crate::Graph::edges).
+#[derive(Debug, Clone, Default)]
+pub struct Checked {
+    /// Per element.
+    pub elements: Vec<ElementPorts>,
+    /// All elements such that, but for loops, a packet's way leads from earlier to later ones.
+    pub order: Vec<usize>,
+    /// Elements with inputs that no packet can reach.
+    pub unreachable: Vec<usize>,
+    /// Elements with a task, and whose code runs in that task's thread.
+    pub tasks: Vec<TaskReach>,
+}
+
+/// The ports of one element.
+#[derive(Debug, Clone, Default)]
+pub struct ElementPorts {
+    /// Inputs in use.
+    pub inputs: Vec<Port>,
+    /// Outputs in use.
+    pub outputs: Vec<Port>,
+    /// Which outputs a packet of which input can leave by.
+    pub flow: Flow,
+}
+
+/// One port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Push or pull, agnostic ports resolved (to push when nothing decides).
+    pub processing: Processing,
+    /// Declared agnostic.
+    pub agnostic: bool,
+    /// Edges at this port. One, except for a pull output or a push input.
+    pub edges: Vec<usize>,
+}
+
+/// Who moves a packet over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Processing {
+    /// The upstream element.
+    Push,
+    /// The downstream element.
+    Pull,
+}
+
+/// A task and the elements that it runs through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskReach {
+    /// The element with the task.
+    pub element: usize,
+    /// Elements whose code runs in the task's thread, itself included; sorted.
+    pub reach: Vec<usize>,
+}
+
+impl Checked {
+    /// Number of inputs in use.
+    pub fn ninputs(&self, element: usize) -> usize {
+        self.elements[element].inputs.len()
+    }
+
+    /// Number of outputs in use.
+    pub fn noutputs(&self, element: usize) -> usize {
+        self.elements[element].outputs.len()
+    }
+
+    /// The elements whose code runs in the thread of the task of `element` (empty if it has none).
+    pub fn reach(&self, element: usize) -> &[usize] {
+        self.tasks.iter().find(|task| task.element == element).map_or(&[], |task| &task.reach)
+    }
+
+    /// The task elements in whose threads the code of `element` runs.
+    pub fn tasks_of(&self, element: usize) -> Vec<usize> {
+        let runs = |task: &&TaskReach| task.reach.binary_search(&element).is_ok();
+        self.tasks.iter().filter(runs).map(|task| task.element).collect()
+    }
+}

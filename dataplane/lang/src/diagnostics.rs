@@ -1,0 +1,263 @@
+//! Errors and warnings: collected, not thrown, so that all of a file are shown at once.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+pub use crate::source::{Source, SourceMap, Span};
+
+/// After so many, further ones are only counted.
+pub const MAX_DIAGNOSTICS: usize = 100;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The configuration can run.
+    Warning,
+    /// The configuration cannot run.
+    Error,
+}
+
+/// Something to say about a place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong, in Click's words, without place.
+    pub message: String,
+    /// Where; `None` if it concerns the whole configuration.
+    pub span: Option<Span>,
+    /// Written under the caret.
+    pub label: String,
+    /// Further lines, each perhaps with a place of its own.
+    pub notes: Vec<Note>,
+    /// A name that was perhaps meant.
+    pub suggestion: Option<String>,
+}
+
+/// A detail of a [`Diagnostic`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What to know.
+    pub message: String,
+    /// Where.
+    pub span: Option<Span>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn error(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            message: message.into(),
+            span: Some(span),
+            label: String::new(),
+            notes: Vec::new(),
+            suggestion: None,
+        }
+    }
+
+    /// A warning at `span`.
+    pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
+    }
+
+    /// With a text under the caret.
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    /// With a further line.
+    pub fn note(mut self, message: impl Into<String>) -> Diagnostic {
+        self.notes.push(Note { message: message.into(), span: None });
+        self
+    }
+
+    /// With a further line that points at a place.
+    pub fn note_at(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.notes.push(Note { message: message.into(), span: Some(span) });
+        self
+    }
+
+    /// With "did you mean", if there is something to mean.
+    pub fn suggest(mut self, name: Option<&str>) -> Diagnostic {
+        self.suggestion = name.map(str::to_string);
+        self
+    }
+
+    /// The message with the suggestion: "...; did you mean IPFilter?".
+    pub fn headline(&self) -> String {
+        match &self.suggestion {
+            Some(name) => format!("{}; did you mean {name}?", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// The errors and warnings of a configuration, in the order in which they were found.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    suppressed: usize,
+    errors: usize,
+    /// The texts that spans refer to.
+    pub sources: Arc<SourceMap>,
+}
+
+impl Diagnostics {
+    /// Adds one; beyond [`MAX_DIAGNOSTICS`] it is only counted.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
+        if self.items.len() < MAX_DIAGNOSTICS {
+            self.items.push(diagnostic);
+        } else {
+            self.suppressed += 1;
+        }
+    }
+
+    /// Adds all of `other`, which is about the same texts.
+    pub fn append(&mut self, other: Diagnostics) {
+        self.suppressed += other.suppressed;
+        let shown: usize = other.items.iter().filter(|d| d.severity == Severity::Error).count();
+        self.errors += other.errors - shown;
+        other.items.into_iter().for_each(|item| self.push(item));
+    }
+
+    /// Whether the configuration cannot run.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Number of errors, those that are not shown included.
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Those that are kept.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.items.iter()
+    }
+
+    /// For people: source, line, caret, notes, suggestion. `color` uses terminal escapes.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let mut out = String::new();
+        for item in &self.items {
+            let _ = writeln!(out, "{}\n", renderer.render(&self.report(item)));
+        }
+        if self.suppressed > 0 {
+            let _ = writeln!(out, "({} more not shown)", self.suppressed);
+        }
+        out
+    }
+
+    /// In the manner of Click's driver: `file:line: message`, details indented.
+    pub fn click(&self) -> String {
+        let mut out = String::new();
+        for item in &self.items {
+            let place = item.span.map_or(String::new(), |span| self.landmark(span) + ": ");
+            let kind = if item.severity == Severity::Warning { "warning: " } else { "" };
+            let _ = writeln!(out, "{place}{kind}{}", item.message);
+            for note in &item.notes {
+                let place =
+                    note.span.or(item.span).map_or(String::new(), |span| self.landmark(span) + ":");
+                let _ = writeln!(out, "{place}   {}", note.message);
+            }
+        }
+        if self.suppressed > 0 {
+            let _ = writeln!(out, "({} more not shown)", self.suppressed);
+        }
+        out
+    }
+
+    fn landmark(&self, span: Span) -> String {
+        self.sources.landmark(span)
+    }
+
+    fn report<'a>(&'a self, item: &'a Diagnostic) -> Vec<Group<'a>> {
+        let level = match item.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let mut group = Group::with_title(level.primary_title(item.headline()));
+        if let Some(span) = item.span {
+            group = group.element(self.snippet(span, &item.label));
+        }
+        for note in &item.notes {
+            group = match note.span {
+                Some(span) => group
+                    .element(Level::NOTE.message(note.message.as_str()))
+                    .element(self.snippet(span, "")),
+                None => group.element(Level::NOTE.message(note.message.as_str())),
+            };
+        }
+        vec![group]
+    }
+
+    /// Only the lines that the span touches are given to the renderer.
+    fn snippet<'a>(
+        &'a self,
+        span: Span,
+        label: &'a str,
+    ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+        let lines = self.sources.lines_of(span);
+        let text =
+            self.sources.source(span.source).and_then(|source| source.text.get(lines.clone()));
+        let text = text.unwrap_or("");
+        let (name, line) = self.sources.position(Span { start: lines.start as u32, ..span });
+        let range = span.range();
+        let start = range.start.clamp(lines.start, lines.end) - lines.start;
+        let end = range.end.clamp(lines.start, lines.end) - lines.start;
+        let annotation = AnnotationKind::Primary.span(start..end.max(start));
+        let annotation = if label.is_empty() { annotation } else { annotation.label(label) };
+        Snippet::source(text).path(name).line_start(line as usize).annotation(annotation)
+    }
+}
+
+/// The candidate nearest to `name`, if it is near enough to be meant.
+///
+/// Optimal string alignment distance, letters' case counting half as much as other letters.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted: Vec<char> = name.chars().take(MAX_NAME).collect();
+    let limit = 2 * (wanted.len() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= 3)
+        .map(|candidate| (distance(&wanted, &candidate.chars().collect::<Vec<_>>()), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Names are compared up to this length.
+const MAX_NAME: usize = 64;
+
+/// Twice the edit distance; a change of case counts one.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).map(|j| 2 * j).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![2 * i];
+        for j in 1..=b.len() {
+            let change = match (a[i - 1], b[j - 1]) {
+                (x, y) if x == y => 0,
+                (x, y) if x.eq_ignore_ascii_case(&y) => 1,
+                _ => 2,
+            };
+            let mut best = (last[j - 1] + change).min(last[j] + 2).min(row[j - 1] + 2);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before[j - 2] + 2);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}

@@ -1,0 +1,54 @@
+//! Packet annotations: a few bytes beside the packet that elements leave for each other.
+
+/// Where an annotation lives in the packet's 28 annotation bytes.
+///
+/// The offsets up to 17 are Click's, so that configurations which name them by number keep working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anno {
+    /// First byte.
+    pub offset: u8,
+    /// Bytes: 1, 2, 4 or 16.
+    pub size: u8,
+}
+
+impl Anno {
+    /// Bytes of annotation space in a packet.
+    pub const SPACE: usize = 28;
+    /// Next hop or destination IPv4 address.
+    pub const DST_IP: Anno = Anno { offset: 0, size: 4 };
+    /// The same for IPv6; overlaps `DST_IP`.
+    pub const DST_IP6: Anno = Anno { offset: 0, size: 16 };
+    /// Colour of Paint.
+    pub const PAINT: Anno = Anno { offset: 16, size: 1 };
+    /// Offset of the parameter that an ICMP parameter problem speaks of.
+    pub const ICMP_PARAM: Anno = Anno { offset: 17, size: 1 };
+    /// Not zero: the source address is still to be set by FixIPSrc.
+    pub const FIX_IP_SRC: Anno = Anno { offset: 18, size: 1 };
+    /// VLAN tag control information.
+    pub const VLAN_TCI: Anno = Anno { offset: 22, size: 2 };
+    /// Aggregate (flow) number.
+    pub const AGGREGATE: Anno = Anno { offset: 24, size: 4 };
+    /// Packet number.
+    pub const NUMBER: Anno = Anno { offset: 24, size: 4 };
+    /// Packets that this one stands for besides itself (summaries, samples).
+    pub const EXTRA_PACKETS: Anno = Anno { offset: 20, size: 2 };
+
+    /// The names a configuration may use.
+    pub const NAMES: &'static [(&'static str, Anno)] = &[
+        ("AGGREGATE", Anno::AGGREGATE),
+        ("DST_IP", Anno::DST_IP),
+        ("DST_IP6", Anno::DST_IP6),
+        ("EXTRA_PACKETS", Anno::EXTRA_PACKETS),
+        ("FIX_IP_SRC", Anno::FIX_IP_SRC),
+        ("ICMP_PARAM", Anno::ICMP_PARAM),
+        ("PACKET_NUMBER", Anno::NUMBER),
+        ("PAINT", Anno::PAINT),
+        ("VLAN_TCI", Anno::VLAN_TCI),
+    ];
+
+    /// The annotation of `size` bytes at `offset`, if it lies within the space.
+    pub fn at(offset: usize, size: usize) -> Option<Anno> {
+        let fits = matches!(size, 1 | 2 | 4 | 16) && offset.checked_add(size)? <= Anno::SPACE;
+        fits.then_some(Anno { offset: offset as u8, size: size as u8 })
+    }
+}

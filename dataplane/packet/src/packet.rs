@@ -1,0 +1,458 @@
+//! The owning handle of a frame.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::anno::Anno;
+use crate::meta::{Meta, NO_HEADER, PacketKind};
+use crate::pool::{self, Memory};
+
+/// A packet: the one owner of a frame and its metadata line. Eight bytes, moved freely.
+///
+/// Its bytes are `data()`; around them lies head room and tail room, so that headers can be pushed
+/// and pulled without moving the payload. Header offsets are kept from the frame's start and so
+/// survive `push` and `pull`.
+#[repr(transparent)]
+pub struct Packet(NonNull<Meta>);
+
+// SAFETY: a Packet is the only handle of its frame and metadata line (Pool hands each out once and
+// takes it back by value), so moving it moves all access; pools are never freed.
+unsafe impl Send for Packet {}
+// SAFETY: `&Packet` gives only reads of memory that nobody else may write meanwhile.
+unsafe impl Sync for Packet {}
+
+impl Packet {
+    /// Takes ownership of a frame.
+    ///
+    /// # Safety
+    /// `meta` is a line of a [`crate::Pool`], initialised, and no other `Packet` has it.
+    #[inline]
+    pub(crate) unsafe fn from_meta(meta: NonNull<Meta>) -> Packet {
+        Packet(meta)
+    }
+
+    /// Gives ownership up without freeing.
+    #[inline]
+    pub(crate) fn into_meta(self) -> NonNull<Meta> {
+        let meta = self.0;
+        core::mem::forget(self);
+        meta
+    }
+
+    #[inline]
+    pub(crate) fn meta(&self) -> &Meta {
+        // JUSTIFICATION: the line is shared memory of the pool, reached by pointer.
+        // SAFETY: this handle is its only owner; it was initialised when it left the pool.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn meta_mut(&mut self) -> &mut Meta {
+        // JUSTIFICATION: as in `meta`.
+        // SAFETY: as in `meta`, and `&mut self` excludes other borrows.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// A packet with these bytes, from the process's packet memory; `None` when that is used up or
+    /// the bytes exceed the largest frame.
+    pub fn new(bytes: &[u8]) -> Option<Packet> {
+        Memory::get().packet(bytes)
+    }
+
+    /// A packet of `len` bytes, all zero; `None` as in [`Packet::new`].
+    pub fn zeroed(len: usize) -> Option<Packet> {
+        let mut packet = Memory::get().uninit(len, 0)?;
+        packet.data_mut().fill(0);
+        Some(packet)
+    }
+
+    /// A second packet with the same bytes, annotations and header offsets; `None` when packet
+    /// memory is used up.
+    pub fn duplicate(&self) -> Option<Packet> {
+        let mut copy = Memory::get().uninit(self.len(), self.headroom())?;
+        copy.data_mut().copy_from_slice(self.data());
+        copy.copy_marks(self);
+        Some(copy)
+    }
+
+    /// Copies annotations, timestamp, kind and header positions from `other`, whose bytes this
+    /// packet holds.
+    fn copy_marks(&mut self, other: &Packet) {
+        let shift = self.meta().start as i64 - other.meta().start as i64;
+        let moved = |offset: u16| match offset {
+            NO_HEADER => NO_HEADER,
+            at => u16::try_from(i64::from(at) + shift).unwrap_or(NO_HEADER),
+        };
+        let (from, to) = (other.meta(), self.meta_mut());
+        (to.l2, to.l3, to.l4) = (moved(from.l2), moved(from.l3), moved(from.l4));
+        to.kind = from.kind;
+        to.timestamp = from.timestamp;
+        to.fcb = from.fcb;
+        to.anno = from.anno;
+    }
+
+    /// Copies annotations, timestamp and kind, but no header positions.
+    pub fn copy_annotations(&mut self, other: &Packet) {
+        let (from, to) = (other.meta(), self.meta_mut());
+        to.kind = from.kind;
+        to.timestamp = from.timestamp;
+        to.fcb = from.fcb;
+        to.anno = from.anno;
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.meta().len as usize
+    }
+
+    /// Whether the packet has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The packet's bytes.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        let meta = self.meta();
+        // JUSTIFICATION: frames are raw memory of the region.
+        // SAFETY: start + len <= frame size is kept by every function that changes them, the frame
+        // belongs to this packet alone, and its bytes were written (regions begin zeroed).
+        unsafe {
+            core::slice::from_raw_parts(meta.buffer.add(meta.start as usize), meta.len as usize)
+        }
+    }
+
+    /// The packet's bytes, to be changed.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        let meta = self.meta_mut();
+        // JUSTIFICATION: as in `data`.
+        // SAFETY: as in `data`; `&mut self` excludes other borrows.
+        unsafe {
+            core::slice::from_raw_parts_mut(meta.buffer.add(meta.start as usize), meta.len as usize)
+        }
+    }
+
+    /// Free bytes in front of the packet.
+    #[inline]
+    pub fn headroom(&self) -> usize {
+        self.meta().start as usize
+    }
+
+    /// Free bytes behind the packet.
+    #[inline]
+    pub fn tailroom(&self) -> usize {
+        let meta = self.meta();
+        pool::frame_size(meta.pool) - meta.start as usize - meta.len as usize
+    }
+
+    /// Puts `n` bytes of unspecified content in front; finds room elsewhere if there is none here.
+    /// False, and nothing changed, when packet memory is used up or no frame is that large.
+    #[inline]
+    #[must_use]
+    pub fn push(&mut self, n: usize) -> bool {
+        if n > self.headroom() && !self.make_room(n, 0) {
+            return false;
+        }
+        let meta = self.meta_mut();
+        meta.start -= n as u32;
+        meta.len += n as u32;
+        true
+    }
+
+    /// Removes `n` bytes from the front; false, and nothing changed, when there are fewer.
+    #[inline]
+    #[must_use]
+    pub fn pull(&mut self, n: usize) -> bool {
+        if n > self.len() {
+            return false;
+        }
+        let meta = self.meta_mut();
+        meta.start += n as u32;
+        meta.len -= n as u32;
+        true
+    }
+
+    /// Gives back `n` bytes that `pull` took from the front; false, and nothing changed, when the
+    /// head room is smaller. Unlike [`push`](Self::push) it never moves the packet, so the bytes
+    /// are those that were there.
+    #[inline]
+    #[must_use]
+    pub fn unpull(&mut self, n: usize) -> bool {
+        n <= self.headroom() && self.push(n)
+    }
+
+    /// Adds `n` bytes of unspecified content at the end, as [`push`](Self::push) does in front.
+    #[inline]
+    #[must_use]
+    pub fn put(&mut self, n: usize) -> bool {
+        if n > self.tailroom() && !self.make_room(0, n) {
+            return false;
+        }
+        self.meta_mut().len += n as u32;
+        true
+    }
+
+    /// Shortens the packet to `len` bytes if it is longer.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.meta_mut().len = len as u32;
+        }
+    }
+
+    /// Moves the packet to a frame with at least `head` and `tail` bytes of room.
+    #[cold]
+    fn make_room(&mut self, head: usize, tail: usize) -> bool {
+        let Some(total) = self.len().checked_add(head).and_then(|n| n.checked_add(tail)) else {
+            return false;
+        };
+        let front = head.max(self.headroom().min(pool::HEADROOM));
+        let Some(mut moved) = Memory::get().uninit_with_room(total, front) else { return false };
+        let len = self.len() as u32;
+        moved.meta_mut().len = len;
+        moved.data_mut().copy_from_slice(self.data());
+        moved.copy_marks(self);
+        core::mem::swap(self, &mut moved);
+        true
+    }
+
+    fn offset_of(&self, mark: u16) -> Option<usize> {
+        let offset = (mark != NO_HEADER).then_some(mark as usize)?;
+        offset.checked_sub(self.headroom())
+    }
+
+    fn mark_at(&self, offset: usize) -> u16 {
+        u16::try_from(self.headroom() + offset).unwrap_or(NO_HEADER)
+    }
+
+    /// Bytes from the link-layer header on; empty when it is not marked or was pulled off.
+    #[inline]
+    pub fn mac(&self) -> &[u8] {
+        self.offset_of(self.meta().l2).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+    }
+
+    /// Where the link-layer header begins relative to `data()`: negative when it was pulled off
+    /// but still stands in the head room.
+    pub fn mac_offset(&self) -> Option<isize> {
+        let mark = self.meta().l2;
+        (mark != NO_HEADER).then(|| mark as isize - self.headroom() as isize)
+    }
+
+    /// The `n` bytes of the link-layer header even when it was pulled off `data()`.
+    pub fn mac_bytes(&self, n: usize) -> Option<&[u8]> {
+        let at = (self.meta().l2 != NO_HEADER).then_some(self.meta().l2 as usize)?;
+        let end = at.checked_add(n)?;
+        if end > self.headroom() + self.len() {
+            return None;
+        }
+        // JUSTIFICATION: the bytes lie before `data()`, in the same frame.
+        // SAFETY: `end` is inside the frame (checked above against start + len), the frame is ours
+        // alone and its bytes are initialised.
+        Some(unsafe { core::slice::from_raw_parts(self.meta().buffer.add(at), n) })
+    }
+
+    /// Marks where the link-layer header begins, in bytes from `data()`'s start.
+    #[inline]
+    pub fn set_mac_offset(&mut self, offset: usize) {
+        self.meta_mut().l2 = self.mark_at(offset);
+    }
+
+    /// Bytes from the network header on; empty when it is not marked.
+    #[inline]
+    pub fn network(&self) -> &[u8] {
+        self.offset_of(self.meta().l3).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+    }
+
+    /// Bytes from the network header on, to be changed.
+    #[inline]
+    pub fn network_mut(&mut self) -> &mut [u8] {
+        match self.offset_of(self.meta().l3) {
+            Some(at) => self.data_mut().get_mut(at..).unwrap_or(&mut []),
+            None => &mut [],
+        }
+    }
+
+    /// Where the network header begins in `data()`, when it is marked and within.
+    #[inline]
+    pub fn network_offset(&self) -> Option<usize> {
+        self.offset_of(self.meta().l3)
+    }
+
+    /// Marks where the network header begins in `data()` and how long it is (so that the transport
+    /// header follows).
+    #[inline]
+    pub fn set_network(&mut self, offset: usize, header_len: usize) {
+        let (l3, l4) = (self.mark_at(offset), self.mark_at(offset + header_len));
+        let meta = self.meta_mut();
+        (meta.l3, meta.l4) = (l3, l4);
+    }
+
+    /// Forgets network and transport header.
+    #[inline]
+    pub fn clear_network(&mut self) {
+        let meta = self.meta_mut();
+        (meta.l3, meta.l4) = (NO_HEADER, NO_HEADER);
+    }
+
+    /// Bytes from the transport header on; empty when it is not marked.
+    #[inline]
+    pub fn transport(&self) -> &[u8] {
+        self.offset_of(self.meta().l4).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+    }
+
+    /// Bytes from the transport header on, to be changed.
+    #[inline]
+    pub fn transport_mut(&mut self) -> &mut [u8] {
+        match self.offset_of(self.meta().l4) {
+            Some(at) => self.data_mut().get_mut(at..).unwrap_or(&mut []),
+            None => &mut [],
+        }
+    }
+
+    /// Where the transport header begins in `data()`, when it is marked and within.
+    #[inline]
+    pub fn transport_offset(&self) -> Option<usize> {
+        self.offset_of(self.meta().l4)
+    }
+
+    /// Arrival time in nanoseconds since the Unix epoch, 0 when unset.
+    #[inline]
+    pub fn timestamp(&self) -> i64 {
+        self.meta().timestamp
+    }
+
+    /// Sets the arrival time, nanoseconds since the Unix epoch.
+    #[inline]
+    pub fn set_timestamp(&mut self, ns: i64) {
+        self.meta_mut().timestamp = ns;
+    }
+
+    /// How the packet reached this host.
+    #[inline]
+    pub fn kind(&self) -> PacketKind {
+        self.meta().kind
+    }
+
+    /// Sets how the packet reached this host.
+    #[inline]
+    pub fn set_kind(&mut self, kind: PacketKind) {
+        self.meta_mut().kind = kind;
+    }
+
+    /// Flow control block index.
+    #[inline]
+    pub fn fcb(&self) -> u32 {
+        self.meta().fcb
+    }
+
+    /// Sets the flow control block index.
+    #[inline]
+    pub fn set_fcb(&mut self, fcb: u32) {
+        self.meta_mut().fcb = fcb;
+    }
+
+    /// The bytes of an annotation, in network order where it is an address, else in host order.
+    #[inline]
+    pub fn anno(&self, anno: Anno) -> &[u8] {
+        &self.meta().anno[anno.offset as usize..][..anno.size as usize]
+    }
+
+    /// The bytes of an annotation, to be changed.
+    #[inline]
+    pub fn anno_mut(&mut self, anno: Anno) -> &mut [u8] {
+        &mut self.meta_mut().anno[anno.offset as usize..][..anno.size as usize]
+    }
+
+    /// An annotation of up to four bytes as a number.
+    #[inline]
+    pub fn anno_number(&self, anno: Anno) -> u32 {
+        match *self.anno(anno) {
+            [a] => u32::from(a),
+            [a, b] => u32::from(u16::from_ne_bytes([a, b])),
+            [a, b, c, d, ..] => u32::from_ne_bytes([a, b, c, d]),
+            _ => 0,
+        }
+    }
+
+    /// Sets an annotation of up to four bytes; high bits that do not fit are dropped.
+    #[inline]
+    pub fn set_anno_number(&mut self, anno: Anno, value: u32) {
+        match anno.size {
+            1 => self.anno_mut(anno)[0] = value as u8,
+            2 => self.anno_mut(anno).copy_from_slice(&(value as u16).to_ne_bytes()),
+            _ => self.anno_mut(anno)[..4].copy_from_slice(&value.to_ne_bytes()),
+        }
+    }
+
+    /// Colour set by Paint.
+    #[inline]
+    pub fn paint(&self) -> u8 {
+        self.meta().anno[Anno::PAINT.offset as usize]
+    }
+
+    /// Destination address annotation, network order.
+    #[inline]
+    pub fn dst_ip(&self) -> [u8; 4] {
+        let [a, b, c, d, ..] = self.meta().anno;
+        [a, b, c, d]
+    }
+
+    /// Sets the destination address annotation, network order.
+    #[inline]
+    pub fn set_dst_ip(&mut self, addr: [u8; 4]) {
+        self.meta_mut().anno[..4].copy_from_slice(&addr);
+    }
+
+    /// Destination IPv6 address annotation.
+    #[inline]
+    pub fn dst_ip6(&self) -> [u8; 16] {
+        let mut addr = [0; 16];
+        addr.copy_from_slice(&self.meta().anno[..16]);
+        addr
+    }
+
+    /// Sets the destination IPv6 address annotation.
+    #[inline]
+    pub fn set_dst_ip6(&mut self, addr: [u8; 16]) {
+        self.meta_mut().anno[..16].copy_from_slice(&addr);
+    }
+
+    /// Asks the processor to fetch the metadata line and the first line of data.
+    #[inline]
+    pub fn prefetch_data(&self) {
+        prefetch(self.data().as_ptr());
+    }
+
+    #[inline]
+    pub(crate) fn prefetch_meta(&self) {
+        prefetch(self.0.as_ptr().cast());
+    }
+}
+
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // JUSTIFICATION: the only way to ask for a line without stalling on it.
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+impl Drop for Packet {
+    #[inline]
+    fn drop(&mut self) {
+        pool::release_one(self.0);
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packet").field("len", &self.len()).field("data", &self.data()).finish()
+    }
+}

@@ -1,0 +1,374 @@
+//! Pools of frames, and the per-thread caches in front of them.
+//!
+//! A frame is free in exactly one of three places: *fresh* (never used: a counter), the pool's
+//! *depot* (a lock-free queue of bundles), or a *thread's cache* (a stack: the frame freed last is
+//! still in the processor's cache and is taken first). Threads trade with the depot a bundle at a
+//! time, so that a packet costs no atomic operation. Memory that was never used is never touched.
+
+use core::cell::UnsafeCell;
+use core::ptr::NonNull;
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::sync::{Mutex, OnceLock};
+
+use crossbeam_queue::ArrayQueue;
+use thruway_region::{Pages, Region, RegionError};
+use thruway_sync::CachePadded;
+use thruway_sync::atomic::{AtomicU32, Ordering};
+
+use crate::meta::Meta;
+use crate::packet::Packet;
+
+/// Bytes of a small frame, head room included: holds an Ethernet frame of 1,522 bytes.
+pub const SMALL_FRAME: usize = 2048;
+/// Bytes of a large frame, head room included: holds the largest IP packet with its link header.
+pub const LARGE_FRAME: usize = 72 * 1024;
+/// Least head room of a packet just made, bytes: two lines, for tunnel headers.
+pub(crate) const HEADROOM: usize = 128;
+/// Small frames unless configured otherwise: 128 MiB of address space, touched as used.
+const DEFAULT_SMALL: u32 = 65_536;
+/// Large frames for every so many small ones.
+const SMALL_PER_LARGE: u32 = 128;
+
+/// Frames a thread trades with the depot at once.
+const BUNDLE: usize = 64;
+/// Frames a thread keeps at most: four bundles cover the largest batch.
+const CACHE: usize = 4 * BUNDLE;
+
+const SMALL: u8 = 0;
+const LARGE: u8 = 1;
+
+/// Frame size of a pool by its number in a metadata line.
+#[inline]
+pub(crate) fn frame_size(pool: u8) -> usize {
+    if pool == SMALL { SMALL_FRAME } else { LARGE_FRAME }
+}
+
+/// The process's packet memory: a pool of small frames and one of large ones.
+///
+/// It lives as long as the process: packets outlive configurations (hot swap), and handles need no
+/// count of references.
+pub struct Memory {
+    small: Pool,
+    large: Pool,
+}
+
+static MEMORY: OnceLock<Memory> = OnceLock::new();
+
+impl Memory {
+    /// The packet memory, made with defaults at the first call.
+    ///
+    /// # Panics
+    /// If the system has no memory for even the defaults; [`Memory::configure`] reports instead.
+    #[inline]
+    pub fn get() -> &'static Memory {
+        MEMORY.get_or_init(|| {
+            Memory::make(DEFAULT_SMALL, Pages::Normal).expect("no memory for packets")
+        })
+    }
+
+    /// Sets the number of small frames and the kind of pages, once, before the first packet.
+    /// False when the memory is in use already.
+    ///
+    /// # Errors
+    /// When the system has no such memory.
+    pub fn configure(small_frames: u32, pages: Pages) -> Result<bool, RegionError> {
+        let memory = Memory::make(small_frames, pages)?;
+        Ok(MEMORY.set(memory).is_ok())
+    }
+
+    fn make(small: u32, pages: Pages) -> Result<Memory, RegionError> {
+        let large = (small / SMALL_PER_LARGE).max(64);
+        Ok(Memory {
+            small: Pool::new(SMALL, small.max(BUNDLE as u32), pages)?,
+            // Large frames are rare; huge pages would be spent on air.
+            large: Pool::new(LARGE, large, Pages::Normal)?,
+        })
+    }
+
+    /// The pool of small frames.
+    pub fn small(&'static self) -> &'static Pool {
+        &self.small
+    }
+
+    /// The pool of large frames.
+    pub fn large(&'static self) -> &'static Pool {
+        &self.large
+    }
+
+    fn pool(&'static self, id: u8) -> &'static Pool {
+        if id == SMALL { &self.small } else { &self.large }
+    }
+
+    /// A packet with these bytes.
+    #[inline]
+    pub(crate) fn packet(&'static self, bytes: &[u8]) -> Option<Packet> {
+        let mut packet = self.uninit(bytes.len(), 0)?;
+        packet.data_mut().copy_from_slice(bytes);
+        Some(packet)
+    }
+
+    /// A packet of `len` bytes of old content, with at least `head` bytes of head room.
+    #[inline]
+    pub(crate) fn uninit(&'static self, len: usize, head: usize) -> Option<Packet> {
+        // The largest coloured head room leaves this much.
+        if len <= SMALL_FRAME - MAX_HEADROOM && head <= HEADROOM {
+            return self.small.take(len as u32, 0);
+        }
+        self.uninit_with_room(len, head.max(HEADROOM))
+    }
+
+    #[cold]
+    pub(crate) fn uninit_with_room(&'static self, len: usize, head: usize) -> Option<Packet> {
+        let total = len.checked_add(head)?;
+        if total > LARGE_FRAME {
+            return None;
+        }
+        let pool = if total <= SMALL_FRAME { &self.small } else { &self.large };
+        pool.take(len as u32, head as u32)
+    }
+}
+
+/// A number of equal frames with their metadata lines.
+pub struct Pool {
+    region: Region,
+    metas: NonNull<Meta>,
+    id: u8,
+    capacity: u32,
+    /// Frames below were used at least once. Alone on its line: every thread's refill writes it.
+    fresh: CachePadded<AtomicU32>,
+    depot: ArrayQueue<[NonNull<Meta>; BUNDLE]>,
+    /// What is left of the caches of threads that ended; never touched by a packet.
+    orphans: Mutex<Vec<NonNull<Meta>>>,
+}
+
+// SAFETY: the raw pointers name frames that are free: whoever pops one from `depot` or `orphans`,
+// or draws its number from `fresh`, is its only owner.
+unsafe impl Send for Pool {}
+// SAFETY: as for Send; all shared fields synchronise themselves.
+unsafe impl Sync for Pool {}
+
+/// Counts of a pool's frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Frames there are.
+    pub capacity: u32,
+    /// Frames ever used: the rest costs no memory.
+    pub touched: u32,
+    /// Bytes per frame.
+    pub frame_len: usize,
+    /// Kind of pages under them.
+    pub pages: Pages,
+}
+
+/// Head room is coloured: frames start at multiples of 2 kB, which all fall into the same few sets
+/// of a first-level cache; without colours a batch of 64 would evict itself.
+const COLOURS: u32 = 6;
+const MAX_HEADROOM: usize = HEADROOM + 64 * (COLOURS as usize - 1);
+
+impl Pool {
+    fn new(id: u8, capacity: u32, pages: Pages) -> Result<Pool, RegionError> {
+        let region = Region::new(frame_size(id) * capacity as usize, pages)?;
+        let layout = Layout::array::<Meta>(capacity as usize)
+            .map_err(|_| RegionError::BadLength { len: capacity as usize })?;
+        // JUSTIFICATION: zeroed pages straight from the system cost nothing until touched.
+        // SAFETY: the layout is not empty (capacity is at least a bundle).
+        let metas = unsafe { alloc_zeroed(layout) };
+        let metas =
+            NonNull::new(metas.cast::<Meta>()).unwrap_or_else(|| handle_alloc_error(layout));
+        Ok(Pool {
+            region,
+            metas,
+            id,
+            capacity,
+            fresh: CachePadded(AtomicU32::new(0)),
+            depot: ArrayQueue::new(capacity as usize / BUNDLE + 1),
+            orphans: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// How many frames there are and were used.
+    pub fn stats(&self) -> PoolStats {
+        PoolStats {
+            capacity: self.capacity,
+            touched: self.fresh.0.load(Ordering::Relaxed).min(self.capacity),
+            frame_len: frame_size(self.id),
+            pages: self.region.pages(),
+        }
+    }
+
+    /// A packet of `len` bytes of old content; `head` 0 means the coloured default.
+    #[inline]
+    fn take(&'static self, len: u32, head: u32) -> Option<Packet> {
+        let mut meta = with_cache(self.id, |cache| cache.pop(self))??;
+        let head = if head == 0 { self.colour(meta) } else { head };
+        // JUSTIFICATION: the line is reached by pointer.
+        // SAFETY: the frame was free, so this is its only user; the line is initialised.
+        unsafe { meta.as_mut() }.reset(head, len);
+        // SAFETY: popped from the free frames, so no other Packet has it.
+        Some(unsafe { Packet::from_meta(meta) })
+    }
+
+    #[inline]
+    fn colour(&self, meta: NonNull<Meta>) -> u32 {
+        let index = (meta.as_ptr() as usize - self.metas.as_ptr() as usize) / size_of::<Meta>();
+        HEADROOM as u32 + 64 * ((index as u32 >> 1) % COLOURS)
+    }
+
+    /// Fills an empty cache from the depot, else from fresh frames, else from orphans.
+    #[cold]
+    fn refill(&self, cache: &mut Cache) {
+        if let Some(bundle) = self.depot.pop() {
+            cache.frames[..BUNDLE].copy_from_slice(&bundle);
+            cache.len = BUNDLE;
+            return;
+        }
+        let step = BUNDLE as u32;
+        // Relaxed: the number alone is the frame's ownership; its line is written by this thread.
+        let first = self.fresh.0.load(Ordering::Relaxed);
+        if first < self.capacity {
+            let first = self.fresh.0.fetch_add(step, Ordering::Relaxed);
+            for index in first..self.capacity.min(first.saturating_add(step)) {
+                cache.frames[cache.len] = self.first_use(index);
+                cache.len += 1;
+            }
+        }
+        if cache.len == 0 {
+            let mut orphans = self.orphans.lock().unwrap_or_else(|poison| poison.into_inner());
+            while cache.len < BUNDLE
+                && let Some(meta) = orphans.pop()
+            {
+                cache.frames[cache.len] = meta;
+                cache.len += 1;
+            }
+        }
+    }
+
+    /// Initialises the line of a frame that was never used.
+    fn first_use(&self, index: u32) -> NonNull<Meta> {
+        // JUSTIFICATION: lines and frames are arrays reached by index.
+        // SAFETY: index < capacity, the length of both arrays.
+        let (mut meta, buffer) = unsafe {
+            let at = index as usize;
+            (self.metas.add(at), self.region.as_ptr().add(at * frame_size(self.id)))
+        };
+        // SAFETY: this thread drew `index`, so nobody else has the line; all-zero bytes are a valid
+        // Meta (null pointer, zeros, kind Host).
+        let line = unsafe { meta.as_mut() };
+        line.buffer = buffer.as_ptr();
+        line.pool = self.id;
+        meta
+    }
+
+    /// Takes a full cache's oldest bundle back; the newest frames stay, their lines are warm.
+    #[cold]
+    fn give_back(&self, cache: &mut Cache) {
+        let mut bundle = [NonNull::dangling(); BUNDLE];
+        bundle.copy_from_slice(&cache.frames[..BUNDLE]);
+        cache.frames.copy_within(BUNDLE.., 0);
+        cache.len -= BUNDLE;
+        if let Err(bundle) = self.depot.push(bundle) {
+            self.adopt(&bundle);
+        }
+    }
+
+    /// Takes odd numbers of frames from a thread that ends, and bundles them for the others.
+    #[cold]
+    fn adopt(&self, frames: &[NonNull<Meta>]) {
+        let mut orphans = self.orphans.lock().unwrap_or_else(|poison| poison.into_inner());
+        orphans.extend_from_slice(frames);
+        while let Some(bundle) = orphans.last_chunk::<BUNDLE>().copied() {
+            if self.depot.push(bundle).is_err() {
+                return;
+            }
+            let rest = orphans.len() - BUNDLE;
+            orphans.truncate(rest);
+        }
+    }
+}
+
+/// One thread's free frames of one pool.
+struct Cache {
+    len: usize,
+    frames: [NonNull<Meta>; CACHE],
+}
+
+impl Cache {
+    const fn new() -> Cache {
+        Cache { len: 0, frames: [NonNull::dangling(); CACHE] }
+    }
+
+    #[inline]
+    fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
+        if self.len == 0 {
+            pool.refill(self);
+        }
+        self.len = self.len.checked_sub(1)?;
+        Some(self.frames[self.len])
+    }
+
+    #[inline]
+    fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
+        if self.len == CACHE {
+            pool().give_back(self);
+        }
+        self.frames[self.len] = meta;
+        self.len += 1;
+    }
+}
+
+struct Caches([Cache; 2]);
+
+impl Drop for Caches {
+    fn drop(&mut self) {
+        for (id, cache) in self.0.iter().enumerate() {
+            if cache.len > 0 {
+                Memory::get().pool(id as u8).adopt(&cache.frames[..cache.len]);
+            }
+        }
+    }
+}
+
+thread_local! {
+    static CACHES: UnsafeCell<Caches> = const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
+}
+
+/// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
+#[inline]
+fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
+    CACHES
+        .try_with(|caches| {
+            // JUSTIFICATION: a RefCell's check on every packet, for what cannot happen.
+            // SAFETY: only this thread reaches its cell, and no `f` here calls back into this
+            // function (they move pointers and trade bundles), so the borrow is unique.
+            let caches = unsafe { &mut *caches.get() };
+            f(&mut caches.0[usize::from(pool & 1)])
+        })
+        .ok()
+}
+
+/// Gives one frame back.
+#[inline]
+pub(crate) fn release_one(meta: NonNull<Meta>) {
+    // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
+    let id = unsafe { meta.as_ref() }.pool;
+    if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
+        Memory::get().pool(id).adopt(&[meta]);
+    }
+}
+
+/// Gives many frames back with one look at the thread's cache.
+#[inline]
+pub(crate) fn release_all(packets: &mut Vec<Packet>) {
+    let released = CACHES.try_with(|caches| {
+        // SAFETY: as in `with_cache`; the loop moves pointers and trades bundles only.
+        let caches = unsafe { &mut *caches.get() };
+        for packet in packets.drain(..) {
+            let id = packet.meta().pool;
+            let meta = packet.into_meta();
+            caches.0[usize::from(id & 1)].push(meta, || Memory::get().pool(id));
+        }
+    });
+    if released.is_err() {
+        packets.clear();
+    }
+}

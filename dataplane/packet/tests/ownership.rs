@@ -1,0 +1,79 @@
+//! Frames: who has them, what moves them, where they go.
+
+use thruway_packet::{Anno, Batch, LARGE_FRAME, Memory, Packet, SMALL_FRAME};
+
+#[test]
+fn bytes_survive_push_pull_and_growth() {
+    let mut packet = Packet::new(b"payload").unwrap();
+    assert!(packet.push(4));
+    packet.data_mut()[..4].copy_from_slice(b"head");
+    assert_eq!(packet.data(), b"headpayload");
+    assert!(packet.pull(6) && packet.unpull(2));
+    assert_eq!(packet.data(), b"payload");
+    // More than any small frame's room: the packet moves to a large one.
+    assert!(packet.push(3 * SMALL_FRAME));
+    assert_eq!(packet.len(), 3 * SMALL_FRAME + 7);
+    assert_eq!(&packet.data()[3 * SMALL_FRAME..], b"payload");
+    assert!(packet.put(100) && packet.len() == 3 * SMALL_FRAME + 107);
+    assert!(!packet.push(LARGE_FRAME), "no frame is that large");
+    assert!(!packet.push(usize::MAX) && !packet.put(usize::MAX));
+    assert!(!packet.pull(packet.len() + 1));
+}
+
+#[test]
+fn marks_and_annotations_follow_the_bytes() {
+    let mut packet = Packet::new(&[7; 60]).unwrap();
+    packet.set_mac_offset(0);
+    packet.set_network(14, 20);
+    packet.set_anno_number(Anno::PAINT, 9);
+    packet.set_timestamp(42);
+    assert!(packet.pull(14));
+    assert_eq!(packet.network_offset(), Some(0));
+    assert_eq!(packet.transport_offset(), Some(20));
+    assert_eq!(packet.mac(), b"", "pulled off");
+    assert_eq!(packet.mac_bytes(14), Some(&[7u8; 14][..]));
+    let copy = packet.duplicate().unwrap();
+    assert_eq!((copy.paint(), copy.timestamp(), copy.network_offset()), (9, 42, Some(0)));
+    assert_eq!(copy.data(), packet.data());
+    assert!(packet.push(1000), "moves to a larger frame");
+    assert_eq!(packet.network_offset(), Some(1000));
+}
+
+#[test]
+fn sizes_at_the_borders_of_frames() {
+    for len in [0, 1, 1514, 1599, 1600, 1601, 1900, 2048, 9000, 65_549] {
+        let packet = Packet::zeroed(len).unwrap();
+        assert_eq!(packet.len(), len);
+        assert!(packet.data().iter().all(|byte| *byte == 0));
+        assert!(packet.headroom() >= 128);
+    }
+    assert!(Packet::zeroed(LARGE_FRAME + 1).is_none());
+}
+
+#[test]
+fn frames_freed_by_another_thread_come_back() {
+    let rounds = if cfg!(miri) { 5 } else { 200 };
+    for _ in 0..rounds {
+        let batch: Batch = (0..200u8).map(|i| Packet::new(&[i; 64]).unwrap()).collect();
+        std::thread::spawn(move || {
+            let mut batch = batch;
+            let kept: Vec<Packet> = batch.drain_front(10).collect();
+            batch.clear();
+            drop(kept);
+        })
+        .join()
+        .unwrap();
+    }
+    // 40,000 frames went through; if they were lost, this many would have been touched.
+    assert!(Memory::get().small().stats().touched < 5_000);
+}
+
+#[test]
+fn extract_keeps_order_on_both_sides() {
+    let mut batch: Batch = (0..100u8).map(|i| Packet::new(&[i]).unwrap()).collect();
+    let mut odd = Vec::new();
+    batch.extract(|p| (p.data()[0] % 2 == 1).then_some(p.data()[0]), |p, n| odd.push((p, n)));
+    let kept: Vec<u8> = batch.iter().map(|p| p.data()[0]).collect();
+    assert_eq!(kept, (0..100).step_by(2).collect::<Vec<u8>>());
+    assert!(odd.iter().all(|(p, n)| p.data()[0] == *n) && odd.len() == 50);
+}
