@@ -107,6 +107,11 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// About these texts, none yet.
+    pub fn of(sources: Arc<SourceMap>) -> Diagnostics {
+        Diagnostics { sources, ..Diagnostics::default() }
+    }
+
     /// Adds one; beyond [`MAX_DIAGNOSTICS`] it is only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);

@@ -1,4 +1,5 @@
 //! Tests of the language as a whole, over a small catalog.
 
 mod catalog;
+mod fmt;
 mod language;
