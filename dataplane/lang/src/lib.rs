@@ -14,6 +14,7 @@ pub mod graph;
 pub mod lexer;
 pub mod load;
 pub mod lower;
+mod members;
 mod overload;
 pub mod parser;
 mod reach;

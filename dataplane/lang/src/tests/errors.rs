@@ -37,10 +37,10 @@ fn all_errors_at_once() {
         lines,
         [
             "config:1: syntax error near ';'",
-            "config:3: missing element class in declaration",
-            "config:4: expected ',' or ']'",
             "config:2: unknown element class 'Foo'",
-            "config:4: unknown element class 'Bar'"
+            "config:3: missing element class in declaration",
+            "config:4: unknown element class 'Bar'",
+            "config:4: expected ',' or ']'"
         ]
     );
 }
@@ -49,7 +49,7 @@ fn all_errors_at_once() {
 fn syntax() {
     assert_eq!(first("a :: Any("), "1: expected ')'");
     assert_eq!(first("a :: {\ninput -> output"), "2: expected '}'");
-    assert_eq!(first("a }"), "1: syntax error near '}'");
+    assert_eq!(first("Any }"), "1: syntax error near '}'");
     assert_eq!(first("a :: Any; a[x] -> a"), "1: syntax error: port number should be integer");
     assert_eq!(
         first("a :: Any; a[9999999] -> a"),
