@@ -18,6 +18,8 @@ pub struct Syntax {
     pub body: Body,
     /// Every token, in order (what the formatter works on).
     pub tokens: Vec<Token>,
+    /// Where statements begin, in order.
+    pub starts: Vec<u32>,
     /// Line directives.
     pub directives: Vec<LineDirective>,
     /// Syntax errors.
@@ -30,6 +32,7 @@ pub fn parse(text: &str, source: u32) -> Syntax {
         lexer: Lexer::new(text, source),
         text,
         tokens: Vec::new(),
+        starts: Vec::new(),
         errors: Vec::new(),
         depth: 0,
     };
@@ -49,6 +52,7 @@ pub fn parse(text: &str, source: u32) -> Syntax {
     Syntax {
         body,
         tokens: parser.tokens,
+        starts: parser.starts,
         directives: parser.lexer.directives,
         errors: parser.errors,
     }
@@ -63,6 +67,7 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     text: &'a str,
     tokens: Vec<Token>,
+    starts: Vec<u32>,
     errors: Vec<Diagnostic>,
     depth: usize,
 }
@@ -70,13 +75,13 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn peek(&mut self) -> Token {
         let position = self.lexer.position();
-        let token = self.lexer.next();
+        let token = self.lexer.token();
         self.lexer.seek(position);
         token
     }
 
     fn bump(&mut self) -> Token {
-        let token = self.lexer.next();
+        let token = self.lexer.token();
         if token.kind != Tok::End {
             self.tokens.push(token);
         }
@@ -145,6 +150,7 @@ impl Parser<'_> {
         let mut body = Body::default();
         loop {
             let token = self.peek();
+            self.starts.push(token.span.start);
             let statement = match token.kind {
                 Tok::Char(';') => {
                     self.bump();
@@ -397,8 +403,8 @@ impl Parser<'_> {
 
     fn at_formal(&mut self) -> bool {
         let position = self.lexer.position();
-        let first = self.lexer.next().kind;
-        let second = self.lexer.next().kind;
+        let first = self.lexer.token().kind;
+        let second = self.lexer.token().kind;
         self.lexer.seek(position);
         first == Tok::Variable || first == Tok::Ident && second == Tok::Variable
     }
