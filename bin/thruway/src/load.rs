@@ -106,7 +106,7 @@ pub fn build(
 pub fn initialize(router: &mut Router) -> Result<(), Failure> {
     router.initialize().map_err(|errors| {
         let graph = &router.layout().graph;
-        let none = Diagnostics { sources: graph.sources.clone(), ..Diagnostics::default() };
+        let none = Diagnostics::about(&graph.sources);
         explain(graph, &errors, none)
     })
 }

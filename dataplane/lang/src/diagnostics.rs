@@ -112,6 +112,11 @@ impl Diagnostics {
         Diagnostics { sources, ..Diagnostics::default() }
     }
 
+    /// None yet, about these texts.
+    pub fn about(sources: &Arc<SourceMap>) -> Diagnostics {
+        Diagnostics { sources: Arc::clone(sources), ..Diagnostics::default() }
+    }
+
     /// Adds one; beyond [`MAX_DIAGNOSTICS`] it is only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);

@@ -95,7 +95,7 @@ fn run(router: &mut Router) -> bool {
     }
     let outcome = router.run();
     let graph = &router.layout().graph;
-    let none = Diagnostics { sources: graph.sources.clone(), ..Diagnostics::default() };
+    let none = Diagnostics::about(&graph.sources);
     eprint!("{}", load::explain(graph, &outcome.errors, none).click.click());
     outcome.errors.is_empty()
 }
