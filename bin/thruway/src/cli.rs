@@ -191,7 +191,7 @@ fn elements(name: Option<&str>) -> anyhow::Result<ExitCode> {
 
 fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {
     let source = Origin::File(args.file.clone()).read()?;
-    let text = match thruway_lang::fmt::format(&source.text) {
+    let text = match thruway_lang::format(&source) {
         Ok(text) => text,
         Err(diagnostics) => {
             tell(&diagnostics);

@@ -28,9 +28,8 @@ fn huge_pages() -> Finding {
         .find_map(|line| line.strip_prefix("HugePages_Free:"))
         .and_then(|rest| rest.trim().parse().ok())
         .unwrap_or(0);
-    let remedy = (free == 0).then_some(
-        "fewer misses with large tables: write a number to /proc/sys/vm/nr_hugepages",
-    );
+    let remedy = (free == 0)
+        .then_some("fewer misses with large tables: write a number to /proc/sys/vm/nr_hugepages");
     ("huge pages", format!("{free} free of 2 MB"), remedy)
 }
 

@@ -15,9 +15,8 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args_os()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
+    let args: Vec<String> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let program = args.first().map(String::as_str).unwrap_or_default();
     let name = std::path::Path::new(program).file_name().and_then(|name| name.to_str());
     if name == Some("click") {

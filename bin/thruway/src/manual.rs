@@ -72,11 +72,8 @@ fn synopsis(spec: &Spec) -> String {
 }
 
 fn argument(arg: &Arg) -> [String; 2] {
-    let default = if arg.default.is_empty() {
-        String::new()
-    } else {
-        format!("; default {}", arg.default)
-    };
+    let default =
+        if arg.default.is_empty() { String::new() } else { format!("; default {}", arg.default) };
     let must = match arg.rule {
         ArgRule::Required | ArgRule::RequiredKeyword => "; required",
         _ => "",
