@@ -165,3 +165,17 @@ macro_rules! accessors {
         pub fn $set(&mut self, value: $ty) { self.$get = $crate::header::Field::store(value); }
     )*};
 }
+
+/// For each field under the checksum, a setter that updates it.
+macro_rules! updates {
+    ($($update:ident: $get:ident, $set:ident, $ty:ty, $delta:ident;)*) => {$(
+        #[doc = concat!("Sets [`Self::", stringify!($get), "`], the checksum updated; gives the change.")]
+        #[inline]
+        pub fn $update(&mut self, value: $ty) -> $crate::checksum::Delta {
+            let delta = $crate::checksum::Delta::$delta(self.$get(), value);
+            self.update_checksum(delta);
+            self.$set(value);
+            delta
+        }
+    )*};
+}
