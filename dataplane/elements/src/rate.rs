@@ -95,9 +95,14 @@ impl TokenBucket {
         self.level = self.level.saturating_add(gained).min(FULL);
     }
 
+    /// Whether there are as many `tokens`.
+    pub(crate) fn holds(&self, tokens: u64) -> bool {
+        self.level >= self.scaled(tokens)
+    }
+
     /// Takes `tokens` if there are as many.
     pub(crate) fn take(&mut self, tokens: u64) -> bool {
-        let enough = self.level >= self.scaled(tokens);
+        let enough = self.holds(tokens);
         if enough {
             self.spend(tokens);
         }
@@ -123,6 +128,19 @@ impl TokenBucket {
         let ticks = lacking.unsigned_abs().div_ceil(self.per_tick);
         let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
         Some(last.saturating_add(ticks).saturating_mul(self.tick))
+    }
+}
+
+/// A rate in bytes a second as Click writes it: in bits with the largest prefix that keeps it above
+/// 1, and in megabytes from 2^29 bytes on.
+pub(crate) fn bandwidth_text(rate: u64) -> String {
+    // Doubles are exact up to 2^53 bytes a second.
+    let bits = rate as f64 * 8.0;
+    match rate {
+        0x2000_0000.. => format!("{}MBps", rate as f64 / 1e6),
+        125_000_000.. => format!("{}Gbps", bits / 1e9),
+        125_000.. => format!("{}Mbps", bits / 1e6),
+        _ => format!("{}kbps", bits / 1e3),
     }
 }
 
@@ -194,6 +212,20 @@ mod tests {
         assert_eq!((bucket.tokens(), bucket.ready_at(1)), (0, None));
         bucket.set_rate(10, 4);
         assert_eq!(bucket.ready_at(5), None);
+    }
+
+    #[test]
+    fn rates_as_text() {
+        for (rate, text) in [
+            (0, "0kbps"),
+            (124, "0.992kbps"),
+            (125_000, "1Mbps"),
+            (1_562_500, "12.5Mbps"),
+            (125_000_000, "1Gbps"),
+            (1_250_000_000, "1250MBps"),
+        ] {
+            assert_eq!(bandwidth_text(rate), text);
+        }
     }
 
     #[test]
