@@ -33,6 +33,11 @@ impl PortCount {
         Some(PortCount { inputs, outputs })
     }
 
+    /// Any number of ports.
+    pub fn any() -> PortCount {
+        PortCount { inputs: 0..=usize::MAX, outputs: Outputs::Between(0..=usize::MAX) }
+    }
+
     /// How many ports an element has of which so many are connected: the nearest allowed numbers.
     pub fn resolve(&self, inputs: usize, outputs: usize) -> (usize, usize) {
         let clamp = |n: usize, range: &RangeInclusive<usize>| n.clamp(*range.start(), *range.end());
@@ -72,6 +77,11 @@ impl ProcessingCode {
             ports.filter(|ports| !ports.is_empty())
         };
         Some(ProcessingCode { inputs: side(inputs)?, outputs: side(outputs)? })
+    }
+
+    /// All ports agnostic.
+    pub fn agnostic() -> ProcessingCode {
+        ProcessingCode { inputs: vec![None], outputs: vec![None] }
     }
 
     /// Declared processing of an input; `None` is agnostic.

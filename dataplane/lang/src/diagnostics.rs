@@ -135,6 +135,11 @@ impl Diagnostics {
         self.errors
     }
 
+    /// Whether further ones will only be counted.
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= MAX_DIAGNOSTICS
+    }
+
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

@@ -1,0 +1,208 @@
+//! Frames from and to a network interface by packet sockets: any interface of a stock kernel.
+//!
+//! A local stack hands down work that it expects hardware to finish: checksums left open, TCP and
+//! UDP frames of up to 64 kB to be cut, VLAN tags beside the frame. The kernel says so in a virtio
+//! header (PACKET_VNET_HDR), and receiving finishes that work in software, so every frame given out
+//! is one that could have been on a wire.
+//!
+//! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when
+//! the receiver of a virtual link orphans the buffer, which may be before it has read it, so a
+//! reused slot could change a frame in flight.
+
+mod finish;
+mod offload;
+mod options;
+mod ring;
+mod segment;
+mod transmit;
+
+pub use options::{Fanout, FanoutMode, PacketOptions};
+pub use transmit::SEND_BATCH;
+
+use crate::error::PortError;
+use crate::interface::{self, Interface};
+use finish::Finisher;
+use offload::OffloadGuard;
+use ring::Ring;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use transmit::Transmitter;
+
+/// To whom a frame was addressed, seen from the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketType {
+    /// This interface.
+    Host,
+    /// All.
+    Broadcast,
+    /// A group.
+    Multicast,
+    /// Another host; seen because of promiscuous mode.
+    OtherHost,
+    /// Sent by this host through the interface.
+    Outgoing,
+}
+
+impl PacketType {
+    fn from_number(number: u8) -> PacketType {
+        match number {
+            1 => PacketType::Broadcast,
+            2 => PacketType::Multicast,
+            3 => PacketType::OtherHost,
+            4 => PacketType::Outgoing,
+            _ => PacketType::Host,
+        }
+    }
+}
+
+/// A received frame, borrowed for the time of the callback.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// The whole frame: tagged, checksummed, of a size that fits the wire.
+    pub bytes: &'a [u8],
+    /// Nanoseconds since 1970 when the kernel saw the frame.
+    pub timestamp_ns: u64,
+    /// To whom it was addressed.
+    pub packet_type: PacketType,
+}
+
+/// What a socket has done, in frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PacketStatistics {
+    /// Given out.
+    pub received: u64,
+    /// Dropped by the kernel because the ring was full.
+    pub dropped_ring_full: u64,
+    /// Dropped because they fitted no slot, and the kernel had no room for them elsewhere.
+    pub dropped_too_long: u64,
+    /// Dropped because a sender's offload is one that is not done here (a tunnel, a fragment).
+    pub dropped_offload: u64,
+    /// Checksums that were completed here for the sender.
+    pub checksums_completed: u64,
+    /// Frames that were segmented here for the sender.
+    pub frames_segmented: u64,
+    /// VLAN tags put back into their frames.
+    pub tags_restored: u64,
+    /// Taken by the kernel for transmission.
+    pub sent: u64,
+    /// Refused by the kernel on transmission: too long or too short for the interface.
+    pub dropped_refused: u64,
+}
+
+/// A packet socket on one interface: a receive ring, and batches out.
+pub struct PacketSocket {
+    // Declared before the socket: dropped first.
+    ring: Ring,
+    receive: OwnedFd,
+    transmit: Transmitter,
+    interface: Interface,
+    finisher: Finisher,
+    offloads: Option<OffloadGuard>,
+}
+
+impl PacketSocket {
+    /// Opens `name` for receiving and sending.
+    ///
+    /// # Errors There is no such interface, it is down, the process may not open packet sockets, or
+    /// the kernel refused a step.
+    pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
+        let interface = interface::find(name)?;
+        if !interface.is_up {
+            return Err(PortError::Down { name: name.to_owned() });
+        }
+        let frame_len = interface::mtu(name)? + 18;
+        let receive = options::receive_socket(name, options)?;
+        let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
+        options::attach(&receive, &interface, options)?;
+        let offloads = match options.offloads_off {
+            true => Some(OffloadGuard::new(name)?),
+            false => None,
+        };
+        let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
+        let finisher = Finisher::new(interface.is_ethernet, options.ignore_outgoing);
+        Ok(PacketSocket { ring, receive, transmit, interface, finisher, offloads })
+    }
+
+    /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
+    #[inline]
+    pub fn receive(&mut self, count_max: usize, mut take: impl FnMut(Frame<'_>)) -> usize {
+        let mut left = count_max;
+        // Frames that are passed over count as well, so that a call always ends.
+        let mut slots_left = count_max;
+        while left > 0 {
+            if self.finisher.has_segments() {
+                left -= self.finisher.give_segments(left, &mut take);
+                continue;
+            }
+            if slots_left == 0 {
+                break;
+            }
+            slots_left -= 1;
+            let Some(mut slot) = self.ring.next_slot() else { break };
+            let header = slot.header();
+            let is_whole = header.captured_len >= header.wire_len;
+            let given = if is_whole {
+                self.finisher.finish_slot(slot.bytes(), &header, &mut take)
+            } else {
+                self.finisher.finish_queued(&self.receive, &header, &mut take)
+            };
+            left -= usize::from(given);
+        }
+        let count = count_max - left;
+        self.finisher.statistics.received += count as u64;
+        count
+    }
+
+    /// Sends `frames` in order; returns how many were taken care of, sent or refused as they are.
+    /// Fewer than all: the interface's queue is full, and the rest may be tried again.
+    ///
+    /// # Errors
+    /// The interface went down or away. Frames before were sent.
+    pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        self.transmit.send(&self.interface.name, frames)
+    }
+
+    /// What went wrong with the socket since the last call: an interface that went down. To be
+    /// asked when `poll` reports an error.
+    ///
+    /// # Errors
+    /// The error that was pending, [`PortError::Down`] mostly.
+    pub fn take_error(&self) -> Result<(), PortError> {
+        let name = &self.interface.name;
+        match rustix::net::sockopt::socket_error(&self.receive) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(e)) | Err(e) => Err(PortError::system(name, "receiving", e.into())),
+        }
+    }
+
+    /// Counts since opening. Asks the kernel for its drops.
+    pub fn statistics(&mut self) -> PacketStatistics {
+        // The kernel's count starts anew with every call.
+        let drops = options::take_drops(&self.receive);
+        self.finisher.statistics.dropped_ring_full += drops;
+        let (sent, dropped_refused) = self.transmit.counts();
+        PacketStatistics { sent, dropped_refused, ..self.finisher.statistics }
+    }
+
+    /// The interface, as it was when the socket was opened.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// The offloads that were switched off for the time of use.
+    pub fn offloads_switched_off(&self) -> &[&'static str] {
+        self.offloads.as_ref().map_or(&[], OffloadGuard::switched_off)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.receive.as_fd()
+    }
+}
+
+impl AsRawFd for PacketSocket {
+    /// For `poll`: readable when a frame is there.
+    fn as_raw_fd(&self) -> RawFd {
+        self.receive.as_raw_fd()
+    }
+}
