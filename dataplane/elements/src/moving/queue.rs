@@ -63,6 +63,9 @@ reasons! {
 /// Largest CAPACITY: more packets than packet memory has frames help nobody.
 const CAPACITY_MAX: usize = 1 << 24;
 
+/// Packets for which room is made beforehand.
+const ROOM: usize = 4096;
+
 /// Where the packets are.
 enum Store {
     /// One thread pushes and pulls.
@@ -114,7 +117,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
         Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
     } else {
-        Store::Local(VecDeque::new())
+        Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
     };
     Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0 }))
 }
