@@ -305,6 +305,9 @@ fn truncated_packets_fail_tests_of_what_is_missing() {
     assert_eq!(classify(&["not dst port 53"], &b), 0);
     b.truncate(21);
     assert_eq!(classify(&["src port 80", "udp"], &b), 1);
+    // One byte of transport header is enough for a test of one byte.
+    b[20] = 0x80;
+    assert_eq!(classify(&["udp[0] < 16", "not udp[0] 128", "udp[0] 128"], &b), 2);
     b.truncate(10);
     assert_eq!(classify(&["src net 0.0.0.0/1", "ip proto 17"], &b), 1);
     assert_eq!(classify(&["tcp"], &[]), NO_MATCH);

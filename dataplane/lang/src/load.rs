@@ -25,6 +25,7 @@ pub fn parse_with(
     let mut lowerer = Lowerer::new(catalog, loader);
     let mut scope = Scope::default();
     lowerer.file(source, &mut scope);
+    lowerer.diagnostics.sort();
     scope.settle_names();
     let (elements, edges) = expand(&mut lowerer, scope, variables);
     let sources = Arc::new(lowerer.sources);
