@@ -58,11 +58,6 @@ impl TokenBucket {
         self.rate
     }
 
-    /// Most tokens it holds.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
     /// Changes rate and capacity from now on; whole tokens are kept as far as there is room.
     pub(crate) fn set_rate(&mut self, rate: u64, capacity: u64) {
         let (tokens, last) = (self.tokens(), self.last);
@@ -241,7 +236,7 @@ mod tests {
             bucket.ready_at(u64::MAX);
             bucket.set_rate(1, 3);
             bucket.set_tokens(9);
-            assert_eq!((bucket.tokens(), bucket.rate(), bucket.capacity()), (3, 1, 3));
+            assert_eq!((bucket.tokens(), bucket.rate(), bucket.capacity), (3, 1, 3));
         }
     }
 

@@ -40,6 +40,9 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+/// Longest time until it looks again whether its rate was changed, nanoseconds.
+const SLEEP_MAX: i64 = 100_000_000;
+
 /// What the bucket holds.
 #[derive(Debug, Clone, Copy)]
 enum Burst {
@@ -107,7 +110,8 @@ impl Element for RatedUnqueue {
         self.bucket.refill(cx.now());
         if !self.bucket.holds(1) {
             self.calls.empty_runs += 1;
-            return self.bucket.ready_at(1).map_or(Run::Idle, Run::At);
+            let latest = cx.now().saturating_add(SLEEP_MAX);
+            return self.bucket.ready_at(1).map_or(Run::Idle, |at| Run::At(at.min(latest)));
         }
         let tokens = usize::try_from(self.bucket.tokens()).unwrap_or(usize::MAX);
         cx.pull(0, tokens.min(cx.burst()).min(MAX_BATCH), &mut self.batch);
