@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use thruway_engine::{Layout, Options};
-use thruway_lang::{Diagnostic, Port, Processing};
+use thruway_lang::{Port, Processing};
 
 use crate::cli::{CheckArgs, libraries, tell};
 use crate::load;
@@ -15,7 +15,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let name = source.name.clone();
     let options =
         Options { threads: usize::from(args.threads), spread: true, ..Options::default() };
-    let (router, mut warnings) = match load::build(source, &variables, &libraries(), &options) {
+    let (router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
             tell(&failure.pretty);
@@ -25,16 +25,6 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let layout = router.layout();
-    for node in &layout.checked.unreachable {
-        let decl = &layout.graph.elements[*node];
-        let told = warnings.iter().any(|warning| warning.span == Some(decl.span));
-        if !told {
-            warnings.push(Diagnostic::warning(
-                decl.span,
-                format!("no packet can reach {} :: {}", decl.name, decl.class),
-            ));
-        }
-    }
     tell(&warnings);
     print!("{}", elements(layout).render());
     println!(

@@ -46,7 +46,7 @@ pub struct ConfigArgs {
     #[arg(value_name = "FILE")]
     pub file: Option<String>,
     /// Configuration text instead of a file
-    #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(short = 'e', long, value_name = "TEXT")]
     pub expression: Option<String>,
     /// Variables of the configuration: NAME=VALUE
     #[arg(value_name = "NAME=VALUE")]

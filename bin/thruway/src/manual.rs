@@ -23,8 +23,8 @@ pub fn list() -> String {
         }
         if !table.is_empty() {
             let rows = table.render();
-            let _ = writeln!(text, "{topic}:\n{}", rows.trim_start_matches(['\n', ' ']).trim_end());
-            text.push('\n');
+            let (_, rows) = rows.split_once('\n').unwrap_or(("", ""));
+            let _ = writeln!(text, "{topic}:\n{rows}");
         }
     }
     text + "thruway elements NAME prints an element's manual.\n"
