@@ -1,4 +1,4 @@
-//! TCP (RFC 9293), the fixed header.
+//! TCP (RFC 9293), the fixed header. Options: [`crate::tcp_option`].
 
 use crate::checksum::{Delta, Sum};
 use crate::{Defect, Extent, Header, Layer, ParseError};
