@@ -1,0 +1,153 @@
+//! How a packet socket is set up.
+
+use crate::error::PortError;
+use crate::interface::Interface;
+use crate::system::{self, check};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// How the kernel spreads frames over the sockets of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FanoutMode {
+    /// By the hash of the flow: a flow stays with a socket.
+    Hash,
+    /// In turn.
+    LoadBalance,
+    /// By the core that received the frame.
+    Cpu,
+    /// By the receive queue of the NIC.
+    Queue,
+}
+
+/// Shares an interface between several sockets: each frame goes to one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fanout {
+    /// The group; the same number for the sockets that share.
+    pub group: u16,
+    /// How frames are spread.
+    pub mode: FanoutMode,
+}
+
+/// How to open a [`super::PacketSocket`].
+#[derive(Debug, Clone, Copy)]
+pub struct PacketOptions {
+    /// Receive frames for other hosts as well.
+    pub promiscuous: bool,
+    /// Do not receive what this host sends through the interface.
+    pub ignore_outgoing: bool,
+    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is full.
+    pub qdisc_bypass: bool,
+    /// Share the interface with other sockets.
+    pub fanout: Option<Fanout>,
+    /// Size of the receive ring, in bytes.
+    pub ring_len: usize,
+    /// Switch GRO and LRO off on the interface until the socket is dropped (needs CAP_NET_ADMIN).
+    /// Merged frames are segmented again in any case; this saves the work.
+    pub offloads_off: bool,
+}
+
+impl Default for PacketOptions {
+    fn default() -> Self {
+        PacketOptions {
+            promiscuous: true,
+            ignore_outgoing: true,
+            qdisc_bypass: false,
+            fanout: None,
+            // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
+            ring_len: 8 << 20,
+            offloads_off: false,
+        }
+    }
+}
+
+/// Memory that the kernel may fill with frames that fit no slot: some hundred of 64 kB.
+const LARGE_FRAMES_LEN: i32 = 8 << 20;
+
+/// A packet socket that receives nothing yet: it has no protocol.
+pub(super) fn receive_socket(name: &str, options: &PacketOptions) -> Result<OwnedFd, PortError> {
+    let flags = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
+    let socket = system::socket(libc::AF_PACKET, flags, 0)
+        .map_err(|e| PortError::system(name, "socket(AF_PACKET)", e))?;
+    let set = |option, value: i32, step| {
+        system::set_option(&socket, libc::SOL_PACKET, option, &value)
+            .map_err(|e| PortError::system(name, step, e))
+    };
+    let version = libc::tpacket_versions::TPACKET_V2 as i32;
+    set(libc::PACKET_VERSION, version, "setsockopt(PACKET_VERSION)")?;
+    set(libc::PACKET_VNET_HDR, 1, "setsockopt(PACKET_VNET_HDR)")?;
+    set(libc::PACKET_COPY_THRESH, 1, "setsockopt(PACKET_COPY_THRESH)")?;
+    if options.ignore_outgoing {
+        // Before Linux 4.20 the frames come, and are passed over by their type.
+        let _ = set(libc::PACKET_IGNORE_OUTGOING, 1, "setsockopt(PACKET_IGNORE_OUTGOING)");
+    }
+    let room = &LARGE_FRAMES_LEN;
+    if system::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, room).is_err() {
+        // Without CAP_NET_ADMIN as much as the machine's limit allows.
+        let _ = system::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, room);
+    }
+    Ok(socket)
+}
+
+/// Starts reception from `interface`, and from no other.
+pub(super) fn attach(
+    socket: &OwnedFd,
+    interface: &Interface,
+    options: &PacketOptions,
+) -> Result<(), PortError> {
+    let name = &interface.name;
+    bind(socket, interface, libc::ETH_P_ALL as u16)
+        .map_err(|e| PortError::system(name, "bind", e))?;
+    if options.promiscuous {
+        let membership = libc::packet_mreq {
+            mr_ifindex: interface.index.cast_signed(),
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        system::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+            .map_err(|e| PortError::system(name, "promiscuous mode", e))?;
+    }
+    if let Some(Fanout { group, mode }) = options.fanout {
+        let mode = match mode {
+            FanoutMode::Hash => libc::PACKET_FANOUT_HASH,
+            FanoutMode::LoadBalance => libc::PACKET_FANOUT_LB,
+            FanoutMode::Cpu => libc::PACKET_FANOUT_CPU,
+            FanoutMode::Queue => libc::PACKET_FANOUT_QM,
+        };
+        let argument = u32::from(group) | (mode as u32) << 16;
+        system::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
+            .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
+    }
+    Ok(())
+}
+
+/// Binds a packet socket to an interface; `protocol` zero receives nothing.
+pub(super) fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: interface.index.cast_signed(),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as u32;
+    let address = (&raw const address).cast();
+    // JUSTIFICATION: link-layer addresses are not offered elsewhere in this form.
+    // SAFETY: the address is readable for its length.
+    check(unsafe { libc::bind(socket.as_raw_fd(), address, len) }).map(drop)
+}
+
+/// Frames that the kernel dropped since the last call because the ring was full.
+pub(super) fn take_drops(socket: &OwnedFd) -> u64 {
+    let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let (fd, place) = (socket.as_raw_fd(), (&raw mut counts).cast());
+    // JUSTIFICATION: the statistics of packet sockets are not offered elsewhere.
+    // SAFETY: the place is writable for the length given.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &raw mut len)
+    };
+    if result == 0 { u64::from(counts.tp_drops) } else { 0 }
+}

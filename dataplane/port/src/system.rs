@@ -1,0 +1,121 @@
+//! The few system calls that have no safe interface elsewhere: `ifreq` ioctls and socket options.
+
+use crate::error::PortError;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// The result of a C call that returns -1 on failure.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A socket, closed on exec.
+pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // JUSTIFICATION: packet sockets are not offered by the standard library.
+    // SAFETY: the call touches no memory of ours.
+    let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
+    // SAFETY: the descriptor is fresh, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A socket to ask about interfaces with.
+pub(crate) fn control_socket(name: &str) -> Result<OwnedFd, PortError> {
+    socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(|e| PortError::system(name, "socket", e))
+}
+
+/// Sets a socket option to a plain C value.
+pub(crate) fn set_option<T: Copy>(
+    fd: &impl AsFd,
+    level: i32,
+    option: i32,
+    value: &T,
+) -> io::Result<()> {
+    let value = std::ptr::from_ref(value).cast();
+    let fd = fd.as_fd().as_raw_fd();
+    // JUSTIFICATION: the options of packet sockets are not offered elsewhere.
+    // SAFETY: the value is readable for its length, and the kernel copies it.
+    check(unsafe { libc::setsockopt(fd, level, option, value, size_of::<T>() as u32) }).map(drop)
+}
+
+/// Asks the kernel about or changes an interface.
+pub(crate) struct IfRequest(libc::ifreq);
+
+impl IfRequest {
+    /// A request about `name` (empty: let the kernel choose).
+    pub(crate) fn new(name: &str) -> Result<IfRequest, PortError> {
+        if name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+            return Err(PortError::BadArgument {
+                name: name.to_owned(),
+                what: "an interface name has at most 15 bytes".to_owned(),
+            });
+        }
+        // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a pointer.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        Ok(IfRequest(request))
+    }
+
+    /// Performs `command`, one of those whose argument is an `ifreq`.
+    pub(crate) fn call(&mut self, fd: &impl AsFd, command: libc::Ioctl) -> io::Result<()> {
+        let fd = fd.as_fd().as_raw_fd();
+        // JUSTIFICATION: interfaces are configured by ioctls, which no safe interface covers.
+        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`, and
+        // for SIOCETHTOOL `ethtool` sees to the memory that it points to.
+        check(unsafe { libc::ioctl(fd, command, &raw mut self.0) }).map(drop)
+    }
+
+    /// An ethtool command with one value: sets `value` and returns the value after the call.
+    pub(crate) fn ethtool(&mut self, fd: &impl AsFd, command: u32, value: u32) -> io::Result<u32> {
+        /// `struct ethtool_value`.
+        #[repr(C)]
+        struct Value {
+            command: u32,
+            data: u32,
+        }
+        let mut argument = Value { command, data: value };
+        self.0.ifr_ifru.ifru_data = (&raw mut argument).cast();
+        let result = self.call(fd, libc::SIOCETHTOOL);
+        self.0.ifr_ifru.ifru_data = std::ptr::null_mut();
+        result.map(|()| argument.data)
+    }
+
+    pub(crate) fn mtu(&self) -> i32 {
+        // SAFETY: the union was all zero or written by the kernel; any bytes are an integer.
+        unsafe { self.0.ifr_ifru.ifru_mtu }
+    }
+
+    pub(crate) fn set_mtu(&mut self, mtu: i32) {
+        self.0.ifr_ifru.ifru_mtu = mtu;
+    }
+
+    pub(crate) fn flags(&self) -> i16 {
+        // SAFETY: the union was all zero or written by the kernel; any bytes are an integer.
+        unsafe { self.0.ifr_ifru.ifru_flags }
+    }
+
+    pub(crate) fn set_flags(&mut self, flags: i16) {
+        self.0.ifr_ifru.ifru_flags = flags;
+    }
+
+    pub(crate) fn set_ipv4(&mut self, address: std::net::Ipv4Addr) {
+        let inet = libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: 0,
+            sin_addr: libc::in_addr { s_addr: address.to_bits().to_be() },
+            sin_zero: [0; 8],
+        };
+        // SAFETY: both are plain C structures of 16 bytes; `sockaddr` is the other's general form.
+        self.0.ifr_ifru.ifru_addr =
+            unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(inet) };
+    }
+
+    /// The interface's name, as the kernel completed it.
+    pub(crate) fn name(&self) -> String {
+        let bytes = self.0.ifr_name.iter().map(|&c| c.cast_unsigned());
+        let bytes: Vec<u8> = bytes.take_while(|&b| b != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

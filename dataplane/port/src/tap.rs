@@ -1,0 +1,145 @@
+//! TAP and TUN devices: interfaces whose other end is this process.
+
+use crate::error::PortError;
+use crate::system::{self, IfRequest};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+const DEVICE: &str = "/dev/net/tun";
+
+/// What passes through the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TapKind {
+    /// Ethernet frames.
+    Ethernet,
+    /// IP packets.
+    Ip,
+}
+
+/// How to make a device.
+#[derive(Debug, Clone)]
+pub struct TapOptions {
+    /// Its name; empty, or with `%d` in it: the kernel chooses.
+    pub name: String,
+    /// What passes through.
+    pub kind: TapKind,
+    /// Its IPv4 address and prefix length, if it is to have one.
+    pub address: Option<(Ipv4Addr, u8)>,
+    /// Its MTU in bytes; the kernel's default if `None`.
+    pub mtu: Option<u16>,
+}
+
+/// A TAP or TUN device; it goes away when dropped.
+#[derive(Debug)]
+pub struct Tap {
+    device: OwnedFd,
+    name: String,
+}
+
+impl Tap {
+    /// Makes the device, configures it and brings it up. Reading and writing never wait.
+    ///
+    /// # Errors
+    /// The process may not make devices, there is no TUN driver, or the kernel refused a step.
+    pub fn open(options: &TapOptions) -> Result<Tap, PortError> {
+        let wanted = &options.name;
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let device = open(DEVICE, flags, Mode::empty())
+            .map_err(|e| PortError::admin(wanted, "open /dev/net/tun", e.into()))?;
+        let kind = match options.kind {
+            TapKind::Ethernet => libc::IFF_TAP,
+            TapKind::Ip => libc::IFF_TUN,
+        };
+        let mut request = IfRequest::new(wanted)?;
+        request.set_flags((kind | libc::IFF_NO_PI) as i16);
+        request
+            .call(&device, libc::TUNSETIFF)
+            .map_err(|e| PortError::admin(wanted, "TUNSETIFF", e))?;
+        let tap = Tap { device, name: request.name() };
+        tap.configure(options)?;
+        Ok(tap)
+    }
+
+    fn configure(&self, options: &TapOptions) -> Result<(), PortError> {
+        let socket = system::control_socket(&self.name)?;
+        let call = |request: &mut IfRequest, command, step| {
+            request.call(&socket, command).map_err(|e| PortError::admin(&self.name, step, e))
+        };
+        if let Some(mtu) = options.mtu {
+            let mut request = IfRequest::new(&self.name)?;
+            request.set_mtu(i32::from(mtu));
+            call(&mut request, libc::SIOCSIFMTU, "SIOCSIFMTU")?;
+        }
+        if let Some((address, bits)) = options.address {
+            let mut request = IfRequest::new(&self.name)?;
+            request.set_ipv4(address);
+            call(&mut request, libc::SIOCSIFADDR, "SIOCSIFADDR")?;
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+            request.set_ipv4(Ipv4Addr::from_bits(mask));
+            call(&mut request, libc::SIOCSIFNETMASK, "SIOCSIFNETMASK")?;
+        }
+        let mut request = IfRequest::new(&self.name)?;
+        call(&mut request, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
+        request.set_flags(request.flags() | libc::IFF_UP as i16);
+        call(&mut request, libc::SIOCSIFFLAGS, "SIOCSIFFLAGS")
+    }
+
+    /// The device's name, as the kernel completed it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads one frame that the host sent through the device; `None` if there is none now. A frame that
+    /// is longer than `buffer` is cut.
+    ///
+    /// # Errors
+    /// The device went down or away.
+    pub fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Result<Option<&'a [u8]>, PortError> {
+        loop {
+            match rustix::io::read(&self.device, &mut *buffer) {
+                Ok(len) => return Ok(Some(&buffer[..len])),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(self.error("read", e)),
+            }
+        }
+    }
+
+    /// Hands one frame to the host as received through the device. False: not now, try again.
+    ///
+    /// # Errors
+    /// The frame is shorter than its header ([`PortError::System`]), or the device went down or away.
+    pub fn write(&mut self, frame: &[u8]) -> Result<bool, PortError> {
+        loop {
+            match rustix::io::write(&self.device, frame) {
+                Ok(_) => return Ok(true),
+                Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(self.error("write", e)),
+            }
+        }
+    }
+
+    fn error(&self, step: &'static str, errno: Errno) -> PortError {
+        match errno {
+            // What the driver answers while the interface is down.
+            Errno::IO => PortError::Down { name: self.name.clone() },
+            errno => PortError::admin(&self.name, step, io::Error::from(errno)),
+        }
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+impl AsRawFd for Tap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.device.as_raw_fd()
+    }
+}
