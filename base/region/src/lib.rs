@@ -5,9 +5,9 @@
 //! pull pages from under the mapping (an access would be SIGBUS). Pages are given on first touch:
 //! a large region costs what is used of it.
 //!
-//! Invariant: this crate never makes a `&[u8]` of a region. Whether a reference may exist is for the
-//! owner of the bytes to know (`dataplane/packet`); bytes that an untrusted peer may change under
-//! our hands are copied with [`Region::copy_out`] and [`Region::copy_in`] only.
+//! Invariant: this crate never makes a `&[u8]` of a region. Whether a reference may exist is for
+//! the owner of the bytes to know (`dataplane/packet`); bytes that an untrusted peer may change
+//! under our hands are copied with [`Region::copy_out`] and [`Region::copy_in`] only.
 
 mod copy;
 mod error;
@@ -42,12 +42,12 @@ pub struct Region {
 }
 
 // JUSTIFICATION: a region is shared by the threads of the engine, and `NonNull` is not Send.
-// SAFETY: the mapping is owned by this value alone and is unmapped once, by whichever thread drops it;
-// nothing in it is tied to the thread that made it.
+// SAFETY: the mapping is owned by this value alone and is unmapped once, by whichever thread drops
+// it; nothing in it is tied to the thread that made it.
 unsafe impl Send for Region {}
 // JUSTIFICATION: as above.
-// SAFETY: `&Region` gives out a raw pointer (using it is the user's unsafe) and volatile copies, which
-// race with others only as accesses to memory that may always be changed by another process.
+// SAFETY: `&Region` gives out a raw pointer (using it is the user's unsafe) and volatile copies,
+// which race with others only as accesses to memory that may always be changed by another process.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -108,11 +108,11 @@ impl Region {
     /// [`RegionError::OutOfBounds`]; nothing was written.
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
         let to = self.checked(offset, bytes.len())?;
-        // JUSTIFICATION: another process may read and write the bytes; only a raw volatile access is
-        // defined then.
+        // JUSTIFICATION: another process may read and write the bytes; only a raw volatile access
+        // is defined then.
         // SAFETY: `checked` proved that `bytes.len()` bytes from `to` lie within the mapping, which
-        // lives as long as `self`; `bytes` is a reference and so cannot overlap the region, of which
-        // no references exist while it is shared.
+        // lives as long as `self`; `bytes` is a reference and so cannot overlap the region, of
+        // which no references exist while it is shared.
         unsafe { copy::write(to, bytes) };
         Ok(())
     }

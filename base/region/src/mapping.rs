@@ -59,7 +59,8 @@ impl Mapping {
         Ok(Mapping { ptr, len, fd })
     }
 
-    /// Asks for transparent huge pages. Refusal costs speed and nothing else, so it is not an error.
+    /// Asks for transparent huge pages. Refusal costs speed and nothing else, so it is not an
+    /// error.
     fn advise_huge(&self) {
         let address = self.ptr.as_ptr().cast::<c_void>();
         // JUSTIFICATION: fewer TLB misses on large pools, with nothing to set up on the machine.

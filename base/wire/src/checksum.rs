@@ -14,8 +14,6 @@
 //! assert_ne!(pseudo.with(&data).checksum(), before);
 //! ```
 
-use zerocopy::FromBytes;
-
 /// One's complement sum of bytes, taken two at a time in network order. Parts may be added in any
 /// lengths, odd ones too: the result is that of their concatenation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl Sum {
         Self::of_host(addresses + u64::from(protocol) + (len as u64 & 0xffff_ffff))
     }
 
-    /// Pseudo header of a TCP, UDP, ICMPv6... segment of `len` bytes in IPv6 (RFC 8200 section 8.1).
+    /// Pseudo header of a TCP, UDP, ICMPv6... packet of `len` bytes in IPv6 (RFC 8200, 8.1).
     #[must_use]
     #[inline]
     pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], protocol: u8, len: usize) -> Self {
@@ -128,6 +126,20 @@ impl Delta {
         Self(add16(!old, new))
     }
 
+    /// The first byte of an aligned 16-bit word goes from `old` to `new`.
+    #[must_use]
+    #[inline]
+    pub const fn of_high(old: u8, new: u8) -> Self {
+        Self::of_u16((old as u16) << 8, (new as u16) << 8)
+    }
+
+    /// The second byte of an aligned 16-bit word goes from `old` to `new`.
+    #[must_use]
+    #[inline]
+    pub const fn of_low(old: u8, new: u8) -> Self {
+        Self::of_u16(old as u16, new as u16)
+    }
+
     /// A 16-bit aligned 32-bit field (an IPv4 address, a sequence number) goes from `old` to `new`.
     #[must_use]
     #[inline]
@@ -190,54 +202,70 @@ const fn fold(sum: u64) -> u16 {
 
 /// Bytes per turn of the vector loop: four 16-byte registers, or two of 32.
 const BLOCK: usize = 64;
-type Block = [u64; BLOCK / 8];
+/// Bytes summed before folding, so that no lane overflows: 2^28 words of 32 bits each.
+const MAX_PART: usize = 1 << 30;
+type Lanes = [u64; BLOCK / 8];
 
 /// A sum congruent to that of the native-order 16-bit words (an odd last byte padded with zero),
 /// 0 only if all are.
 #[inline]
 fn native_sum(bytes: &[u8]) -> u64 {
-    let (sum, tail) = if bytes.len() >= 2 * BLOCK { sum_blocks(bytes) } else { (0, bytes) };
-    // Folded so far: the tail's at most 128 bytes cannot overflow it.
-    u64::from(fold(sum)) + sum_tail(tail)
+    if bytes.len() < 2 * BLOCK { sum_short(bytes) } else { sum_long(bytes) }
 }
 
-/// The sum of all whole blocks, and the rest.
-///
+/// PERF: ns per call on the x86-64 baseline (a shared 3 GHz machine), a plain loop over 16-bit
+/// words first: 64 bytes 4.9, 4.1; 576 bytes 31, 13; 1460 bytes 78, 28; 9000 bytes 506, 135; and
+/// 20 bytes 3.3, [`checksum_20`] 1.4. `cargo bench -p thruway-wire --bench checksum`.
+fn sum_long(bytes: &[u8]) -> u64 {
+    let mut sum = 0;
+    for part in bytes.chunks(MAX_PART) {
+        let (blocks, tail) = part.as_chunks::<BLOCK>();
+        sum += u64::from(fold(sum_blocks(blocks))) + u64::from(fold(sum_short(tail)));
+    }
+    sum
+}
+
 /// Each lane adds whole 64-bit words (wrapping) and, apart, their upper halves; the sum of the
 /// lower halves is then total - (upper << 32), exact as it is below 2^64. That is one vector
 /// operation less than masking the halves apart.
-fn sum_blocks(bytes: &[u8]) -> (u64, &[u8]) {
-    let mut total: Block = [0; BLOCK / 8];
-    let mut upper: Block = [0; BLOCK / 8];
-    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+#[inline]
+fn sum_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
+    let mut totals: Lanes = [0; BLOCK / 8];
+    let mut uppers: Lanes = [0; BLOCK / 8];
     for block in blocks {
-        let Ok(words) = Block::read_from_bytes(block) else { continue };
+        let (words, _) = block.as_chunks::<8>();
         for lane in 0..BLOCK / 8 {
-            total[lane] = total[lane].wrapping_add(words[lane]);
-            upper[lane] = upper[lane].wrapping_add(words[lane] >> 32);
+            let word = u64::from_ne_bytes(words[lane]);
+            totals[lane] = totals[lane].wrapping_add(word);
+            uppers[lane] = uppers[lane].wrapping_add(word >> 32);
         }
     }
-    let mut sum = 0;
-    for lane in 0..BLOCK / 8 {
-        let lower = total[lane].wrapping_sub(upper[lane] << 32);
-        sum += u64::from(fold(lower)) + u64::from(fold(upper[lane]));
-    }
-    (sum, tail)
+    let total = totals.iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
+    let upper = uppers.iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
+    total.wrapping_sub(upper << 32).wrapping_add(upper)
 }
 
-/// The sum of fewer than some million bytes, four at a time.
+/// The sum of fewer than 2^30 bytes, eight at a time.
 #[inline]
-fn sum_tail(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let mut sum = 0;
+fn sum_short(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut sum: u128 = 0;
     for word in words {
-        sum += u64::from(u32::from_ne_bytes(*word));
+        sum += u128::from(u64::from_ne_bytes(*word));
     }
-    let mut last = [0; 4];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    sum + u64::from(u32::from_ne_bytes(last))
+    let (half, rest) = match rest.split_first_chunk::<4>() {
+        Some((half, rest)) => (u32::from_ne_bytes(*half), rest),
+        None => (0, rest),
+    };
+    let last = match *rest {
+        [a, b, c] => u32::from_ne_bytes([a, b, c, 0]),
+        [a, b] => u32::from_ne_bytes([a, b, 0, 0]),
+        [a] => u32::from_ne_bytes([a, 0, 0, 0]),
+        _ => 0,
+    };
+    // Truncations take the parts apart.
+    let (low, carries) = (sum as u64, (sum >> 64) as u64);
+    carries + (low >> 32) + (low & 0xffff_ffff) + u64::from(half) + u64::from(last)
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ pub mod icmp_type {
     pub const MASK_REPLY: u8 = 18;
 }
 
-/// Codes of [`icmp_type::UNREACHABLE`] (RFC 792, RFC 1122 section 3.2.2.1, RFC 1812 section 5.2.7.1).
+/// Codes of [`icmp_type::UNREACHABLE`] (RFC 792, RFC 1122 section 3.2.2.1,
+/// RFC 1812 section 5.2.7.1).
 pub mod unreachable {
     /// Network unreachable.
     pub const NET: u8 = 0;
@@ -183,12 +184,15 @@ impl IcmpHeader {
         is_error(self.icmp_type)
     }
 
-    /// Changes the type, the checksum updated: an echo request into its reply.
+    /// Changes the checksum by `delta`.
     #[inline]
-    pub fn update_type(&mut self, icmp_type: u8) {
-        let delta = Delta::of_u16(u16::from(self.icmp_type) << 8, u16::from(icmp_type) << 8);
+    pub fn update_checksum(&mut self, delta: Delta) {
         self.checksum = U16::new(delta.apply(self.checksum()));
-        self.icmp_type = icmp_type;
+    }
+
+    updates! {
+        update_type: icmp_type, set_icmp_type, u8, of_high;
+        update_rest: rest, set_rest, u32, of_u32;
     }
 
     /// Computes and sets the checksum of a whole message.
@@ -244,6 +248,7 @@ mod tests {
         let (header, body) = IcmpHeader::parse_mut(&mut out[..15]).unwrap();
         assert_eq!((header.ident(), header.sequence(), &body[..]), (0x1234, 7, &b"payload"[..]));
         header.update_type(icmp_type::ECHO_REPLY);
+        header.update_rest(0x4321_0007);
         assert_eq!((out[0], checksum::checksum(&out[..15])), (0, 0));
         assert!(echo.emit_message(&[0; 25], &mut out).is_err());
     }

@@ -1,6 +1,6 @@
 //! ICMP for IPv6 (RFC 4443). Neighbour discovery messages: [`crate::ndp`].
 
-use crate::checksum::Sum;
+use crate::checksum::{Delta, Sum};
 use crate::{Header, Layer, ParseError};
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -132,6 +132,17 @@ impl Icmpv6Header {
         self.icmp_type < 128
     }
 
+    /// Changes the checksum by `delta`.
+    #[inline]
+    pub fn update_checksum(&mut self, delta: Delta) {
+        self.checksum = U16::new(delta.apply(self.checksum()));
+    }
+
+    updates! {
+        update_type: icmp_type, set_icmp_type, u8, of_high;
+        update_rest: rest, set_rest, u32, of_u32;
+    }
+
     /// Computes and sets the checksum of a whole message; `pseudo` is the pseudo header's sum, see
     /// [`crate::ipv6::Ipv6Header::pseudo_sum`].
     ///
@@ -180,8 +191,13 @@ mod tests {
         assert_eq!((len, &out[8..11]), (11, &b"abc"[..]));
         let pseudo = Sum::pseudo_v6(&src, &dst, ip_protocol::ICMPV6, 11);
         assert_eq!(pseudo.with(&out[..11]).checksum(), 0);
+        let mut copy = out[..11].to_vec();
         let (parsed, body) = Icmpv6Header::parse(&out[..11]).unwrap();
         assert_eq!((parsed.ident(), parsed.sequence(), body), (1, 2, &b"abc"[..]));
+        let (rewritten, _) = Icmpv6Header::parse_mut(&mut copy).unwrap();
+        rewritten.update_type(icmpv6_type::ECHO_REPLY);
+        rewritten.update_rest(9);
+        assert_eq!((copy[0], pseudo.with(&copy).checksum()), (129, 0));
         assert!(!parsed.is_error() && Icmpv6Header::new(1, 0, 0).is_error());
         assert!(header.emit_message((&src, &dst), &[0; 13], &mut out).is_err());
     }

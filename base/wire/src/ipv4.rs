@@ -84,8 +84,8 @@ impl Ipv4Header {
         Ok(header)
     }
 
-    /// As [`Header::parse_with_options`] for a packet that may have been cut, such as the one quoted
-    /// by an ICMP error: whatever the total length says, the payload is all that is there.
+    /// As [`Header::parse_with_options`] for a packet that may have been cut, such as the one that
+    /// an ICMP error quotes: whatever the total length says, the payload is all that is there.
     ///
     /// # Errors
     /// A bad version or header length.
@@ -276,39 +276,20 @@ impl Ipv4Header {
         self.checksum = U16::new(delta.apply(self.checksum()));
     }
 
+    updates! {
+        update_tos: tos, set_tos, u8, of_low;
+        update_total_len: total_len, set_total_len, u16, of_u16;
+        update_id: id, set_id, u16, of_u16;
+        update_flags_offset: flags_offset, set_flags_offset, u16, of_u16;
+        update_ttl: ttl, set_ttl, u8, of_high;
+        update_src: src, set_src, u32, of_u32;
+        update_dst: dst, set_dst, u32, of_u32;
+    }
+
     /// One hop less, the checksum updated. A TTL of 0 stays 0.
     #[inline]
     pub fn decrement_ttl(&mut self) {
-        let ttl = self.ttl.saturating_sub(1);
-        self.update_checksum(Delta::of_u16(u16::from(self.ttl) << 8, u16::from(ttl) << 8));
-        self.ttl = ttl;
-    }
-
-    /// Changes the type of service, the checksum updated.
-    #[inline]
-    pub fn update_tos(&mut self, tos: u8) {
-        self.update_checksum(Delta::of_u16(u16::from(self.tos), u16::from(tos)));
-        self.tos = tos;
-    }
-
-    /// Changes the source address, the checksum updated; gives the change, which the transport's
-    /// checksum needs too.
-    #[inline]
-    pub fn update_src(&mut self, src: u32) -> Delta {
-        let delta = Delta::of_u32(self.src(), src);
-        self.update_checksum(delta);
-        self.set_src(src);
-        delta
-    }
-
-    /// Changes the destination address, the checksum updated; gives the change, which the
-    /// transport's checksum needs too.
-    #[inline]
-    pub fn update_dst(&mut self, dst: u32) -> Delta {
-        let delta = Delta::of_u32(self.dst(), dst);
-        self.update_checksum(delta);
-        self.set_dst(dst);
-        delta
+        self.update_ttl(self.ttl.saturating_sub(1));
     }
 
     /// TCP, UDP... ports can be read from the payload: first fragment of a protocol with ports.

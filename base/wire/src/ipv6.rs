@@ -1,6 +1,6 @@
 //! IPv6, the fixed header (RFC 8200 section 3).
 
-use crate::checksum::Sum;
+use crate::checksum::{Delta, Sum};
 use crate::{Defect, Extent, Header, Layer, ParseError};
 use core::net::Ipv6Addr;
 use zerocopy::byteorder::network_endian::{U16, U32};
@@ -182,6 +182,18 @@ impl Ipv6Header {
         Ipv6Addr::from_octets(self.dst)
     }
 
+    /// Changes the source address; gives the change for the upper layer's checksum.
+    #[inline]
+    pub fn update_src(&mut self, src: &[u8; 16]) -> Delta {
+        Delta::of_ipv6(&core::mem::replace(&mut self.src, *src), src)
+    }
+
+    /// Changes the destination address; gives the change for the upper layer's checksum.
+    #[inline]
+    pub fn update_dst(&mut self, dst: &[u8; 16]) -> Delta {
+        Delta::of_ipv6(&core::mem::replace(&mut self.dst, *dst), dst)
+    }
+
     /// Sum of the pseudo header for an upper-layer packet of `len` bytes of `protocol`. With a
     /// routing header the destination must be the final one (RFC 8200 section 8.1).
     #[must_use]
@@ -226,6 +238,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn addresses_and_upper_checksum(src in any::<[u8; 16]>(), dst in any::<[u8; 16]>()) {
+            let mut header = sample();
+            let before = header.pseudo_sum(6, 0).checksum();
+            let delta = header.update_src(&src).and(header.update_dst(&dst));
+            prop_assert_eq!((header.src(), header.dst()), (src, dst));
+            prop_assert_eq!(delta.apply(before), header.pseudo_sum(6, 0).checksum());
+        }
+
         #[test]
         fn parts_of_the_first_word(class in any::<u8>(), label in 0u32..1 << 20, ecn in 0u8..4) {
             let mut header = sample();

@@ -30,6 +30,7 @@ pub mod ethernet;
 pub mod flow;
 pub mod gre;
 pub mod icmp;
+pub mod icmp_names;
 pub mod icmpv6;
 pub mod ip_protocol;
 pub mod ipv4;

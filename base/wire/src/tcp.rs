@@ -98,6 +98,16 @@ impl TcpHeader {
         urgent, set_urgent: u16;
     }
 
+    updates! {
+        update_src_port: src_port, set_src_port, u16, of_u16;
+        update_dst_port: dst_port, set_dst_port, u16, of_u16;
+        update_seq: seq, set_seq, u32, of_u32;
+        update_ack: ack, set_ack, u32, of_u32;
+        update_flags: flags, set_flags, u8, of_low;
+        update_window: window, set_window, u16, of_u16;
+        update_urgent: urgent, set_urgent, u16, of_u16;
+    }
+
     /// Length of the header with its options in bytes: 20 to 60 once parsed.
     #[must_use]
     #[inline]
@@ -130,41 +140,6 @@ impl TcpHeader {
     #[inline]
     pub fn update_checksum(&mut self, delta: Delta) {
         self.checksum = U16::new(delta.apply(self.checksum()));
-    }
-
-    /// Changes the source port, the checksum updated.
-    #[inline]
-    pub fn update_src_port(&mut self, port: u16) {
-        self.update_checksum(Delta::of_u16(self.src_port(), port));
-        self.set_src_port(port);
-    }
-
-    /// Changes the destination port, the checksum updated.
-    #[inline]
-    pub fn update_dst_port(&mut self, port: u16) {
-        self.update_checksum(Delta::of_u16(self.dst_port(), port));
-        self.set_dst_port(port);
-    }
-
-    /// Changes the sequence number, the checksum updated.
-    #[inline]
-    pub fn update_seq(&mut self, seq: u32) {
-        self.update_checksum(Delta::of_u32(self.seq(), seq));
-        self.set_seq(seq);
-    }
-
-    /// Changes the acknowledgement number, the checksum updated.
-    #[inline]
-    pub fn update_ack(&mut self, ack: u32) {
-        self.update_checksum(Delta::of_u32(self.ack(), ack));
-        self.set_ack(ack);
-    }
-
-    /// Changes the window, the checksum updated.
-    #[inline]
-    pub fn update_window(&mut self, window: u16) {
-        self.update_checksum(Delta::of_u16(self.window(), window));
-        self.set_window(window);
     }
 
     /// Computes and sets the checksum of a whole segment; `pseudo` is the pseudo header's sum.
@@ -221,6 +196,8 @@ mod tests {
             header.update_seq(seq);
             header.update_ack(ack);
             header.update_window(window);
+            header.update_urgent(window);
+            header.update_flags(seq as u8);
             let updated = *header;
             TcpHeader::fill_checksum(&mut bytes, pseudo).unwrap();
             prop_assert_eq!(TcpHeader::parse(&bytes).unwrap().0, &updated);

@@ -58,6 +58,12 @@ impl UdpHeader {
         checksum, set_checksum: u16;
     }
 
+    updates! {
+        update_src_port: src_port, set_src_port, u16, of_u16;
+        update_dst_port: dst_port, set_dst_port, u16, of_u16;
+        update_len: len, set_len, u16, of_u16;
+    }
+
     /// Length of header and payload in bytes, at least 8 once parsed.
     #[must_use]
     #[inline]
@@ -76,20 +82,6 @@ impl UdpHeader {
     #[inline]
     pub fn update_checksum(&mut self, delta: Delta) {
         self.checksum = U16::new(delta.apply_udp(self.checksum()));
-    }
-
-    /// Changes the source port, the checksum updated.
-    #[inline]
-    pub fn update_src_port(&mut self, port: u16) {
-        self.update_checksum(Delta::of_u16(self.src_port(), port));
-        self.set_src_port(port);
-    }
-
-    /// Changes the destination port, the checksum updated.
-    #[inline]
-    pub fn update_dst_port(&mut self, port: u16) {
-        self.update_checksum(Delta::of_u16(self.dst_port(), port));
-        self.set_dst_port(port);
     }
 
     /// Computes and sets the checksum of a whole datagram; `pseudo` is the pseudo header's sum.
@@ -149,6 +141,9 @@ mod tests {
             let (header, _) = UdpHeader::parse_mut(&mut bytes).unwrap();
             header.update_src_port(ports[2]);
             header.update_dst_port(ports[3]);
+            let len = header.len();
+            header.update_len(7);
+            header.update_len(len);
             let updated = *header;
             UdpHeader::fill_checksum(&mut bytes, pseudo).unwrap();
             prop_assert_eq!(UdpHeader::parse(&bytes).unwrap().0, &updated);

@@ -1,6 +1,6 @@
 //! What an element sees of the world while it runs.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use thruway_packet::{Batch, Packet};
 
@@ -82,8 +82,9 @@ pub trait Host {
     /// Forgets all timers of `node` with this token.
     fn clear_timer(&mut self, node: u32, token: u32);
 
-    /// Lets the thread's sleep end when `fd` is readable.
-    fn watch(&mut self, fd: RawFd, on: bool);
+    /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
+    /// `None` ends that.
+    fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>);
 
     /// Reads `[element.]handler [param]`, with names relative to `node`'s compound element; a bare
     /// handler name is one of the router's own.
@@ -103,6 +104,10 @@ pub trait Host {
         call: &str,
         value: &str,
     ) -> Result<(), HandlerError>;
+
+    /// Writes a handler once the running element has returned, so that it may be this element's
+    /// own or lead back to it.
+    fn write_later(&mut self, node: u32, call: String, value: String);
 
     /// Asks the driver to stop, as a source at its LIMIT or a `stop` handler does.
     fn stop(&mut self);
@@ -255,6 +260,8 @@ impl<'a> Cx<'a> {
     pub fn pull(&mut self, port: usize, max: usize, batch: &mut Batch) {
         if let Some(from) = self.wires.source(self.node, port) {
             self.host.pull(self.wires, from, max, batch);
+            let stats = &self.wires.stats[self.node as usize];
+            stats.packets.add(batch.len() as u64);
         }
     }
 
@@ -273,9 +280,19 @@ impl<'a> Cx<'a> {
         self.host.clear_timer(self.node, token);
     }
 
-    /// Lets the thread's sleep end when `fd` is readable (or no longer so).
-    pub fn watch(&mut self, fd: RawFd, on: bool) {
-        self.host.watch(fd, on);
+    /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left for the duplicate that the engine keeps.
+    pub fn watch(&mut self, fd: impl AsFd) -> std::io::Result<()> {
+        let fd = fd.as_fd();
+        self.host.watch(fd.as_raw_fd(), Some(fd.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    /// Ends [`Cx::watch`]; to be called before the element closes the descriptor.
+    pub fn unwatch(&mut self, fd: impl AsFd) {
+        self.host.watch(fd.as_fd().as_raw_fd(), None);
     }
 
     /// Reads a handler: `element.handler param`.
@@ -292,6 +309,11 @@ impl<'a> Cx<'a> {
     /// As [`HandlerError`].
     pub fn write_handler(&mut self, call: &str, value: &str) -> Result<(), HandlerError> {
         self.host.write(self.wires, self.node, call, value)
+    }
+
+    /// Writes a handler once this call has returned; a failure is told to the user.
+    pub fn write_later(&mut self, call: impl Into<String>, value: impl Into<String>) {
+        self.host.write_later(self.node, call.into(), value.into());
     }
 
     /// Asks the driver to stop.

@@ -376,6 +376,18 @@ pub enum Merge {
     Shared,
 }
 
+impl Merge {
+    /// Whether one replica's answer to a read is enough.
+    pub fn one_speaks(self) -> bool {
+        matches!(self, Merge::First | Merge::Shared)
+    }
+
+    /// Whether a write to one replica serves all.
+    pub fn one_is_written(self) -> bool {
+        self == Merge::Shared
+    }
+}
+
 /// What an element wants of the flow manager.
 #[derive(Debug, Clone, Copy)]
 pub struct Wants {

@@ -1,2 +1,27 @@
 //! Instantiates a graph and runs it: threads, dispatch, timers.
+//!
+//! [`Router::new`] builds every element once per thread that reaches it; [`Router::run`] runs the
+//! threads until something asks for a stop. Each thread is one [`Engine`]: a round polls the
+//! timers and the tasks, and whatever they emit is dispatched at once, in topological order (one
+//! packet alone: depth first, as in Click).
+//!
+//! *Absent here:* any lock on the packet path. Threads meet in shared elements (a Queue), in the
+//! statistics (each written by one thread) and in mailboxes that are looked at once per round.
 #![forbid(unsafe_code)]
+
+mod assign;
+mod build;
+mod clock;
+mod control;
+mod core;
+mod engine;
+mod handlers;
+mod layout;
+mod router;
+mod timers;
+
+pub use build::{BuildError, Stage, check_arguments};
+pub use clock::ClockKind;
+pub use control::{Chatter, Control};
+pub use layout::Layout;
+pub use router::{Options, Outcome, Router};

@@ -1,2 +1,52 @@
 //! Classification: rules compiled once, evaluated per packet.
+//!
+//! Two rule languages (Click's `Classifier` patterns, and the expressions of `IPClassifier` and
+//! `IPFilter`) become one small tree of tests on 32-bit words ([`Expr`]). From there:
+//!
+//! - [`naive`] walks the tree on the packet: slow, obvious, the oracle of the tests;
+//! - [`general`] flattens trees to a jump program: exact for everything, safe on short packets;
+//! - [`normal`] bounds each rule by boxes over the classical five-tuple, and `five_tuple` finds
+//!   the first box that holds a packet without looking at most of them.
+//!
+//! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
+//!
+//! ```
+//! use thruway_flow::{IpProgram, NO_MATCH, NoNames, PacketView, parse_filter_rules};
+//! let rules = ["allow src net 10.0.0.0/8 and udp dst port 53", "drop all"];
+//! let program = IpProgram::compile(&parse_filter_rules(&rules, 1, &NoNames).unwrap()).unwrap();
+//! assert_ne!(program.classify(&PacketView::from_ip(&[0x45; 40])), NO_MATCH);
+//! ```
 #![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod error;
+mod few;
+mod five_tuple;
+pub mod general;
+pub mod key;
+mod lexer;
+mod lower;
+pub mod naive;
+pub mod names;
+pub mod normal;
+mod parser;
+pub mod pattern;
+pub mod program;
+pub mod rules;
+mod tree_build;
+
+pub use ast::{Base, Expr, Rule, Word};
+pub use error::{CompileError, RuleError};
+pub use key::{Key, PacketView};
+pub use naive::evaluate_naive;
+pub use names::{Names, NoNames};
+pub use pattern::{PatternProgram, parse_pattern};
+pub use program::IpProgram;
+pub use rules::{parse_classifier_rules, parse_expression, parse_filter_rules};
+
+/// Verdict of a packet that no rule matched.
+pub const NO_MATCH: u32 = 0x7fff_ffff;
+/// Verdict of a packet that a `drop` or `deny` rule matched.
+pub const DROP: u32 = 0x7fff_fffe;
+/// The largest output number a rule may name.
+pub const OUTPUT_MAX: u32 = 0x7fff_fffd;

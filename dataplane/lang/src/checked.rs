@@ -2,7 +2,7 @@
 
 use crate::codes::Flow;
 
-/// The result of `check::resolve`; indices are those of
+/// The result of [`resolve`](crate::check::resolve); indices are those of
 /// [`Graph::elements`](crate::Graph::elements) and [`Graph::edges`](crate::Graph::edges).
 #[derive(Debug, Clone, Default)]
 pub struct Checked {

@@ -33,6 +33,11 @@ impl PortCount {
         Some(PortCount { inputs, outputs })
     }
 
+    /// Any number of ports.
+    pub fn any() -> PortCount {
+        PortCount { inputs: 0..=usize::MAX, outputs: Outputs::Between(0..=usize::MAX) }
+    }
+
     /// How many ports an element has of which so many are connected: the nearest allowed numbers.
     pub fn resolve(&self, inputs: usize, outputs: usize) -> (usize, usize) {
         let clamp = |n: usize, range: &RangeInclusive<usize>| n.clamp(*range.start(), *range.end());
@@ -64,14 +69,20 @@ pub struct ProcessingCode {
 }
 
 impl ProcessingCode {
-    /// Parses letters `h` push, `l` pull, `a` agnostic, per port; the last one repeats.
+    /// Parses letters `h` push, `l` pull, `a` agnostic, per port; the last one repeats. A side
+    /// without letters has no ports.
     pub fn parse(code: &str) -> Option<ProcessingCode> {
         let (inputs, outputs) = code.split_once('/').unwrap_or((code, code));
         let side = |letters: &str| {
-            let ports: Option<Vec<_>> = letters.chars().map(letter).collect();
-            ports.filter(|ports| !ports.is_empty())
+            let letters = if letters.is_empty() { "a" } else { letters };
+            letters.chars().map(letter).collect::<Option<Vec<_>>>()
         };
         Some(ProcessingCode { inputs: side(inputs)?, outputs: side(outputs)? })
+    }
+
+    /// All ports agnostic.
+    pub fn agnostic() -> ProcessingCode {
+        ProcessingCode { inputs: vec![None], outputs: vec![None] }
     }
 
     /// Declared processing of an input; `None` is agnostic.

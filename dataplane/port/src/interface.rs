@@ -54,11 +54,13 @@ pub fn list() -> Result<Vec<Interface>, PortError> {
     }
     let mut interfaces = Vec::new();
     let mut at = head;
+    // JUSTIFICATION: addresses of interfaces come as a linked list from C.
     // SAFETY: `at` is null or an entry of the list, which lives until it is freed.
     while let Some(entry) = unsafe { at.as_ref() } {
         add_entry(&mut interfaces, entry);
         at = entry.ifa_next;
     }
+    // JUSTIFICATION: the list is the C library's to free.
     // SAFETY: the list came from `getifaddrs` and no reference to it is left.
     unsafe { libc::freeifaddrs(head) };
     Ok(interfaces)
@@ -114,6 +116,7 @@ pub fn mtu(name: &str) -> Result<usize, PortError> {
 
 /// Adds what one entry of the list says to its interface.
 fn add_entry(interfaces: &mut Vec<Interface>, entry: &libc::ifaddrs) {
+    // JUSTIFICATION: addresses of interfaces come as a linked list from C.
     // SAFETY: the kernel's list names every entry with a C string, which lives as long as the list.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy();
     // Aliases ("eth0:1") belong to their interface.
@@ -124,9 +127,11 @@ fn add_entry(interfaces: &mut Vec<Interface>, entry: &libc::ifaddrs) {
     });
     let interface = &mut interfaces[place];
     interface.is_up |= entry.ifa_flags & libc::IFF_UP as u32 != 0;
+    // JUSTIFICATION: addresses of interfaces come as a linked list from C.
     // SAFETY: null or a socket address that lives as long as the list.
     let Some(address) = (unsafe { entry.ifa_addr.as_ref() }) else { return };
     if i32::from(address.sa_family) == libc::AF_PACKET {
+        // JUSTIFICATION: the family says which structure it is.
         // SAFETY: the family says that this is a link-layer address, of that length and alignment.
         let link = unsafe { &*entry.ifa_addr.cast::<libc::sockaddr_ll>() };
         add_link(interface, link);
@@ -146,15 +151,18 @@ fn add_link(interface: &mut Interface, link: &libc::sockaddr_ll) {
 
 /// The IP address in a socket address, if that is what it is.
 fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // JUSTIFICATION: addresses of interfaces come as a linked list from C.
     // SAFETY: null, or a socket address from `getifaddrs`, which lives as long as the list.
     let family = unsafe { address.as_ref() }?.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
+            // JUSTIFICATION: the family says which structure it is.
             // SAFETY: the family says that this is an IPv4 address, of that length and alignment.
             let inet = unsafe { &*address.cast::<libc::sockaddr_in>() };
             Some(Ipv4Addr::from_bits(u32::from_be(inet.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
+            // JUSTIFICATION: the family says which structure it is.
             // SAFETY: the family says that this is an IPv6 address, of that length and alignment.
             let inet = unsafe { &*address.cast::<libc::sockaddr_in6>() };
             Some(Ipv6Addr::from(inet.sin6_addr.s6_addr).into())

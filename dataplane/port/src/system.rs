@@ -15,6 +15,7 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedF
     // JUSTIFICATION: packet sockets are not offered by the standard library.
     // SAFETY: the call touches no memory of ours.
     let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
+    // JUSTIFICATION: the descriptor must be closed by someone.
     // SAFETY: the descriptor is fresh, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -50,7 +51,9 @@ impl IfRequest {
                 what: "an interface name has at most 15 bytes".to_owned(),
             });
         }
-        // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a pointer.
+        // JUSTIFICATION: a C structure with unions has no constructor.
+        // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a
+        // pointer.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
@@ -62,8 +65,8 @@ impl IfRequest {
     pub(crate) fn call(&mut self, fd: &impl AsFd, command: libc::Ioctl) -> io::Result<()> {
         let fd = fd.as_fd().as_raw_fd();
         // JUSTIFICATION: interfaces are configured by ioctls, which no safe interface covers.
-        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`, and
-        // for SIOCETHTOOL `ethtool` sees to the memory that it points to.
+        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`,
+        // and for SIOCETHTOOL `ethtool` sees to the memory that it points to.
         check(unsafe { libc::ioctl(fd, command, &raw mut self.0) }).map(drop)
     }
 
@@ -83,6 +86,7 @@ impl IfRequest {
     }
 
     pub(crate) fn mtu(&self) -> i32 {
+        // JUSTIFICATION: a C union is read.
         // SAFETY: the union was all zero or written by the kernel; any bytes are an integer.
         unsafe { self.0.ifr_ifru.ifru_mtu }
     }
@@ -92,6 +96,7 @@ impl IfRequest {
     }
 
     pub(crate) fn flags(&self) -> i16 {
+        // JUSTIFICATION: a C union is read.
         // SAFETY: the union was all zero or written by the kernel; any bytes are an integer.
         unsafe { self.0.ifr_ifru.ifru_flags }
     }
@@ -107,6 +112,7 @@ impl IfRequest {
             sin_addr: libc::in_addr { s_addr: address.to_bits().to_be() },
             sin_zero: [0; 8],
         };
+        // JUSTIFICATION: C code passes addresses of all families under one type.
         // SAFETY: both are plain C structures of 16 bytes; `sockaddr` is the other's general form.
         self.0.ifr_ifru.ifru_addr =
             unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(inet) };

@@ -92,8 +92,8 @@ impl Tap {
         &self.name
     }
 
-    /// Reads one frame that the host sent through the device; `None` if there is none now. A frame that
-    /// is longer than `buffer` is cut.
+    /// Reads one frame that the host sent through the device; `None` if there is none now. A frame
+    /// that is longer than `buffer` is cut.
     ///
     /// # Errors
     /// The device went down or away.
@@ -110,8 +110,8 @@ impl Tap {
 
     /// Hands one frame to the host as received through the device. False: not now, try again.
     ///
-    /// # Errors
-    /// The frame is shorter than its header ([`PortError::System`]), or the device went down or away.
+    /// # Errors The frame is shorter than its header ([`PortError::System`]), or the device went
+    /// down or away.
     pub fn write(&mut self, frame: &[u8]) -> Result<bool, PortError> {
         loop {
             match rustix::io::write(&self.device, frame) {

@@ -84,6 +84,9 @@ proptest! {
         header.update_src(src);
         header.update_dst(dst);
         header.update_tos(tos);
+        header.update_id(src as u16);
+        header.update_total_len(dst as u16);
+        header.update_flags_offset((dst >> 16) as u16);
         header.decrement_ttl();
         let updated = header;
         header.fill_checksum(&options);

@@ -49,8 +49,8 @@ impl OffloadGuard {
         &self.switched_off
     }
 
-    /// Whether the offload was other than wanted and now is as wanted. A driver that does not know the
-    /// offload, or holds it fixed, is no error: frames are segmented in software anyway.
+    /// Whether the offload was other than wanted and now is as wanted. A driver that does not know
+    /// the offload, or holds it fixed, is no error: frames are segmented in software anyway.
     fn switch(&self, offload: &Offload, on: bool) -> Result<bool, PortError> {
         let socket = system::control_socket(&self.interface)?;
         let mut request = IfRequest::new(&self.interface)?;
@@ -75,5 +75,38 @@ impl Drop for OffloadGuard {
             // The interface may be gone by now, and then there is nothing to put back.
             let _ = self.switch(offload, true);
         }
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/network/hosts.rs"]
+#[allow(dead_code, reason = "the system tests use the rest")]
+mod hosts;
+
+#[cfg(test)]
+mod tests {
+    use super::hosts::{Host, cable, privileged};
+    use super::*;
+
+    #[test]
+    fn what_was_on_is_off_for_the_time_of_use() {
+        if !privileged("what_was_on_is_off_for_the_time_of_use") {
+            return;
+        }
+        let (here, far) = (Host::new(), Host::new());
+        let tid = far.tid;
+        here.run(move || {
+            cable("near", "far", tid);
+            let gro = &OFFLOADS[0];
+            let manual = OffloadGuard { interface: "near".to_owned(), switched_off: Vec::new() };
+            // Off or on before: from here on it is on.
+            manual.switch(gro, true).expect("root may");
+            assert!(!manual.switch(gro, true).expect("root may"), "it is on");
+            let guard = OffloadGuard::new("near").expect("root may");
+            assert_eq!(guard.switched_off(), ["gro"]);
+            assert!(!manual.switch(gro, false).expect("root may"), "it is off");
+            drop(guard);
+            assert!(!manual.switch(gro, true).expect("root may"), "it is on again");
+        });
     }
 }

@@ -35,7 +35,8 @@ pub struct PacketOptions {
     pub promiscuous: bool,
     /// Do not receive what this host sends through the interface.
     pub ignore_outgoing: bool,
-    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is full.
+    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is
+    /// full.
     pub qdisc_bypass: bool,
     /// Share the interface with other sockets.
     pub fanout: Option<Fanout>,
@@ -114,7 +115,7 @@ pub(super) fn attach(
             FanoutMode::Cpu => libc::PACKET_FANOUT_CPU,
             FanoutMode::Queue => libc::PACKET_FANOUT_QM,
         };
-        let argument = u32::from(group) | (mode as u32) << 16;
+        let argument = u32::from(group) | mode << 16;
         system::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
             .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
     }

@@ -2,9 +2,10 @@
 //!
 //! A slot is owned by the kernel or by us, as its status word says. Version 2 and not 3: version 3
 //! hands over blocks of frames, so a lone frame waits until its block's timer runs out (at least a
-//! millisecond, and that at every hop of a chain), where version 2 hands over every frame as it comes.
-//! Version 3's gain, less memory for small frames, is bought back by short slots: the rare frame that
-//! does not fit one (64 kB from a local stack) is queued by the kernel whole, and read from the socket.
+//! millisecond, and that at every hop of a chain), where version 2 hands over every frame as it
+//! comes. Version 3's gain, less memory for small frames, is bought back by short slots: the rare
+//! frame that does not fit one (64 kB from a local stack) is queued by the kernel whole, and read
+//! from the socket.
 
 use super::PacketType;
 use crate::error::PortError;
@@ -65,8 +66,8 @@ impl Ring {
     pub(super) fn next_slot(&mut self) -> Option<Slot<'_>> {
         let base = self.base.as_ptr().wrapping_add(self.head * self.slot_len);
         let slot = Slot { base, ring: self };
-        // Acquire: pairs with the kernel's write barrier before it sets the status (tpacket_rcv), so
-        // that the slot's header and bytes are seen as the kernel wrote them.
+        // Acquire: pairs with the kernel's write barrier before it sets the status (tpacket_rcv),
+        // so that the slot's header and bytes are seen as the kernel wrote them.
         let status = slot.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             // Not ours: nothing to give back.
@@ -111,17 +112,18 @@ pub(super) struct SlotHeader {
 impl Slot<'_> {
     fn status(&self) -> &AtomicU32 {
         // JUSTIFICATION: the status word is shared with the kernel.
-        // SAFETY: it is the slot's first four bytes, within the mapping and aligned (slots are powers
-        // of two of at least 2048 bytes), and both sides only access it atomically.
+        // SAFETY: it is the slot's first four bytes, within the mapping and aligned (slots are
+        // powers of two of at least 2048 bytes), and both sides only access it atomically.
         unsafe { AtomicU32::from_ptr(self.base.cast()) }
     }
 
     pub(super) fn header(&self) -> SlotHeader {
         // JUSTIFICATION: the header is shared with the kernel.
-        // SAFETY: it lies at the slot's start, aligned, and the kernel does not write to it while the
-        // slot is ours; any bytes are a valid header.
+        // SAFETY: it lies at the slot's start, aligned, and the kernel does not write to it while
+        // the slot is ours; any bytes are a valid header.
         let header = unsafe { self.base.cast::<libc::tpacket2_hdr>().read() };
         let address = self.base.wrapping_add(ADDRESS_AT).cast::<libc::sockaddr_ll>();
+        // JUSTIFICATION: as above.
         // SAFETY: as above: the address follows the header, at a multiple of 16.
         let address = unsafe { address.read() };
         let has = |flag| header.tp_status & flag != 0;
@@ -150,8 +152,8 @@ impl Slot<'_> {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.ring.head = (self.ring.head + 1) % self.ring.slot_count;
-        // Release: what we read from and wrote to the slot comes before the kernel's next use of it;
-        // pairs with the kernel's read of the status before it fills the slot.
+        // Release: what we read from and wrote to the slot comes before the kernel's next use of
+        // it; pairs with the kernel's read of the status before it fills the slot.
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 }

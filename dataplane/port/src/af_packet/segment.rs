@@ -1,7 +1,7 @@
 //! Cuts a frame that a sender left to hardware to segment (TSO, USO) into the frames that the
 //! hardware would have sent: for TCP as RFC 9293 and for UDP datagrams of equal size.
 
-use crate::checksum;
+use thruway_wire::checksum::{Sum, checksum};
 
 const ETHERNET_LEN: usize = 14;
 const VLAN_LEN: usize = 4;
@@ -145,8 +145,8 @@ fn fix_ip(out: &mut [u8], plan: &Plan, index: u16) {
     let id = u16::from_be_bytes([out[plan.l3 + 4], out[plan.l3 + 5]]);
     put_u16(out, plan.l3 + 4, id.wrapping_add(index));
     put_u16(out, plan.l3 + 10, 0);
-    let header = checksum::add(0, &out[plan.l3..plan.l4]);
-    put_u16(out, plan.l3 + 10, checksum::finish(header));
+    let checksum = checksum(&out[plan.l3..plan.l4]);
+    put_u16(out, plan.l3 + 10, checksum);
 }
 
 fn fix_transport(out: &mut [u8], plan: &Plan, (passed, is_last): (u32, bool)) {
@@ -168,23 +168,20 @@ fn fix_transport(out: &mut [u8], plan: &Plan, (passed, is_last): (u32, bool)) {
         put_u16(out, l4 + 4, len);
         6
     };
-    let pseudo = pseudo_header(out, plan);
-    put_u16(out, l4 + checksum_offset, finish_pseudo(pseudo));
-    // The plan's payload lies behind the whole header, so the field is within the frame.
-    checksum::complete(out, l4, checksum_offset, !plan.is_tcp);
+    put_u16(out, l4 + checksum_offset, 0);
+    let sum = pseudo_header(out, plan).with(&out[l4..]);
+    let checksum = if plan.is_tcp { sum.checksum() } else { sum.checksum_udp() };
+    put_u16(out, l4 + checksum_offset, checksum);
 }
 
 /// The sum of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1).
-fn pseudo_header(out: &[u8], plan: &Plan) -> u64 {
+fn pseudo_header(out: &[u8], plan: &Plan) -> Sum {
     let addresses =
         if plan.is_ipv6 { plan.l3 + 8..plan.l3 + 40 } else { plan.l3 + 12..plan.l3 + 20 };
     let protocol = if plan.is_tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };
-    checksum::add(0, &out[addresses]) + u64::from(protocol) + (out.len() - plan.l4) as u64
-}
-
-/// The sum as the checksum field holds it before the rest is added: not complemented.
-fn finish_pseudo(sum: u64) -> u16 {
-    !checksum::finish(sum)
+    // Lossless: `plan` saw that header and segment fit an IP packet.
+    let len = (out.len() - plan.l4) as u32;
+    Sum::ZERO.with(&out[addresses]).with(&[0, protocol]).with(&len.to_be_bytes())
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Frames in one system call.
 pub const SEND_BATCH: usize = 64;
 
-/// A packet socket that only sends. It is not the receiving one: that would want a virtio header before
-/// every frame.
+/// A packet socket that only sends. It is not the receiving one: that would want a virtio header
+/// before every frame.
 pub(super) struct Transmitter {
     socket: OwnedFd,
     sent: u64,
@@ -72,6 +72,7 @@ impl Transmitter {
             let iov_base = frame.as_ptr().cast_mut().cast();
             *part = libc::iovec { iov_base, iov_len: frame.len() };
         }
+        // JUSTIFICATION: `sendmmsg` takes C structures, which have private padding.
         // SAFETY: all-zero bytes are a valid `mmsghdr`: integers and null pointers.
         let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
         for (message, part) in messages.iter_mut().zip(&mut parts) {
@@ -80,8 +81,8 @@ impl Transmitter {
         }
         let (fd, count) = (self.socket.as_raw_fd(), frames.len().min(SEND_BATCH) as u32);
         // JUSTIFICATION: a system call for a batch, where the standard library has one for each.
-        // SAFETY: the first `count` messages each have one part that covers a frame, and all outlive
-        // the call.
+        // SAFETY: the first `count` messages each have one part that covers a frame, and all
+        // outlive the call.
         let sent = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
         system::check(sent).map(|sent| sent as usize)
     }

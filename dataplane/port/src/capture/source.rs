@@ -10,8 +10,9 @@ use std::sync::Arc;
 /// Bytes asked of the reader at a time.
 const CHUNK_LEN: usize = 256 * 1024;
 
-/// A record larger than this is taken for damage. 802.11 and USB captures stay below 1 MB; the largest
-/// snapshot length that libpcap grants any link type is 128 MB, for D-Bus, which no NIC carries.
+/// A record larger than this is taken for damage. 802.11 and USB captures stay below 1 MB; the
+/// largest snapshot length that libpcap grants any link type is 128 MB, for D-Bus, which no NIC
+/// carries.
 pub(super) const RECORD_LEN_MAX: usize = 16 << 20;
 
 pub(super) struct Source {

@@ -1,0 +1,240 @@
+//! IPv4 routes: a base for the control plane, a DIR-24-8 table for packets.
+
+use crate::control::Control;
+use crate::dir24_8::{Dir24_8, Groups};
+use crate::error::LpmError;
+use crate::hops::{Acquired, MAX_HOPS, Route};
+use crate::prefix::Prefix;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use thruway_sync::atomic::{AtomicU64, Ordering, fence};
+use zerocopy::FromZeros;
+
+type Hops = [AtomicU64; MAX_HOPS + 1];
+
+/// An IPv4 route table: share it in an `Arc`, look up from any thread, change it from any thread.
+///
+/// Lookups take no lock and see every change at once. Changes take a lock among themselves and
+/// cost what the change covers: a /24 is one store, a /8 is up to 65,536, a default route is one.
+///
+/// ```
+/// use thruway_lpm::{Fib4, Prefix4, Route4};
+/// let fib = Fib4::new()?;
+/// let net = Prefix4::new(0x0a00_0000, 8)?;
+/// fib.insert(net, Route4 { gateway: 0xc0a8_0001, port: 1 })?;
+/// assert_eq!(fib.lookup_route(0x0a01_0203).map(|route| route.port), Some(1));
+/// assert_eq!(fib.lookup(0x0b00_0000), None);
+/// assert_eq!(fib.dump(), "10.0.0.0/8\t192.168.0.1\t1\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Fib4 {
+    control: Mutex<Writer>,
+    table: Dir24_8,
+    /// By index: the gateway in the high half, the port in the low, in one atomic so that no
+    /// reader sees the one without the other.
+    hops: Box<Hops>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    base: Control<u32>,
+    groups: Groups,
+}
+
+impl Fib4 {
+    /// A table without routes.
+    ///
+    /// # Errors
+    /// [`LpmError::NoMemory`] when 48 MB of address space cannot be had (of which only what is
+    /// written becomes memory).
+    pub fn new() -> Result<Self, LpmError> {
+        Ok(Fib4 {
+            control: Mutex::new(Writer { base: Control::new(), groups: Groups::new() }),
+            table: Dir24_8::new()?,
+            hops: Hops::new_box_zeroed().map_err(|_| LpmError::NoMemory)?,
+        })
+    }
+
+    /// The index of the route for `addr`.
+    #[inline]
+    pub fn lookup(&self, addr: u32) -> Option<u32> {
+        Some(u32::from(self.table.lookup(addr))).filter(|&index| index != crate::NO_ROUTE)
+    }
+
+    /// The index of the route for each of `addrs`, [`NO_ROUTE`](crate::NO_ROUTE) where there is
+    /// none; see [`Dir24_8::lookup_batch`].
+    ///
+    /// An index means the same route until the last prefix that leads to that route is gone; where
+    /// routes change under way, [`Fib4::route_batch`] never mixes two.
+    #[inline]
+    pub fn lookup_batch(&self, addrs: &[u32], out: &mut [u32]) {
+        self.table.lookup_batch(addrs, out);
+    }
+
+    /// The route behind an index; `None` for 0 and for what is no index.
+    #[inline]
+    pub fn route(&self, index: u32) -> Option<Route<u32>> {
+        if index == crate::NO_ROUTE {
+            return None;
+        }
+        self.hops.get(index as usize).map(|hop| unpack(hop.load(Ordering::Acquire)))
+    }
+
+    /// The route for `addr`.
+    #[inline]
+    pub fn lookup_route(&self, addr: u32) -> Option<Route<u32>> {
+        loop {
+            let epoch = self.table.epoch();
+            let route = self.route(u32::from(self.table.read(addr)));
+            if self.table.still(epoch) {
+                return route;
+            }
+        }
+    }
+
+    /// The route for each of `addrs`, in the same place of `out`; only as many as fit in both.
+    #[inline]
+    pub fn route_batch(&self, addrs: &[u32], out: &mut [Option<Route<u32>>]) {
+        const CHUNK: usize = 64;
+        let mut indices = [0; CHUNK];
+        for (addrs, out) in addrs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            let indices = &mut indices[..addrs.len().min(out.len())];
+            let epoch = self.table.epoch();
+            self.table.read_batch(addrs, indices);
+            fence(Ordering::Acquire); // whoever has an index sees the route behind it
+            for (out, &index) in out.iter_mut().zip(indices.iter()) {
+                *out = self.route(index);
+            }
+            if !self.table.still(epoch) {
+                for (out, &addr) in out.iter_mut().zip(addrs) {
+                    *out = self.lookup_route(addr);
+                }
+            }
+        }
+    }
+
+    /// Adds a route for a prefix that has none.
+    ///
+    /// # Errors
+    /// When it has one, or the table is full in one of the ways of [`LpmError`].
+    pub fn insert(&self, prefix: Prefix<u32>, route: Route<u32>) -> Result<(), LpmError> {
+        let mut writer = self.writer();
+        if writer.base.rib.get(prefix).is_some() {
+            return Err(LpmError::Exists);
+        }
+        self.set(&mut writer, prefix, route).map(|_| ())
+    }
+
+    /// Sets the route of a prefix and returns the one it had.
+    ///
+    /// # Errors
+    /// When the table is full in one of the ways of [`LpmError`].
+    pub fn replace(
+        &self,
+        prefix: Prefix<u32>,
+        route: Route<u32>,
+    ) -> Result<Option<Route<u32>>, LpmError> {
+        self.set(&mut self.writer(), prefix, route)
+    }
+
+    /// Removes the route of a prefix and returns it.
+    ///
+    /// # Errors
+    /// [`LpmError::NotFound`] when it has none.
+    pub fn remove(&self, prefix: Prefix<u32>) -> Result<Route<u32>, LpmError> {
+        let writer = &mut *self.writer();
+        let index = writer.base.rib.remove(prefix).ok_or(LpmError::NotFound)?;
+        self.table.unset(&mut writer.groups, &writer.base.rib, prefix);
+        let route = writer.base.hops.get(index).ok_or(LpmError::NotFound);
+        writer.base.hops.release(index);
+        route
+    }
+
+    /// Removes every route.
+    pub fn clear(&self) {
+        let writer = &mut *self.writer();
+        // The base is empty first, so that each prefix's addresses go straight to "no route".
+        let all: Vec<_> = writer.base.rib.iter().map(|(prefix, &index)| (prefix, index)).collect();
+        writer.base.rib.clear();
+        for (prefix, index) in all {
+            self.table.unset(&mut writer.groups, &writer.base.rib, prefix);
+            writer.base.hops.release(index);
+        }
+    }
+
+    /// The route of exactly this prefix.
+    pub fn get(&self, prefix: Prefix<u32>) -> Option<Route<u32>> {
+        self.writer().base.get(prefix)
+    }
+
+    /// Every prefix with its route, by address and then length.
+    pub fn routes(&self) -> Vec<(Prefix<u32>, Route<u32>)> {
+        self.writer().base.routes()
+    }
+
+    /// A line per route, in order: prefix, gateway (`-` when there is none) and port, by tabs.
+    pub fn dump(&self) -> String {
+        self.writer().base.dump()
+    }
+
+    /// Number of prefixes.
+    pub fn len(&self) -> usize {
+        self.writer().base.rib.len()
+    }
+
+    /// Whether there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of different routes, and of /24s that hold longer prefixes.
+    pub fn usage(&self) -> (usize, usize) {
+        let writer = self.writer();
+        (writer.base.hops.len(), writer.groups.in_use())
+    }
+
+    /// The forwarding table itself.
+    pub fn table(&self) -> &Dir24_8 {
+        &self.table
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        // A writer that panicked left every entry a valid one, so the table stays in use.
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(
+        &self,
+        writer: &mut Writer,
+        prefix: Prefix<u32>,
+        route: Route<u32>,
+    ) -> Result<Option<Route<u32>>, LpmError> {
+        if !self.table.has_room(&writer.groups, prefix) {
+            return Err(LpmError::GroupsExhausted);
+        }
+        let (acquired, old) = writer.base.set(prefix, route)?;
+        self.publish_hop(acquired, route);
+        if old != Some(acquired.taken.index) {
+            let index = acquired.taken.index;
+            self.table.set(&mut writer.groups, &writer.base.rib, prefix, index);
+        }
+        let Some(old) = old else { return Ok(None) };
+        let replaced = writer.base.hops.get(old);
+        writer.base.hops.release(old);
+        Ok(replaced)
+    }
+
+    /// Release: table entries with this index are stored after it, with release as well.
+    fn publish_hop(&self, acquired: Acquired, route: Route<u32>) {
+        if acquired.new {
+            self.table.before_reuse(acquired.taken);
+            let packed = u64::from(route.gateway) << 32 | u64::from(route.port);
+            self.hops[usize::from(acquired.taken.index)].store(packed, Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+fn unpack(packed: u64) -> Route<u32> {
+    Route { gateway: (packed >> 32) as u32, port: packed as u32 }
+}

@@ -1,0 +1,136 @@
+//! Which thread runs which element.
+//!
+//! A task runs in its home thread; an element has a replica in every thread whose code reaches it:
+//! down push connections, up pull connections (thread traversal, FastClick thesis section 4.2).
+
+use thruway_lang::{Checked, Graph, Processing};
+
+use crate::build::{BuildError, Stage};
+
+/// The threads of every element.
+pub(crate) struct Assigned {
+    pub threads: Vec<Vec<usize>>,
+    pub home: Vec<usize>,
+}
+
+/// How tasks that nobody placed are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// All in thread 0, as Click does.
+    First,
+    /// One after the other over all threads.
+    Around,
+}
+
+/// Name of the element class whose arguments place tasks: pairs `ELEMENT THREAD`.
+const SCHEDULER: &str = "StaticThreadSched";
+
+pub(crate) fn assign(
+    graph: &Graph,
+    checked: &Checked,
+    threads: usize,
+    spread: Spread,
+) -> Result<Assigned, Vec<BuildError>> {
+    let placed = placements(graph, threads)?;
+    let mut next = 0;
+    let mut home = vec![0; graph.elements.len()];
+    let mut reached: Vec<Vec<bool>> = vec![vec![false; threads]; graph.elements.len()];
+    for (node, element) in graph.elements.iter().enumerate() {
+        if let Some(thread) = placed[node] {
+            home[node] = thread;
+        } else if element.spec.task && spread == Spread::Around && !is_control(element.spec) {
+            home[node] = next % threads;
+            next += 1;
+        }
+        if element.spec.task || placed[node].is_some() {
+            reached[node][home[node]] = true;
+        }
+    }
+    traverse(graph, checked, &mut reached);
+    // What no task reaches is driven by timers and handlers, in its home thread.
+    for (node, row) in reached.iter_mut().enumerate() {
+        if !row.contains(&true) {
+            row[home[node]] = true;
+        }
+    }
+    traverse(graph, checked, &mut reached);
+    let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
+    let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
+    for (node, row) in threads.iter().enumerate() {
+        if !row.contains(&home[node]) {
+            home[node] = row[0];
+        }
+    }
+    Ok(Assigned { threads, home })
+}
+
+/// Elements without ports (Script, DriverManager, ControlSocket) stay in the first thread.
+fn is_control(spec: &thruway_element::Spec) -> bool {
+    spec.ports == "0/0"
+}
+
+/// Spreads threads along connections until nothing changes.
+fn traverse(graph: &Graph, checked: &Checked, reached: &mut [Vec<bool>]) {
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for edge in &graph.edges {
+            let port = &checked.elements[edge.from.element].outputs[edge.from.port];
+            let (runs, called) = match port.processing {
+                Processing::Push => (edge.from.element, edge.to.element),
+                Processing::Pull => (edge.to.element, edge.from.element),
+            };
+            for thread in 0..reached[runs].len() {
+                if reached[runs][thread] && !reached[called][thread] {
+                    reached[called][thread] = true;
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+/// The thread that StaticThreadSched elements give to each element.
+fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<BuildError>> {
+    let mut placed = vec![None; graph.elements.len()];
+    let mut errors = Vec::new();
+    for (node, scheduler) in graph.elements.iter().enumerate() {
+        if scheduler.class != SCHEDULER {
+            continue;
+        }
+        for (arg, text) in scheduler.args.iter().enumerate() {
+            match placement(graph, &scheduler.name, &text.text, threads) {
+                Ok((element, thread)) => placed[element] = Some(thread),
+                Err(message) => {
+                    errors.push(BuildError {
+                        stage: Stage::Arguments,
+                        node,
+                        arg: Some(arg),
+                        message,
+                    });
+                }
+            }
+        }
+    }
+    if errors.is_empty() { Ok(placed) } else { Err(errors) }
+}
+
+fn placement(
+    graph: &Graph,
+    scheduler: &str,
+    text: &str,
+    threads: usize,
+) -> Result<(usize, usize), String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [name, thread] = words[..] else {
+        return Err(format!("'{text}' is not a pair; write ELEMENT THREAD"));
+    };
+    let scope = scheduler.rsplit_once('/').map_or(String::new(), |(outer, _)| format!("{outer}/"));
+    let element = graph.find(&format!("{scope}{name}")).or_else(|| graph.find(name));
+    let element = element.ok_or_else(|| format!("no element named '{name}'"))?;
+    let thread: i64 = thread.parse().map_err(|_| format!("'{thread}' is not a thread number"))?;
+    // Click's -1 means "no thread"; a number too high is taken around, so that a configuration
+    // written for more cores still runs.
+    let thread = usize::try_from(thread).map_err(|_| "threads are counted from 0".to_owned())?;
+    Ok((element, thread % threads))
+}

@@ -1,0 +1,163 @@
+//! From declarations to elements and wires.
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Registry, Shared, Wires,
+};
+use thruway_lang::{Checked, ElementDecl, Graph};
+use thruway_packet::Batch;
+
+use crate::layout::Layout;
+
+/// When a configuration turned out not to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// While reading arguments.
+    Arguments,
+    /// While initialising: files, devices.
+    Initialize,
+    /// While closing: what could not be written.
+    Finish,
+}
+
+/// What is wrong with one element.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct BuildError {
+    /// When.
+    pub stage: Stage,
+    /// Element index.
+    pub node: usize,
+    /// Argument index, where one is to blame.
+    pub arg: Option<usize>,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl BuildError {
+    /// Errors of the arguments of element `node`.
+    fn of_arguments(node: usize, wrong: ArgErrors) -> impl Iterator<Item = BuildError> {
+        wrong.0.into_iter().map(move |error| BuildError {
+            stage: Stage::Arguments,
+            node,
+            arg: error.index,
+            message: error.message,
+        })
+    }
+}
+
+/// The argument texts of an element.
+fn texts(decl: &ElementDecl) -> Vec<String> {
+    decl.args.iter().map(|arg| arg.text.clone()).collect()
+}
+
+/// Enters the names that information elements declare.
+pub(crate) fn declare(graph: &Graph, registry: &Registry) -> Result<Addresses, Vec<BuildError>> {
+    let mut addresses = Addresses::default();
+    let mut errors = Vec::new();
+    for (node, decl) in graph.elements.iter().enumerate() {
+        let declare = registry.entry(&decl.class).and_then(|entry| entry.declare);
+        if let Some(Err(wrong)) =
+            declare.map(|declare| declare(&decl.name, &texts(decl), &mut addresses))
+        {
+            errors.extend(BuildError::of_arguments(node, wrong));
+        }
+    }
+    if errors.is_empty() { Ok(addresses) } else { Err(errors) }
+}
+
+/// Builds one element of a class that is known.
+fn element(
+    decl: &ElementDecl,
+    registry: &Registry,
+    env: &Env<'_>,
+) -> Result<Box<dyn Element>, ArgErrors> {
+    let Some(entry) = registry.entry(&decl.class) else {
+        return Err(ArgErrors::whole(format!("unknown element class '{}'", decl.class)));
+    };
+    let texts = texts(decl);
+    (entry.build)(&Args::sort(&entry.spec, &texts, env)?)
+}
+
+/// Checks the arguments of every element whose class is known, of a graph that has other errors.
+pub fn check_arguments(graph: &Graph, checked: &Checked, registry: &Registry) -> Vec<BuildError> {
+    let addresses = match declare(graph, registry) {
+        Ok(addresses) => addresses,
+        Err(errors) => return errors,
+    };
+    let shared = Shared::default();
+    let mut errors = Vec::new();
+    for (node, decl) in graph.elements.iter().enumerate().filter(|(_, decl)| !decl.is_unknown()) {
+        let ports = checked.elements.get(node);
+        let env = Env {
+            name: &decl.name,
+            class: &decl.class,
+            addresses: &addresses,
+            shared: &shared,
+            thread: 0,
+            threads: 1,
+            inputs: ports.map_or(0, |ports| ports.inputs.len()),
+            outputs: ports.map_or(0, |ports| ports.outputs.len()),
+        };
+        if let Err(wrong) = element(decl, registry, &env) {
+            errors.extend(BuildError::of_arguments(node, wrong));
+        }
+    }
+    errors
+}
+
+/// One thread's elements: `None` where the thread does not reach.
+pub(crate) type Elements = Vec<Option<Box<dyn Element>>>;
+
+/// Builds the replicas of one thread, and collects all that is wrong.
+pub(crate) fn elements(
+    layout: &Layout,
+    registry: &Registry,
+    addresses: &Addresses,
+    shared: &Shared,
+    thread: usize,
+) -> Result<Elements, Vec<BuildError>> {
+    let mut built = Vec::new();
+    let mut errors = Vec::new();
+    for (node, decl) in layout.graph.elements.iter().enumerate() {
+        if !layout.threads[node].contains(&thread) {
+            built.push(None);
+            continue;
+        }
+        let env = Env {
+            name: &decl.name,
+            class: &decl.class,
+            addresses,
+            shared,
+            thread,
+            threads: layout.threads[node].len(),
+            inputs: layout.checked.ninputs(node),
+            outputs: layout.checked.noutputs(node),
+        };
+        match element(decl, registry, &env) {
+            Ok(element) => built.push(Some(element)),
+            Err(wrong) => errors.extend(BuildError::of_arguments(node, wrong)),
+        }
+    }
+    if errors.is_empty() { Ok(built) } else { Err(errors) }
+}
+
+/// The wires of one thread.
+pub(crate) fn wires(layout: &Layout, now: i64) -> Wires {
+    let nodes = layout.graph.elements.len();
+    let mut wires = Wires { slots: layout.slots().to_vec(), now, ..Wires::default() };
+    for node in 0..nodes {
+        wires.first_target.push(wires.targets.len() as u32);
+        wires.targets.extend(layout.targets(node));
+        wires.first_source.push(wires.sources.len() as u32);
+        wires.sources.extend(layout.sources(node));
+    }
+    wires.first_target.push(wires.targets.len() as u32);
+    wires.first_source.push(wires.sources.len() as u32);
+    wires.pending = wires.slots.iter().map(|_| Batch::new()).collect();
+    wires.ready = vec![0; wires.slots.len().div_ceil(64)];
+    wires.stats =
+        Arc::new(layout.graph.elements.iter().map(|decl| NodeStats::new(decl.spec)).collect());
+    wires
+}

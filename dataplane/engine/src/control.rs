@@ -1,0 +1,194 @@
+//! How the outside and the threads talk to each other: stop flags and mailboxes.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use thruway_element::{HandlerError, Stats, Wires};
+use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::core::Core;
+
+/// Work for another thread, done between two of its rounds.
+pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
+
+/// Where the lines go that elements write for the user.
+pub type Chatter = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// One thread's mailbox.
+pub(crate) struct Mailbox {
+    waiting: AtomicBool,
+    mails: Mutex<Vec<Mail>>,
+    /// Ends the thread's sleep.
+    pub wake: OwnedFd,
+}
+
+/// The handle by which anyone stops, watches and asks a running router.
+pub struct Control {
+    halt: AtomicBool,
+    stops: AtomicU32,
+    managers: AtomicU32,
+    running: AtomicBool,
+    boxes: Vec<Mailbox>,
+    stats: OnceLock<Vec<Arc<Stats>>>,
+    pub(crate) chatter: Chatter,
+}
+
+impl Control {
+    pub(crate) fn new(threads: usize, chatter: Chatter) -> std::io::Result<Control> {
+        let boxes: Result<Vec<Mailbox>, rustix::io::Errno> = (0..threads)
+            .map(|_| {
+                let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+                Ok(Mailbox { waiting: AtomicBool::new(false), mails: Mutex::default(), wake })
+            })
+            .collect();
+        Ok(Control {
+            halt: AtomicBool::new(false),
+            stops: AtomicU32::new(0),
+            managers: AtomicU32::new(0),
+            running: AtomicBool::new(false),
+            boxes: boxes?,
+            stats: OnceLock::new(),
+            chatter,
+        })
+    }
+
+    /// Stops all threads after their present round, whatever a DriverManager says.
+    pub fn halt(&self) {
+        self.halt.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Whether the threads are to end.
+    #[inline]
+    pub(crate) fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a stop as an element does: a DriverManager may have other plans.
+    pub fn stop(&self) {
+        self.stops.fetch_add(1, Ordering::AcqRel);
+        if self.managers.load(Ordering::Acquire) == 0 {
+            self.halt();
+        } else {
+            self.wake_all();
+        }
+    }
+
+    /// Stops asked for and not taken up; takes one up if `take`.
+    pub(crate) fn pending_stops(&self, take: bool) -> u32 {
+        let pending = self.stops.load(Ordering::Acquire);
+        if take && pending > 0 {
+            // Only DriverManagers take, all in one thread: no other taker can come between.
+            self.stops.fetch_sub(1, Ordering::AcqRel);
+        }
+        pending
+    }
+
+    pub(crate) fn manage(&self, on: bool) {
+        if on {
+            self.managers.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.managers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub(crate) fn set_running(&self, running: bool) {
+        self.running.store(running, Ordering::Release);
+    }
+
+    /// Whether the threads are running.
+    pub fn running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_stats(&self, stats: Vec<Arc<Stats>>) {
+        // Set once, before anyone else has the handle.
+        let _ = self.stats.set(stats);
+    }
+
+    /// Every thread's counters, by element index.
+    pub fn stats(&self) -> &[Arc<Stats>] {
+        self.stats.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn mailbox(&self, thread: usize) -> &Mailbox {
+        &self.boxes[thread]
+    }
+
+    fn wake_all(&self) {
+        for mailbox in &self.boxes {
+            mailbox.ring();
+        }
+    }
+
+    /// Reads a handler of a running router: `element.handler param`.
+    ///
+    /// # Errors
+    /// As the handler's, or that the router is not running.
+    pub fn read(&self, call: &str) -> Result<String, HandlerError> {
+        let call = call.to_owned();
+        self.ask(move |wires, core| core.read_from(wires, 0, &call))?
+    }
+
+    /// Writes a handler of a running router.
+    ///
+    /// # Errors
+    /// As the handler's, or that the router is not running.
+    pub fn write(&self, call: &str, value: &str) -> Result<(), HandlerError> {
+        let (call, value) = (call.to_owned(), value.to_owned());
+        self.ask(move |wires, core| core.write_from(wires, 0, &call, &value))?
+    }
+
+    /// Has the first thread do something, and waits for the answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
+    ) -> Result<T, HandlerError> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.mailbox(0).send(Box::new(move |wires, core| {
+            // Whoever asked may have gone.
+            let _ = reply.send(work(wires, core));
+        }));
+        while self.running() {
+            match answer.recv_timeout(std::time::Duration::from_millis(50)) {
+                Ok(value) => return Ok(value),
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Err(HandlerError::refused("the router is not running"))
+    }
+}
+
+impl Mailbox {
+    pub fn send(&self, mail: Mail) {
+        self.mails.lock().unwrap_or_else(|poison| poison.into_inner()).push(mail);
+        // Release: whoever sees the flag finds the mail.
+        self.waiting.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether there is mail: one load, asked once per round.
+    #[inline]
+    pub fn waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    pub fn take(&self) -> Vec<Mail> {
+        let mut mails = self.mails.lock().unwrap_or_else(|poison| poison.into_inner());
+        self.waiting.store(false, Ordering::Release);
+        std::mem::take(&mut *mails)
+    }
+
+    fn ring(&self) {
+        // A full counter means that it is rung already.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Takes the ring off, after waking.
+    pub fn quiet(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.wake, &mut count);
+    }
+}

@@ -1,0 +1,322 @@
+//! One thread's elements, and what the engine does for them while they run.
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Wires};
+use thruway_packet::{Batch, cycles};
+
+use crate::build::Elements;
+use crate::control::{Control, Mail};
+use crate::handlers::{self, Call};
+use crate::layout::Layout;
+use crate::timers::Timers;
+
+/// Whose cycles are being counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meter {
+    /// Cycle counter when `node` began.
+    since: u64,
+    /// Element index; `IDLE` for the engine itself.
+    node: u32,
+}
+
+/// The engine's own cycles are nobody's.
+pub(crate) const IDLE: u32 = u32::MAX;
+
+/// A handler call for the replicas of one element.
+#[derive(Clone)]
+struct Job {
+    node: usize,
+    name: String,
+    /// Parameter of a read, value of a write.
+    param: String,
+    write: bool,
+    /// One replica is enough.
+    one: bool,
+}
+
+impl Job {
+    fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
+        Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
+    }
+}
+
+/// One thread's share of a router, besides the wires.
+pub struct Core {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) thread: usize,
+    /// `None` while an element runs, and for elements that this thread does not reach.
+    pub(crate) elements: Elements,
+    pub(crate) timers: Timers,
+    /// Descriptors that end a sleep, by the number that their element knows.
+    pub(crate) fds: Vec<(RawFd, OwnedFd)>,
+    /// Handler writes to be done once no element is running.
+    pub(crate) later: Vec<(u32, String, String)>,
+    pub(crate) burst: usize,
+    pub(crate) meter: Meter,
+}
+
+impl Core {
+    pub(crate) fn new(
+        layout: Arc<Layout>,
+        control: Arc<Control>,
+        thread: usize,
+        elements: Elements,
+        burst: usize,
+    ) -> Core {
+        Core {
+            layout,
+            control,
+            thread,
+            elements,
+            timers: Timers::default(),
+            fds: Vec::new(),
+            later: Vec::new(),
+            burst,
+            meter: Meter { since: cycles(), node: IDLE },
+        }
+    }
+
+    /// Charges the cycles since the last call to whoever ran, and lets `node` run; says who ran.
+    #[inline]
+    pub(crate) fn meter(&mut self, wires: &Wires, node: u32) -> u32 {
+        let now = cycles();
+        let ran = self.meter.node;
+        if let Some(stats) = wires.stats.get(ran as usize) {
+            stats.cycles.add(now.wrapping_sub(self.meter.since));
+        }
+        self.meter = Meter { since: now, node };
+        ran
+    }
+
+    /// Runs `f` on an element of this thread; `None` if it is not here or already running.
+    #[inline]
+    pub(crate) fn with<T>(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> T,
+    ) -> Option<T> {
+        let mut element = self.elements.get_mut(node as usize)?.take()?;
+        let result = f(&mut *element, &mut Cx::new(node, wires, self));
+        self.elements[node as usize] = Some(element);
+        Some(result)
+    }
+
+    /// Does what came by mail.
+    pub(crate) fn serve(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        for mail in control.mailbox(self.thread).take() {
+            mail(wires, self);
+        }
+    }
+
+    /// Reads `[element.]handler [param]` as seen from `node`.
+    pub(crate) fn read_from(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+    ) -> Result<String, HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, node as usize, call)?;
+        let Some(target) = call.node else {
+            return handlers::read_global(&layout, &self.control, call.name);
+        };
+        let merge = handlers::merge_of(&layout, target, call.name);
+        let job = Job::new(target, &call, merge.one_speaks(), false);
+        handlers::merge(merge, self.on_replicas(wires, &job)?)
+    }
+
+    /// Writes `[element.]handler` as seen from `node`.
+    pub(crate) fn write_from(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, node as usize, call)?;
+        let Some(target) = call.node else {
+            return handlers::write_global(&self.control, call.name);
+        };
+        // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
+        let value = if call.param.is_empty() { value } else { call.param };
+        let call = Call { param: value, ..call };
+        let merge = handlers::merge_of(&layout, target, call.name);
+        let job = Job::new(target, &call, merge.one_is_written(), true);
+        let answers = self.on_replicas(wires, &job)?;
+        answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
+    }
+
+    /// Has every thread with a replica (or one of them) do the same, this thread first if it has
+    /// one.
+    fn on_replicas(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Result<Vec<Result<String, HandlerError>>, HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let threads = &layout.threads[job.node];
+        let mut answers = Vec::new();
+        if threads.contains(&self.thread) {
+            answers.push(self.perform(wires, job));
+        }
+        let own = self.thread;
+        for thread in threads.iter().filter(|thread| **thread != own) {
+            if (job.one && !answers.is_empty()) || !self.control.running() {
+                break;
+            }
+            answers.push(self.ask(wires, *thread, job.clone()));
+        }
+        if answers.is_empty() {
+            return Err(HandlerError::refused("its thread is not running yet"));
+        }
+        Ok(answers)
+    }
+
+    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Result<String, HandlerError> {
+        if job.write {
+            self.write_local(wires, job.node, &job.name, &job.param).map(|()| String::new())
+        } else {
+            self.read_local(wires, job.node, &job.name, &job.param)
+        }
+    }
+
+    /// Has another thread do a job and waits, serving own mail meanwhile: two threads that ask
+    /// each other must both get their answer.
+    fn ask(&mut self, wires: &mut Wires, thread: usize, job: Job) -> Result<String, HandlerError> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        let mail: Mail = Box::new(move |wires, core| {
+            // Whoever asked may have gone.
+            let _ = reply.send(core.perform(wires, &job));
+        });
+        self.control.mailbox(thread).send(mail);
+        while self.control.running() {
+            if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
+                return answer;
+            }
+            self.serve(wires);
+        }
+        Err(HandlerError::refused("the router is stopping"))
+    }
+
+    /// Reads a handler of this thread's replica.
+    pub(crate) fn read_local(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let spec = self.layout.graph.elements[node].spec;
+        let own = spec.handlers.iter().find(|handler| handler.name == name);
+        if own.is_none_or(|handler| handler.access == Access::Write)
+            && let Some(answer) = handlers::read_default(&self.layout, wires, node, name)
+        {
+            return Ok(answer);
+        }
+        if own.is_some_and(|handler| !handler.access.readable()) {
+            return Err(HandlerError::no_read(name));
+        }
+        self.with(wires, node as u32, |element, cx| element.read(cx, name, param))
+            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
+    }
+
+    /// Writes a handler of this thread's replica.
+    pub(crate) fn write_local(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        self.with(wires, node as u32, |element, cx| element.write(cx, name, value))
+            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
+    }
+}
+
+impl Host for Core {
+    #[inline]
+    fn pull(&mut self, wires: &mut Wires, from: PullFrom, max: usize, batch: &mut Batch) {
+        let puller = self.meter(wires, from.node);
+        let outer = std::mem::take(&mut wires.returned);
+        self.with(wires, from.node, |element, cx| {
+            element.pull(cx, from.port as usize, max, batch);
+        });
+        let mut sent = std::mem::replace(&mut wires.returned, outer);
+        if !sent.is_empty() {
+            // What the element sent explicitly came before what it left in the batch.
+            sent.append(batch);
+            std::mem::swap(&mut sent, batch);
+        }
+        if wires.inputs(from.node) == 0 {
+            wires.stats[from.node as usize].packets.add(batch.len() as u64);
+        }
+        self.meter(wires, puller);
+    }
+
+    fn set_timer(&mut self, node: u32, token: u32, at: i64) {
+        self.timers.set(node, token, at);
+    }
+
+    fn clear_timer(&mut self, node: u32, token: u32) {
+        self.timers.clear(node, token);
+    }
+
+    fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {
+        self.fds.retain(|(watched, _)| *watched != key);
+        self.fds.extend(fd.map(|fd| (key, fd)));
+    }
+
+    fn read(&mut self, wires: &mut Wires, node: u32, call: &str) -> Result<String, HandlerError> {
+        self.read_from(wires, node, call)
+    }
+
+    fn write(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        self.write_from(wires, node, call, value)
+    }
+
+    fn write_later(&mut self, node: u32, call: String, value: String) {
+        self.later.push((node, call, value));
+    }
+
+    fn stop(&mut self) {
+        self.control.stop();
+    }
+
+    fn pending_stops(&mut self, take: bool) -> u32 {
+        self.control.pending_stops(take)
+    }
+
+    fn manage_stops(&mut self, _node: u32, on: bool) {
+        self.control.manage(on);
+    }
+
+    fn chatter(&mut self, line: &str) {
+        (self.control.chatter)(line);
+    }
+
+    fn find(&self, node: u32, name: &str) -> Option<u32> {
+        self.layout.find_from(node as usize, name).map(|found| found as u32)
+    }
+
+    fn describe(&self, node: u32) -> Option<(&str, &str)> {
+        let decl = self.layout.graph.elements.get(node as usize)?;
+        Some((&decl.name, &decl.class))
+    }
+
+    fn burst(&self) -> usize {
+        self.burst
+    }
+}

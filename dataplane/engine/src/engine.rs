@@ -1,0 +1,276 @@
+//! One thread: rounds of timers, tasks and dispatch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use thruway_element::{Run, Wires};
+use thruway_packet::{Batch, MAX_BATCH};
+
+use crate::clock::{ClockKind, real_now};
+use crate::core::{Core, IDLE};
+
+/// Longest sleep; a stop or a mail ends it sooner.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+/// Longest sleep where another thread may hand packets over without ringing.
+const SLEEP_SHARED: Duration = Duration::from_micros(50);
+/// Rounds without work before a thread sleeps, where threads share queues.
+const SPIN_ROUNDS: u32 = 100;
+/// Dispatches before a drain looks whether it is to stop: a loop of the graph may never end.
+const LOOK_UP: u32 = 4096;
+/// Rounds between two looks at the system's clock while there is work.
+const CLOCK_ROUNDS: u32 = 4;
+
+/// A task and when it wants to run.
+#[derive(Debug)]
+struct Task {
+    node: u32,
+    /// Not before this time.
+    at: i64,
+}
+
+/// One thread's graph and its state.
+pub(crate) struct Engine {
+    pub wires: Wires,
+    pub core: Core,
+    tasks: Vec<Task>,
+    clock: ClockKind,
+    rounds: u32,
+    idle_rounds: u32,
+    /// Packets under way, rotated through the slots so that no batch is allocated twice.
+    batch: Batch,
+}
+
+impl Engine {
+    pub fn new(wires: Wires, core: Core, clock: ClockKind) -> Engine {
+        let runs = |node: &usize| {
+            core.layout.graph.elements[*node].spec.task && core.layout.home[*node] == core.thread
+        };
+        let nodes = 0..core.layout.graph.elements.len();
+        let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
+        Engine { wires, core, tasks, clock, rounds: 0, idle_rounds: 0, batch: Batch::with_room() }
+    }
+
+    /// Rounds until the stop.
+    pub fn run(&mut self) {
+        let control = Arc::clone(&self.core.control);
+        while !control.halted() {
+            let worked = self.round();
+            if control.halted() {
+                break;
+            }
+            if worked {
+                self.idle_rounds = 0;
+            } else {
+                self.idle_rounds = self.idle_rounds.saturating_add(1);
+                self.idle();
+            }
+        }
+    }
+
+    /// One round: mail, timers, tasks. Says whether anything was done.
+    fn round(&mut self) -> bool {
+        self.tick();
+        if self.core.control.mailbox(self.core.thread).waiting() {
+            self.core.serve(&mut self.wires);
+            self.drain();
+        }
+        let mut worked = self.run_timers();
+        for at in 0..self.tasks.len() {
+            if self.tasks[at].at <= self.wires.now {
+                worked |= self.run_task(at);
+                if self.core.control.halted() {
+                    break;
+                }
+            }
+        }
+        worked
+    }
+
+    /// Reads the clock, now and then.
+    fn tick(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
+        let look = self.idle_rounds > 0 || self.rounds.is_multiple_of(CLOCK_ROUNDS);
+        if self.clock == ClockKind::Real && look {
+            self.wires.now = real_now().max(self.wires.now);
+        }
+    }
+
+    fn run_timers(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
+            worked = true;
+            self.core.meter(&self.wires, timer.node);
+            self.core.with(&mut self.wires, timer.node, |element, cx| {
+                element.timer(cx, timer.token);
+            });
+            self.count_made(timer.node);
+            self.drain();
+            if self.core.control.halted() {
+                break;
+            }
+        }
+        worked
+    }
+
+    fn run_task(&mut self, at: usize) -> bool {
+        let node = self.tasks[at].node;
+        self.core.meter(&self.wires, node);
+        let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
+        let made = self.count_made(node);
+        self.drain();
+        self.tasks[at].at = match result {
+            Some(Run::At(time)) => time,
+            _ => 0,
+        };
+        result == Some(Run::Again) || made
+    }
+
+    /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
+    fn count_made(&mut self, node: u32) -> bool {
+        let emitted = self.wires.emitted;
+        if emitted > 0 {
+            let stats = &self.wires.stats[node as usize];
+            if self.wires.inputs(node) == 0 {
+                stats.packets.add(u64::from(emitted));
+            }
+            stats.batches.add(1);
+        }
+        emitted > 0
+    }
+
+    /// Dispatches until no packet is under way, then does the handler calls that waited for it.
+    pub(crate) fn drain(&mut self) {
+        if self.wires.emitted == 1 {
+            self.drain_single();
+        } else if self.wires.emitted > 1 {
+            self.drain_vectors();
+        }
+        self.wires.emitted = 0;
+        self.core.meter(&self.wires, IDLE);
+        while !self.core.later.is_empty() {
+            for (node, call, value) in std::mem::take(&mut self.core.later) {
+                if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
+                    (self.core.control.chatter)(&format!("{call}: {error}"));
+                }
+            }
+            if self.wires.emitted > 0 {
+                self.drain();
+            }
+        }
+    }
+
+    /// Vectors: the lowest ready slot first, so that paths that join make one batch.
+    fn drain_vectors(&mut self) {
+        let mut left = LOOK_UP;
+        while let Some(slot) = self.wires.next_ready() {
+            std::mem::swap(&mut self.batch, &mut self.wires.pending[slot]);
+            if self.batch.len() > MAX_BATCH {
+                self.dispatch_in_parts(slot);
+            } else {
+                self.dispatch(slot);
+            }
+            left -= 1;
+            if left == 0 {
+                if self.core.control.halted() {
+                    return;
+                }
+                left = LOOK_UP;
+            }
+        }
+    }
+
+    /// An element multiplied packets beyond a batch: cuts it.
+    #[cold]
+    fn dispatch_in_parts(&mut self, slot: usize) {
+        let mut rest = std::mem::take(&mut self.batch);
+        while !rest.is_empty() {
+            self.batch.extend(rest.drain_front(MAX_BATCH));
+            self.dispatch(slot);
+        }
+    }
+
+    /// One packet: depth first, in the order of sending, as in Click.
+    fn drain_single(&mut self) {
+        let Some(slot) = self.wires.next_ready() else { return };
+        let Some(packet) = self.wires.pending[slot].pop() else { return };
+        self.wires.single = true;
+        self.wires.log.push((slot as u32, packet));
+        let mut left = LOOK_UP;
+        while let Some((slot, packet)) = self.wires.log.pop() {
+            let mark = self.wires.log.len();
+            self.batch.push(packet);
+            self.dispatch(slot as usize);
+            // Sent first goes first: the log is a stack.
+            self.wires.log[mark..].reverse();
+            left -= 1;
+            if left == 0 {
+                if self.core.control.halted() {
+                    self.wires.log.clear();
+                    break;
+                }
+                left = LOOK_UP;
+            }
+        }
+        self.wires.single = false;
+    }
+
+    /// Has a slot's element process `self.batch`, and sends on what it left in it.
+    #[inline]
+    fn dispatch(&mut self, slot: usize) {
+        let at = self.wires.slots[slot];
+        self.core.meter(&self.wires, at.node);
+        let stats = &self.wires.stats[at.node as usize];
+        stats.packets.add(self.batch.len() as u64);
+        stats.batches.add(1);
+        let batch = &mut self.batch;
+        self.core.with(&mut self.wires, at.node, |element, cx| {
+            element.process(cx, at.port as usize, batch);
+            if !batch.is_empty() {
+                if cx.outputs() > 0 {
+                    cx.emit_all(0, batch);
+                } else {
+                    batch.clear();
+                }
+            }
+        });
+    }
+
+    /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.
+    fn idle(&mut self) {
+        let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.wires.now);
+        let next = tasks.chain(self.core.timers.next()).min();
+        if let (ClockKind::Simulated(_), Some(next)) = (self.clock, next) {
+            self.wires.now = self.wires.now.max(next);
+            return;
+        }
+        let shared = self.core.control.stats().len() > 1;
+        if shared && self.idle_rounds < SPIN_ROUNDS {
+            std::thread::yield_now();
+            return;
+        }
+        let longest = if shared { SLEEP_SHARED } else { SLEEP_MAX };
+        let until = next.map_or(longest, |next| {
+            Duration::from_nanos(u64::try_from(next - real_now()).unwrap_or(0)).min(longest)
+        });
+        self.sleep(until);
+        if self.clock == ClockKind::Real {
+            self.wires.now = real_now().max(self.wires.now);
+        }
+    }
+
+    fn sleep(&self, longest: Duration) {
+        let mailbox = self.core.control.mailbox(self.core.thread);
+        let mut fds = vec![PollFd::new(&mailbox.wake, PollFlags::IN)];
+        fds.extend(self.core.fds.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
+        let timeout = Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: i64::from(longest.subsec_nanos()),
+        };
+        // An interrupted or failed poll means only that the next round comes sooner.
+        let _ = poll(&mut fds, Some(&timeout));
+        if !fds[0].revents().is_empty() {
+            mailbox.quiet();
+        }
+    }
+}

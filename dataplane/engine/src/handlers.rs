@@ -1,0 +1,253 @@
+//! Handlers that the engine itself answers, and how replicas' answers become one.
+
+use std::fmt::Write as _;
+
+use thruway_element::{Access, Handler, HandlerError, Merge, Reason, Wires};
+use thruway_lang::{PortRef, Processing};
+
+use crate::control::Control;
+use crate::layout::Layout;
+
+/// A handler call taken apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// The element, or `None` for the router itself.
+    pub node: Option<usize>,
+    /// Handler name.
+    pub name: &'a str,
+    /// What follows the name.
+    pub param: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// Takes `[element.]handler [param]` apart, with names as seen from element `from`.
+    pub fn parse(layout: &Layout, from: usize, call: &'a str) -> Result<Call<'a>, HandlerError> {
+        let call = call.trim();
+        let (path, param) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+        let (param, path) = (param.trim_start(), path.strip_prefix('.').unwrap_or(path));
+        let Some((element, name)) = path.rsplit_once('.') else {
+            return Ok(Call { node: None, name: path, param });
+        };
+        let by_number = || {
+            let index: usize = element.parse().ok()?;
+            // Click counts elements from 1 in handler paths.
+            index.checked_sub(1).filter(|index| *index < layout.graph.elements.len())
+        };
+        let found = if layout.graph.elements.is_empty() {
+            None
+        } else {
+            layout.find_from(from, element).or_else(by_number)
+        };
+        match found {
+            Some(node) => Ok(Call { node: Some(node), name, param }),
+            None => Err(HandlerError::NoElement(element.to_owned())),
+        }
+    }
+}
+
+/// Handlers of the router itself.
+const GLOBAL: &[(&str, Access)] = &[
+    ("classes", Access::Read),
+    ("config", Access::Read),
+    ("flatconfig", Access::Read),
+    ("handlers", Access::Read),
+    ("list", Access::Read),
+    ("packages", Access::Read),
+    ("requirements", Access::Read),
+    ("stop", Access::Write),
+    ("threads", Access::Read),
+    ("version", Access::Read),
+];
+
+pub(crate) fn read_global(
+    layout: &Layout,
+    control: &Control,
+    name: &str,
+) -> Result<String, HandlerError> {
+    let lines = |items: &mut dyn Iterator<Item = String>| {
+        items.fold(String::new(), |text, item| text + &item + "\n")
+    };
+    Ok(match name {
+        "version" => env!("CARGO_PKG_VERSION").to_owned(),
+        "list" => {
+            let mut names = layout.graph.elements.iter().map(|decl| decl.name.clone());
+            format!("{}\n{}", layout.graph.elements.len(), lines(&mut names))
+        }
+        "classes" => {
+            let mut classes: Vec<String> =
+                layout.graph.elements.iter().map(|decl| decl.class.clone()).collect();
+            classes.sort_unstable();
+            classes.dedup();
+            lines(&mut classes.into_iter())
+        }
+        "config" => layout.graph.sources.source(0).map_or(String::new(), |s| s.text.clone()),
+        "flatconfig" => thruway_lang::unparse(&layout.graph),
+        "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
+        "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
+        "packages" => String::new(),
+        "threads" => control.stats().len().to_string(),
+        _ => return Err(HandlerError::no_read(name)),
+    })
+}
+
+pub(crate) fn write_global(control: &Control, name: &str) -> Result<(), HandlerError> {
+    match name {
+        "stop" => {
+            control.stop();
+            Ok(())
+        }
+        _ => Err(HandlerError::no_write(name)),
+    }
+}
+
+fn describe(name: &str, access: Access) -> String {
+    let rights = match access {
+        Access::Read => "r",
+        Access::Write => "w",
+        Access::ReadWrite => "rw",
+    };
+    format!("{name}\t{rights}")
+}
+
+/// Answers the handlers that every element has.
+pub(crate) fn read_default(
+    layout: &Layout,
+    wires: &Wires,
+    node: usize,
+    name: &str,
+) -> Option<String> {
+    let decl = &layout.graph.elements[node];
+    let stats = &wires.stats[node];
+    Some(match name {
+        "name" => decl.name.clone(),
+        "class" => decl.class.clone(),
+        "config" => decl.config.clone(),
+        "ports" => ports(layout, node),
+        "handlers" => {
+            let own = decl.spec.handlers;
+            let others =
+                Handler::OF_ALL.iter().filter(|all| own.iter().all(|h| h.name != all.name));
+            let all = own.iter().chain(others);
+            all.fold(String::new(), |text, h| text + &describe(h.name, h.access) + "\n")
+        }
+        "packets" => stats.packets.get().to_string(),
+        "batches" => stats.batches.get().to_string(),
+        "cycles" => stats.cycles.get().to_string(),
+        "drops" => drops(decl.spec, stats),
+        _ => return None,
+    })
+}
+
+/// A line per drop reason: count and name.
+fn drops(spec: &thruway_element::Spec, stats: &thruway_element::NodeStats) -> String {
+    let names = spec.drops.iter().chain(&Reason::OF_ALL);
+    let mut text = String::new();
+    for (drop, count) in names.zip(&stats.drops) {
+        let _ = writeln!(text, "{} {}", count.get(), drop.name);
+    }
+    text
+}
+
+/// The `ports` handler, as Click prints it.
+fn ports(layout: &Layout, node: usize) -> String {
+    let ports = &layout.checked.elements[node];
+    let mut text = String::new();
+    for (list, word) in [(&ports.inputs, "input"), (&ports.outputs, "output")] {
+        let plural = if list.len() == 1 { "" } else { "s" };
+        let _ = writeln!(text, "{} {word}{plural}", list.len());
+        for port in list {
+            let way = if port.processing == Processing::Push { "push" } else { "pull" };
+            let agnostic = if port.agnostic { "~" } else { "" };
+            let peers: Vec<String> = port
+                .edges
+                .iter()
+                .map(|edge| {
+                    peer(
+                        layout,
+                        if word == "input" {
+                            layout.graph.edges[*edge].from
+                        } else {
+                            layout.graph.edges[*edge].to
+                        },
+                        word == "input",
+                    )
+                })
+                .collect();
+            let _ = writeln!(text, "{way}{agnostic}\t-\t{}", peers.join(", "));
+        }
+    }
+    text
+}
+
+fn peer(layout: &Layout, port: PortRef, is_source: bool) -> String {
+    let name = &layout.graph.elements[port.element].name;
+    if is_source { format!("{name} [{}]", port.port) } else { format!("[{}] {name}", port.port) }
+}
+
+/// How the answers of `name`'s replicas become one.
+pub(crate) fn merge_of(layout: &Layout, node: usize, name: &str) -> Merge {
+    layout.graph.elements[node].spec.handler(name).map_or(Merge::First, |handler| handler.merge)
+}
+
+/// Makes one answer out of several.
+pub(crate) fn merge(
+    merge: Merge,
+    answers: Vec<Result<String, HandlerError>>,
+) -> Result<String, HandlerError> {
+    let answers: Vec<String> = answers.into_iter().collect::<Result<_, _>>()?;
+    Ok(match merge {
+        Merge::Concat => answers.concat(),
+        Merge::Sum if answers.len() > 1 => sum(&answers),
+        _ => answers.into_iter().next().unwrap_or_default(),
+    })
+}
+
+/// Adds numbers that stand at the same place; other text is taken from the first.
+fn sum(answers: &[String]) -> String {
+    let Some((first, others)) = answers.split_first() else { return String::new() };
+    others.iter().fold(first.clone(), |total, other| {
+        let mut theirs = other.split(' ').flat_map(|w| w.split_inclusive('\n'));
+        let mut out = String::with_capacity(total.len());
+        for (at, word) in total.split(' ').enumerate() {
+            if at > 0 {
+                out.push(' ');
+            }
+            for piece in word.split_inclusive('\n') {
+                out.push_str(&add(piece, theirs.next().unwrap_or("")));
+            }
+        }
+        out
+    })
+}
+
+fn add(a: &str, b: &str) -> String {
+    let (number, end) = a.strip_suffix('\n').map_or((a, ""), |number| (number, "\n"));
+    let other = b.trim_end();
+    if let (Ok(x), Ok(y)) = (number.parse::<i128>(), other.parse::<i128>()) {
+        return format!("{}{end}", x.saturating_add(y));
+    }
+    match (number.parse::<f64>(), other.parse::<f64>()) {
+        (Ok(x), Ok(y)) => format!("{}{end}", x + y),
+        _ => a.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_replicas_add_up_where_they_stand() {
+        let of = |texts: &[&str]| {
+            let answers = texts.iter().map(|text| Ok((*text).to_owned())).collect();
+            merge(Merge::Sum, answers).unwrap()
+        };
+        assert_eq!(of(&["3", "4"]), "7");
+        assert_eq!(
+            of(&["3 bad-length\n1 other\n", "4 bad-length\n0 other\n"]),
+            "7 bad-length\n1 other\n"
+        );
+        assert_eq!(of(&["1.5", "2"]), "3.5");
+        assert_eq!(of(&["name", "name"]), "name");
+    }
+}

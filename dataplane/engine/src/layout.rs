@@ -1,0 +1,85 @@
+//! What all threads know of a configuration: the checked graph and who runs what.
+
+use std::collections::HashMap;
+
+use thruway_element::{PullFrom, Slot, Target};
+use thruway_lang::{Checked, EdgeKind, Graph, Processing};
+
+/// A checked configuration with its threads assigned. Shared, never changed.
+pub struct Layout {
+    /// The flat graph.
+    pub graph: Graph,
+    /// Its ports and order.
+    pub checked: Checked,
+    /// Per element: the threads that have a replica, ascending.
+    pub threads: Vec<Vec<usize>>,
+    /// Per element: the thread that runs its task, timers and handlers first.
+    pub home: Vec<usize>,
+    names: HashMap<String, usize>,
+    slots: Vec<Slot>,
+    first_slot: Vec<usize>,
+}
+
+impl Layout {
+    /// Lays out a checked graph over threads.
+    pub(crate) fn new(graph: Graph, checked: Checked, assigned: crate::assign::Assigned) -> Layout {
+        let names = graph.elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
+        let mut first_slot = vec![0; graph.elements.len()];
+        let mut slots = Vec::new();
+        for node in &checked.order {
+            first_slot[*node] = slots.len();
+            let inputs = checked.ninputs(*node) as u32;
+            slots.extend((0..inputs).map(|port| Slot { node: *node as u32, port }));
+        }
+        let crate::assign::Assigned { threads, home } = assigned;
+        Layout { graph, checked, threads, home, names, slots, first_slot }
+    }
+
+    /// Index of the element with this full name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// Index of the element that `name` means inside of the compound element of `from`: the
+    /// innermost compound's name counts.
+    pub fn find_from(&self, from: usize, name: &str) -> Option<usize> {
+        let mut scope = self.graph.elements[from].name.as_str();
+        while let Some((outer, _)) = scope.rsplit_once('/') {
+            if let Some(found) = self.find(&format!("{outer}/{name}")) {
+                return Some(found);
+            }
+            scope = outer;
+        }
+        self.find(name)
+    }
+
+    /// All slots in dispatch order.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Where each output of `node` leads.
+    pub(crate) fn targets(&self, node: usize) -> impl Iterator<Item = Target> {
+        self.checked.elements[node].outputs.iter().map(|port| match port.processing {
+            Processing::Pull => Target::Puller,
+            Processing::Push => {
+                let edge = port.edges.iter().map(|edge| &self.graph.edges[*edge]);
+                // A context link carries packets as any other until the flow manager splits there.
+                let mut edge =
+                    edge.filter(|e| matches!(e.kind, EdgeKind::Packet | EdgeKind::Context));
+                edge.next().map_or(Target::Unconnected, |edge| {
+                    Target::Slot((self.first_slot[edge.to.element] + edge.to.port) as u32)
+                })
+            }
+        })
+    }
+
+    /// What each input of `node` draws from, where it pulls.
+    pub(crate) fn sources(&self, node: usize) -> impl Iterator<Item = Option<PullFrom>> {
+        self.checked.elements[node].inputs.iter().map(|port| {
+            let edge = port.edges.first().filter(|_| port.processing == Processing::Pull)?;
+            let from = self.graph.edges[*edge].from;
+            Some(PullFrom { node: from.element as u32, port: from.port as u32 })
+        })
+    }
+}

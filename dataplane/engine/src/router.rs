@@ -1,0 +1,263 @@
+//! A router: a configuration, instantiated, with its threads.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use thruway_element::{HandlerError, Registry, Shared, Stats};
+use thruway_lang::{Checked, Graph};
+
+use crate::assign::{self, Spread};
+use crate::build::{self, BuildError, Stage};
+use crate::clock::ClockKind;
+use crate::control::{Chatter, Control};
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::handlers::{self, Call};
+use crate::layout::Layout;
+
+/// How a configuration is to be run.
+#[derive(Clone)]
+pub struct Options {
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Whether tasks that nobody placed are spread over the threads (else all are in the first, as
+    /// in Click).
+    pub spread: bool,
+    /// Packets that sources make per run when the user did not say.
+    pub burst: usize,
+    /// Which time elements see.
+    pub clock: ClockKind,
+    /// Where elements' lines for the user go.
+    pub chatter: Chatter,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: 1,
+            spread: false,
+            burst: 1,
+            clock: ClockKind::Real,
+            chatter: Arc::new(|line| eprintln!("{line}")),
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Wall-clock time from the first to the last round.
+    pub elapsed: std::time::Duration,
+    /// Cycles of the time stamp counter in the same time.
+    pub cycles: u64,
+    /// What could not be finished: files not written to the end.
+    pub errors: Vec<BuildError>,
+}
+
+/// A configuration, instantiated.
+pub struct Router {
+    layout: Arc<Layout>,
+    control: Arc<Control>,
+    engines: Vec<Engine>,
+}
+
+impl Router {
+    /// Builds all elements; opens nothing yet.
+    ///
+    /// # Errors
+    /// Every wrong argument of every element.
+    pub fn new(
+        graph: Graph,
+        checked: Checked,
+        registry: &Registry,
+        options: &Options,
+    ) -> Result<Router, Vec<BuildError>> {
+        let threads = options.threads.max(1);
+        let spread = if options.spread { Spread::Around } else { Spread::First };
+        let assigned = assign::assign(&graph, &checked, threads, spread)?;
+        let layout = Arc::new(Layout::new(graph, checked, assigned));
+        let control = Control::new(threads, Arc::clone(&options.chatter)).map_err(|error| {
+            let message = format!("cannot make a mailbox: {error}; raise the limit of open files");
+            vec![BuildError { stage: Stage::Initialize, node: 0, arg: None, message }]
+        })?;
+        let control = Arc::new(control);
+        let addresses = build::declare(&layout.graph, registry)?;
+        let shared = Shared::default();
+        let mut engines = Vec::new();
+        for thread in 0..threads {
+            let elements = build::elements(&layout, registry, &addresses, &shared, thread)?;
+            let wires = build::wires(&layout, options.clock.start());
+            let core = Core::new(
+                Arc::clone(&layout),
+                Arc::clone(&control),
+                thread,
+                elements,
+                options.burst,
+            );
+            engines.push(Engine::new(wires, core, options.clock));
+        }
+        control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
+        Ok(Router { layout, control, engines })
+    }
+
+    /// The checked graph and who runs what.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The handle for stopping and asking.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// Every thread's counters.
+    pub fn stats(&self) -> &[Arc<Stats>] {
+        self.control.stats()
+    }
+
+    /// Opens files and devices, starts timers.
+    ///
+    /// # Errors
+    /// Everything that could not be opened, with the remedy.
+    pub fn initialize(&mut self) -> Result<(), Vec<BuildError>> {
+        let mut errors = Vec::new();
+        for engine in &mut self.engines {
+            for node in 0..self.layout.graph.elements.len() {
+                let Engine { wires, core, .. } = engine;
+                let done = core.with(wires, node as u32, |element, cx| element.initialize(cx));
+                if let Some(Err(message)) = done {
+                    errors.push(BuildError { stage: Stage::Initialize, node, arg: None, message });
+                }
+            }
+        }
+        if errors.is_empty() {
+            // What initialisation emitted (a Script's handlers may) goes first.
+            self.engines.iter_mut().for_each(Engine::drain);
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Runs until a stop; the first engine in the calling thread, the others in threads of their
+    /// own, each on a core of its own where there are enough.
+    pub fn run(&mut self) -> Outcome {
+        let begin = Instant::now();
+        let cycles = thruway_packet::cycles();
+        self.control.set_running(true);
+        let engines = std::mem::take(&mut self.engines);
+        let several = engines.len() > 1;
+        let mut handles = Vec::new();
+        let mut first = None;
+        for mut engine in engines {
+            if first.is_none() {
+                first = Some(engine);
+                continue;
+            }
+            let thread = engine.core.thread;
+            let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
+            handles.push(spawned.spawn(move || {
+                pin(thread);
+                engine.run();
+                engine
+            }));
+        }
+        if let Some(mut engine) = first {
+            if several {
+                pin(0);
+            }
+            engine.run();
+            self.engines.push(engine);
+        }
+        for handle in handles {
+            match handle.map(std::thread::JoinHandle::join) {
+                Ok(Ok(engine)) => self.engines.push(engine),
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                Err(error) => (self.control.chatter)(&format!("cannot start a thread: {error}")),
+            }
+        }
+        self.control.set_running(false);
+        let errors = self.finish();
+        Outcome {
+            elapsed: begin.elapsed(),
+            cycles: thruway_packet::cycles().wrapping_sub(cycles),
+            errors,
+        }
+    }
+
+    /// Lets every element flush and close.
+    fn finish(&mut self) -> Vec<BuildError> {
+        let mut errors = Vec::new();
+        for engine in &mut self.engines {
+            for node in 0..self.layout.graph.elements.len() {
+                let Engine { wires, core, .. } = engine;
+                let done = core.with(wires, node as u32, |element, cx| element.finish(cx));
+                if let Some(Err(message)) = done {
+                    errors.push(BuildError { stage: Stage::Finish, node, arg: None, message });
+                }
+            }
+        }
+        errors
+    }
+
+    /// Reads a handler of a router that is not running: `element.handler param`.
+    ///
+    /// # Errors
+    /// As the handler's.
+    pub fn read(&mut self, call: &str) -> Result<String, HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, 0, call)?;
+        let Some(node) = call.node else {
+            return handlers::read_global(&layout, &self.control, call.name);
+        };
+        let merge = handlers::merge_of(&layout, node, call.name);
+        let mut answers = Vec::new();
+        for thread in &layout.threads[node] {
+            if let Some(engine) = self.engines.get_mut(*thread) {
+                let Engine { wires, core, .. } = engine;
+                answers.push(core.read_local(wires, node, call.name, call.param));
+            }
+            if merge.one_speaks() && !answers.is_empty() {
+                break;
+            }
+        }
+        handlers::merge(merge, answers)
+    }
+
+    /// Writes a handler of a router that is not running.
+    ///
+    /// # Errors
+    /// As the handler's.
+    pub fn write(&mut self, call: &str, value: &str) -> Result<(), HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, 0, call)?;
+        let Some(node) = call.node else {
+            return handlers::write_global(&self.control, call.name);
+        };
+        let merge = handlers::merge_of(&layout, node, call.name);
+        for thread in &layout.threads[node] {
+            if let Some(engine) = self.engines.get_mut(*thread) {
+                let Engine { wires, core, .. } = engine;
+                core.write_local(wires, node, call.name, value)?;
+                engine.drain();
+            }
+            if merge.one_is_written() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Binds the calling thread to one core, where there are enough; else the system schedules.
+fn pin(thread: usize) {
+    let Ok(cores) = rustix::thread::sched_getaffinity(None) else { return };
+    let allowed: Vec<usize> =
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
+    if let Some(core) = allowed.get(thread) {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(*core);
+        // Not being pinned costs speed, not correctness.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+}

@@ -1,0 +1,80 @@
+//! Finds the first of at most 64 boxes that holds a key: one table a field from eight of its bits
+//! to the set of boxes possible for them; the sets' intersection is seldom more than one box.
+//!
+//! The tree needs fewer loads, but each step of it is a branch that random traffic makes the
+//! processor mispredict; here there is one, "is any box left?".
+
+use crate::five_tuple::{Entry, NONE};
+use crate::key::Key;
+
+/// Most boxes: one for each bit of a word.
+pub(crate) const ENTRIES_MAX: usize = 64;
+
+/// Eight bits of one field, and the boxes possible for each value of them.
+#[derive(Clone, Debug)]
+struct Slice {
+    shift: u32,
+    boxes: Box<[u64; 256]>,
+}
+
+/// The compiled structure.
+#[derive(Clone, Debug)]
+pub(crate) struct Few {
+    slices: [Slice; 4],
+    entries: Vec<Entry>,
+}
+
+impl Few {
+    /// Builds the tables over at most [`ENTRIES_MAX`] boxes sorted by the place of their rule.
+    pub(crate) fn build(entries: Vec<Entry>) -> Few {
+        let slices = std::array::from_fn(|field| {
+            let last_shift = if field < 2 { 24 } else { 8 };
+            let shifts = (0..=last_shift).rev().step_by(4);
+            let slices = shifts.map(|shift| slice(&entries, field, shift));
+            let best = slices.min_by_key(|s| s.boxes.iter().map(|b| b.count_ones()).sum::<u32>());
+            best.unwrap_or(Slice { shift: 0, boxes: Box::new([u64::MAX; 256]) })
+        });
+        Few { slices, entries }
+    }
+
+    /// As [`crate::five_tuple::Tree::find`].
+    #[inline]
+    pub(crate) fn find(&self, key: &Key, kind: u32, mut verify: impl FnMut(u32) -> bool) -> u32 {
+        let possible = |f: usize| {
+            let slice = &self.slices[f];
+            slice.boxes[(key.fields[f] >> slice.shift & 0xff) as usize]
+        };
+        let mut left = possible(0) & possible(1) & possible(2) & possible(3);
+        while left != 0 {
+            let Some(entry) = self.entries.get(left.trailing_zeros() as usize) else { break };
+            if entry.holds(&key.fields, kind) && (!entry.verify || verify(entry.order)) {
+                return entry.order;
+            }
+            left &= left - 1;
+        }
+        NONE
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        4 * 256 * size_of::<u64>() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Number of boxes.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+fn slice(entries: &[Entry], field: usize, shift: u32) -> Slice {
+    let mut boxes = Box::new([0; 256]);
+    for (i, e) in entries.iter().enumerate() {
+        let lo = u64::from(e.lo[field]);
+        let first = lo >> shift;
+        let last = (lo + u64::from(e.span[field])) >> shift;
+        for value in first..=last.min(first + 255) {
+            boxes[(value & 0xff) as usize] |= 1_u64 << i;
+        }
+    }
+    Slice { shift, boxes }
+}

@@ -1,0 +1,184 @@
+//! A list of IP rules, compiled: the tree of boxes for speed, the jump program for the rest.
+
+use crate::ast::Rule;
+use crate::error::CompileError;
+use crate::five_tuple::{Finder, NONE};
+use crate::general::{Program, Target, describe_target, verdict};
+use crate::key::{Key, PacketView};
+use crate::normal::{KeyBox, boxes};
+use crate::tree_build::Placed;
+use crate::{DROP, NO_MATCH, OUTPUT_MAX};
+use std::fmt;
+
+/// Most rules in one program.
+pub const RULES_MAX: usize = 262_144;
+/// Most tests in one program.
+pub const TESTS_MAX: usize = 4_000_000;
+/// Boxes allowed for each rule on average before rules get one wide box instead of several.
+const BOXES_PER_RULE: usize = 4;
+const BOXES_SPARE: usize = 4096;
+/// Most packets in one batch.
+pub const BATCH_MAX: usize = 256;
+
+/// Compiled rules of IPClassifier or IPFilter: the first that matches decides.
+///
+/// Memory is bounded: at most 4 tree entries and 64 child slots for each box, 4 boxes for each
+/// rule (plus a constant), and the rules' own tests.
+#[derive(Clone, Debug)]
+pub struct IpProgram {
+    finder: Finder,
+    program: Program,
+    /// Where each rule's code begins, by its place.
+    entries: Vec<Target>,
+    /// Each rule's verdict, by its place.
+    outputs: Vec<u32>,
+    /// The verdict when no box holds: that of a rule that matches everything, or none.
+    otherwise: u32,
+    unreachable: Vec<usize>,
+}
+
+impl IpProgram {
+    /// Compiles rules, earliest first.
+    ///
+    /// # Errors
+    /// Too many rules or tests, or an output number out of range.
+    pub fn compile(rules: &[Rule]) -> Result<IpProgram, CompileError> {
+        check(rules)?;
+        let mut placed = Vec::new();
+        let mut unreachable = Vec::new();
+        let mut otherwise = None;
+        for (i, rule) in rules.iter().enumerate() {
+            let mut found = boxes(&rule.expr);
+            if otherwise.is_some() || found.is_empty() {
+                unreachable.push(i);
+            } else if found[0].exact && found[0].is_everything() {
+                otherwise = Some(rule.output);
+            } else {
+                if placed.len() + found.len() > (i + 1) * BOXES_PER_RULE + BOXES_SPARE {
+                    found = hull(&found);
+                }
+                let order = i as u32;
+                placed.extend(found.into_iter().map(|bounds| Placed { bounds, order }));
+            }
+        }
+        let (program, entries) = flatten(rules)?;
+        Ok(IpProgram {
+            finder: Finder::build(&placed),
+            program,
+            entries,
+            outputs: rules.iter().map(|r| r.output).collect(),
+            otherwise: otherwise.unwrap_or(NO_MATCH),
+            unreachable,
+        })
+    }
+
+    /// The verdict for a packet: an output, [`DROP`] or [`NO_MATCH`].
+    #[inline]
+    pub fn classify(&self, view: &PacketView<'_>) -> u32 {
+        self.classify_key(&Key::from_view(view), view)
+    }
+
+    /// The verdict for a packet whose key has been read; `key` must be the view's own.
+    #[inline]
+    pub fn classify_key(&self, key: &Key, view: &PacketView<'_>) -> u32 {
+        if !key.whole {
+            return self.classify_linear(view);
+        }
+        let place = self.finder.find(key, |place| self.confirms(place, view));
+        if place == NONE { self.otherwise } else { self.outputs[place as usize] }
+    }
+
+    /// Verdicts for a batch: `view` gives the i-th packet, and is called only for packets whose
+    /// rule looks at more than the key. Handles as many packets as the shorter of `keys` and
+    /// `verdicts` has.
+    pub fn classify_batch<'a>(
+        &self,
+        keys: &[Key],
+        view: impl Fn(usize) -> PacketView<'a>,
+        verdicts: &mut [u32],
+    ) {
+        for (i, (key, verdict)) in keys.iter().zip(verdicts).enumerate() {
+            if !key.whole {
+                *verdict = self.classify_linear(&view(i));
+                continue;
+            }
+            let place = self.finder.find(key, |place| self.confirms(place, &view(i)));
+            *verdict = if place == NONE { self.otherwise } else { self.outputs[place as usize] };
+        }
+    }
+
+    /// Rules (by index) that no packet with a whole IP header can reach: contradictory, or after
+    /// a rule that matches everything. Worth a warning.
+    pub fn unreachable(&self) -> &[usize] {
+        &self.unreachable
+    }
+
+    /// Bytes of memory held, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.finder.memory_bytes()
+            + self.program.len() * size_of::<crate::general::Insn>()
+            + self.outputs.len() * 8
+    }
+
+    #[cold]
+    fn confirms(&self, place: u32, view: &PacketView<'_>) -> bool {
+        self.program.run(self.entries[place as usize], view) == 1
+    }
+
+    /// Packets without a whole IP header: every rule in turn.
+    #[cold]
+    fn classify_linear(&self, view: &PacketView<'_>) -> u32 {
+        let found = self.entries.iter().position(|e| self.program.run(*e, view) == 1);
+        found.map_or(NO_MATCH, |place| self.outputs[place])
+    }
+}
+
+fn check(rules: &[Rule]) -> Result<(), CompileError> {
+    if rules.len() > RULES_MAX {
+        return Err(CompileError::TooManyRules { count: rules.len(), max: RULES_MAX });
+    }
+    let wrong = rules.iter().position(|r| r.output > OUTPUT_MAX && r.output != DROP);
+    wrong.map_or(Ok(()), |rule| Err(CompileError::Output { rule, output: rules[rule].output }))
+}
+
+fn flatten(rules: &[Rule]) -> Result<(Program, Vec<Target>), CompileError> {
+    let mut program = Program::default();
+    let mut entries = Vec::with_capacity(rules.len());
+    for rule in rules {
+        entries.push(program.add(&rule.expr, verdict(1), verdict(0)));
+        if program.len() > TESTS_MAX {
+            return Err(CompileError::TooManyTests { max: TESTS_MAX });
+        }
+    }
+    Ok((program, entries))
+}
+
+/// One box around several.
+fn hull(boxes: &[KeyBox]) -> Vec<KeyBox> {
+    let joined = boxes.iter().copied().reduce(|a, b| KeyBox {
+        lo: std::array::from_fn(|f| a.lo[f].min(b.lo[f])),
+        hi: std::array::from_fn(|f| a.hi[f].max(b.hi[f])),
+        protos: std::array::from_fn(|f| a.protos[f] | b.protos[f]),
+        fragments: a.fragments | b.fragments,
+        exact: false,
+    });
+    let exact = boxes.len() == 1 && boxes[0].exact;
+    joined.map(|b| KeyBox { exact, ..b }).into_iter().collect()
+}
+
+/// The `program` handler's text: each rule's place in the code and its verdict, the code (a line
+/// has number, test, and where each answer leads; `[1]` is "matches", `[0]` "does not"), and the
+/// size of the tree.
+impl fmt::Display for IpProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (entry, output)) in self.entries.iter().zip(&self.outputs).enumerate() {
+            let (entry, output) = (describe_target(*entry), describe_target(verdict(*output)));
+            writeln!(f, "rule {i}: begins at {entry}, verdict {output}")?;
+        }
+        let mut code = String::new();
+        self.program.describe(&mut code);
+        f.write_str(&code)?;
+        writeln!(f, "otherwise {}", describe_target(verdict(self.otherwise)))?;
+        writeln!(f, "{}", self.finder.describe())
+    }
+}

@@ -1,0 +1,234 @@
+//! Finishes received frames: what their senders left to hardware is done here, in software.
+
+use super::ring::SlotHeader;
+use super::segment::Segmenter;
+use super::{Frame, PacketStatistics, PacketType};
+use std::io;
+use std::os::fd::OwnedFd;
+use thruway_wire::checksum::Sum;
+
+/// Room before a frame for a VLAN tag that the kernel took out.
+const VLAN_LEN: usize = 4;
+/// `struct virtio_net_hdr`.
+const VNET_LEN: usize = 10;
+/// The largest frame that a stack hands down without "big TCP": 64 kB and headers.
+const LARGE_FRAME_LEN: usize = 65_536 + 256;
+
+/// `struct virtio_net_hdr`, in the machine's byte order.
+#[derive(Debug, Clone, Copy, Default)]
+struct VnetHeader {
+    needs_checksum: bool,
+    gso_type: u8,
+    gso_len: usize,
+    checksum_start: usize,
+    checksum_offset: usize,
+}
+
+impl VnetHeader {
+    fn parse(bytes: [u8; VNET_LEN]) -> VnetHeader {
+        let u16_at = |at: usize| usize::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]));
+        VnetHeader {
+            needs_checksum: bytes[0] & 1 != 0,
+            // The top bit says that the ECN rule for the CWR flag applies: it always does here.
+            gso_type: bytes[1] & 0x7F,
+            gso_len: u16_at(4),
+            checksum_start: u16_at(6),
+            checksum_offset: u16_at(8),
+        }
+    }
+}
+
+// Values of `gso_type`.
+const GSO_NONE: u8 = 0;
+const GSO_TCP_IPV4: u8 = 1;
+const GSO_TCP_IPV6: u8 = 4;
+const GSO_UDP: u8 = 5;
+
+/// Finishes what senders left to hardware.
+pub(super) struct Finisher {
+    is_ethernet: bool,
+    ignore_outgoing: bool,
+    /// A frame that fitted no slot.
+    large: Vec<u8>,
+    segmenter: Segmenter,
+    /// Of the frame in the segmenter.
+    timestamp_ns: u64,
+    packet_type: PacketType,
+    pub(super) statistics: PacketStatistics,
+}
+
+impl Finisher {
+    pub(super) fn new(is_ethernet: bool, ignore_outgoing: bool) -> Finisher {
+        Finisher {
+            is_ethernet,
+            ignore_outgoing,
+            large: vec![0; VLAN_LEN + LARGE_FRAME_LEN],
+            segmenter: Segmenter::default(),
+            timestamp_ns: 0,
+            packet_type: PacketType::Host,
+            statistics: PacketStatistics::default(),
+        }
+    }
+
+    /// Whether a frame is in hand whose segments are not all given.
+    pub(super) fn has_segments(&self) -> bool {
+        self.segmenter.is_pending()
+    }
+
+    /// Gives segments of the frame in hand.
+    pub(super) fn give_segments(
+        &mut self,
+        count_max: usize,
+        take: &mut impl FnMut(Frame<'_>),
+    ) -> usize {
+        let mut count = 0;
+        while count < count_max {
+            let Some(bytes) = self.segmenter.next_segment() else { break };
+            let (timestamp_ns, packet_type) = (self.timestamp_ns, self.packet_type);
+            take(Frame { bytes, timestamp_ns, packet_type });
+            count += 1;
+        }
+        count
+    }
+
+    /// A frame that is whole in its slot. Whether it was given.
+    pub(super) fn finish_slot(
+        &mut self,
+        slot: &mut [u8],
+        header: &SlotHeader,
+        take: &mut impl FnMut(Frame<'_>),
+    ) -> bool {
+        let at = header.frame_at;
+        let Some(vnet) = at.checked_sub(VNET_LEN).and_then(|from| slot.get(from..at)) else {
+            self.statistics.dropped_offload += 1;
+            return false;
+        };
+        let vnet = VnetHeader::parse(vnet.try_into().expect("a slice of that length"));
+        let room = &mut slot[at - VLAN_LEN..at + header.captured_len];
+        self.finish(room, vnet, header, take)
+    }
+
+    /// A frame that did not fit its slot: the kernel queued it whole, if it had the room.
+    pub(super) fn finish_queued(
+        &mut self,
+        socket: &OwnedFd,
+        header: &SlotHeader,
+        take: &mut impl FnMut(Frame<'_>),
+    ) -> bool {
+        if header.status & libc::TP_STATUS_COPY == 0 {
+            self.statistics.dropped_too_long += 1;
+            return false;
+        }
+        let mut vnet = [0; VNET_LEN];
+        let mut large = std::mem::take(&mut self.large);
+        let parts =
+            &mut [io::IoSliceMut::new(&mut vnet), io::IoSliceMut::new(&mut large[VLAN_LEN..])];
+        let received = rustix::io::readv(socket, parts).unwrap_or(0);
+        let given = match received.checked_sub(VNET_LEN) {
+            Some(len) if len == header.wire_len => {
+                let room = &mut large[..VLAN_LEN + len];
+                self.finish(room, VnetHeader::parse(vnet), header, take)
+            }
+            _ => {
+                self.statistics.dropped_too_long += 1;
+                false
+            }
+        };
+        self.large = large;
+        given
+    }
+
+    /// `room` is [`VLAN_LEN`] bytes and then the frame. Whether the frame was given now; one to be
+    /// segmented is only taken in hand.
+    fn finish(
+        &mut self,
+        room: &mut [u8],
+        vnet: VnetHeader,
+        header: &SlotHeader,
+        take: &mut impl FnMut(Frame<'_>),
+    ) -> bool {
+        if self.ignore_outgoing && header.packet_type == PacketType::Outgoing {
+            return false;
+        }
+        let frame = &mut room[VLAN_LEN..];
+        let (start, offset) = (vnet.checksum_start, vnet.checksum_offset);
+        if vnet.gso_type == GSO_NONE && vnet.needs_checksum {
+            if !complete_checksum(frame, start, offset) {
+                self.statistics.dropped_offload += 1;
+                return false;
+            }
+            self.statistics.checksums_completed += 1;
+        }
+        let bytes = self.restore_tag(room, header.vlan);
+        let (timestamp_ns, packet_type) = (header.timestamp_ns, header.packet_type);
+        match vnet.gso_type {
+            GSO_NONE => take(Frame { bytes, timestamp_ns, packet_type }),
+            GSO_TCP_IPV4 | GSO_TCP_IPV6 | GSO_UDP
+                if self.segmenter.load(bytes, vnet.gso_len, self.is_ethernet) =>
+            {
+                (self.timestamp_ns, self.packet_type) = (timestamp_ns, packet_type);
+                self.statistics.frames_segmented += 1;
+            }
+            _ => self.statistics.dropped_offload += 1,
+        }
+        vnet.gso_type == GSO_NONE
+    }
+
+    /// The frame, with the tag that the kernel took out put back behind the two addresses.
+    fn restore_tag<'a>(&mut self, room: &'a mut [u8], vlan: Option<(u16, u16)>) -> &'a [u8] {
+        const ADDRESSES_LEN: usize = 12;
+        match vlan {
+            Some((protocol, tag)) if self.is_ethernet && room.len() >= ADDRESSES_LEN + VLAN_LEN => {
+                room.copy_within(VLAN_LEN..VLAN_LEN + ADDRESSES_LEN, 0);
+                let place = &mut room[ADDRESSES_LEN..ADDRESSES_LEN + VLAN_LEN];
+                place[..2].copy_from_slice(&protocol.to_be_bytes());
+                place[2..].copy_from_slice(&tag.to_be_bytes());
+                self.statistics.tags_restored += 1;
+                room
+            }
+            _ => &room[VLAN_LEN..],
+        }
+    }
+}
+
+/// Finishes a checksum whose field, at `start + offset`, holds the sum of the pseudo-header: the
+/// sum runs from `start` to the end of the frame. False, and nothing done, if the field is outside
+/// the frame.
+fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
+    const UDP_CHECKSUM_AT: usize = 6;
+    let at = start + offset;
+    if at + 2 > frame.len() {
+        return false;
+    }
+    let sum = Sum::ZERO.with(&frame[start..]);
+    let is_udp = offset == UDP_CHECKSUM_AT;
+    let checksum = if is_udp { sum.checksum_udp() } else { sum.checksum() };
+    frame[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_outside_the_frame_are_left_alone() {
+        assert!(!complete_checksum(&mut [0; 10], 8, 1));
+        assert!(!complete_checksum(&mut [], 0, 0));
+        assert!(!complete_checksum(&mut [0; 10], 65_535, 65_535));
+        let mut frame = [0, 0, 0x12, 0x34, 0, 0, 0xED, 0xCB];
+        assert!(complete_checksum(&mut frame, 2, 2));
+        assert_eq!(frame[4..6], [0, 0]);
+        frame[4..6].fill(0);
+        frame[7] = 0xCA;
+        assert!(complete_checksum(&mut frame, 2, 2));
+        assert_eq!(frame[4..6], [0, 1]);
+    }
+
+    #[test]
+    fn a_udp_checksum_of_zero_is_sent_as_ones() {
+        let mut frame = [0xFF, 0xFF, 0, 0, 0, 0, 0, 0];
+        assert!(complete_checksum(&mut frame, 0, 6));
+        assert_eq!(frame[6..], [0xFF, 0xFF]);
+    }
+}
