@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 use thruway_lpm::{
-    Fib4, Fib6, Hop, LpmError, MAX_HOPS, Prefix4, Prefix6, Route4, Route6, synthetic,
+    Fib4, Fib6, Hop, LpmError, MAX_HOPS, Prefix4, Prefix6, Reader, Rib6, Route4, Route6, synthetic,
 };
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -138,6 +138,42 @@ fn readers_never_see_another_prefixes_route() {
         stop.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     });
+}
+
+/// Many publications, so that both tries take turns and their holes are closed; one reader keeps up,
+/// one lags and must go on seeing what was published when it last looked.
+#[test]
+fn a_poptrie_published_often_is_right_for_quick_and_slow_readers() {
+    let table = synthetic::routes::<u128>(2_000, 5, 16, 4);
+    let fib = Arc::new(Fib6::new());
+    let (mut quick, mut slow) = (fib.reader(), fib.reader());
+    let (mut rib, mut slow_rib) = (Rib6::new(), Rib6::new());
+    let addrs = synthetic::traffic(&table, 200, 6);
+    let expect = |reader: &Reader<u128>, rib: &Rib6<Route6>| {
+        for &addr in &addrs {
+            assert_eq!(reader.lookup(addr), rib.lookup(addr).map(|(_, &route)| route));
+        }
+    };
+    let mut random = synthetic::Random::new(9);
+    for round in 0..if cfg!(debug_assertions) { 150 } else { 600 } {
+        for _ in 0..random.below(80) {
+            let (prefix, route) = table[random.below(table.len() as u64) as usize];
+            if rib.remove(prefix).is_some() {
+                assert_eq!(fib.remove(prefix), Ok(route));
+            } else {
+                rib.replace(prefix, route);
+                fib.insert(prefix, route).unwrap();
+            }
+        }
+        fib.publish();
+        quick.refresh();
+        expect(&quick, &rib);
+        if round % 5 == 0 {
+            slow.refresh();
+            slow_rib = rib.clone();
+        }
+        expect(&slow, &slow_rib);
+    }
 }
 
 #[test]

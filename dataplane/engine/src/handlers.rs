@@ -81,7 +81,7 @@ pub(crate) fn read_global(
             lines(&mut classes.into_iter())
         }
         "config" => layout.graph.sources.source(0).map_or(String::new(), |s| s.text.clone()),
-        "flatconfig" => String::new(),
+        "flatconfig" => thruway_lang::unparse(&layout.graph),
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
