@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         name: "LookupIP6Route",
         topic: Topic::Ip6,
         summary: "looks up the next hop and the output of IPv6 packets",
-        docs: "Looks the IPv6 destination annotation (set by GetIP6Address) up by longest prefix \
+        docs: "Looks the IPv6 destination annotation (set by CheckIP6Header) up by longest prefix \
                match. If the route has a gateway, the annotation becomes the gateway's address; the \
                packet leaves by the route's output. A packet without a route is dropped.\n\n\
                Each argument is a route, ADDR/LENGTH [GATEWAY] OUTPUT; a gateway of :: or - is none. \
