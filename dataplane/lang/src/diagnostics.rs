@@ -312,7 +312,8 @@ mod tests {
         );
         assert_eq!(all.click(), "f:2: wrong\nf:2: warning: odd\nf:2:   see\n");
         let shown = all.render(false);
-        let expected = "error: wrong; did you mean four?\n --> f:2:7\n  |\n2 |   two three\n  |       ^^^^^ this\n";
+        let expected = "error: wrong; did you mean four?\n --> f:2:7\n  |\n\
+            2 |   two three\n  |       ^^^^^ this\n";
         assert!(shown.starts_with(expected), "{shown}");
         assert!(all.render(true).contains("\u{1b}["));
     }

@@ -15,7 +15,11 @@ use crate::source::{Source, SourceMap, Span};
 use crate::variables::Mapped;
 
 /// Longest text, in bytes.
-pub const MAX_TEXT: usize = 16 << 20;
+pub const MAX_TEXT: usize = 64 << 20;
+/// Most parameters of a compound element.
+pub const MAX_FORMALS: usize = 256;
+/// Most variables that a file or compound element defines.
+pub const MAX_DEFINES: usize = 10_000;
 /// How many libraries a configuration may require.
 pub const MAX_LIBRARIES: usize = 64;
 
@@ -116,11 +120,14 @@ impl<'a> Lowerer<'a> {
             let name = text::split_words(&arg).first().copied().unwrap_or("");
             match name.strip_prefix('$') {
                 Some(variable) if !variable.is_empty() && variable.bytes().all(is_variable) => {
-                    if scope.defines.iter().any(|(known, _)| known == variable) {
+                    let value = arg[name.len()..].trim_start().to_string();
+                    if scope.defines.len() >= MAX_DEFINES {
+                        return self.error(span, format!("more than {MAX_DEFINES} definitions"));
+                    }
+                    if scope.defines.contains_key(variable) {
                         self.error(span, format!("parameter '{name}' multiply defined"));
                     } else {
-                        let value = arg[name.len()..].trim_start();
-                        scope.defines.push((variable.to_string(), value.to_string()));
+                        scope.defines.insert(variable.to_string(), value);
                     }
                 }
                 _ if arg.is_empty() => {}
@@ -261,7 +268,7 @@ impl<'a> Lowerer<'a> {
         self.body(&overload.body, &mut scope);
         self.class_names.pop();
         let printed = if name.is_empty() { "<anonymous>" } else { name };
-        let (inputs, outputs) = self.check_pseudo(&scope, (0, 1), printed, overload.span);
+        let (inputs, outputs) = self.check_pseudo(&scope, (0, 1), (printed, overload.span), 0);
         scope.settle_names();
         CompoundClass {
             name: name.to_string(),
@@ -276,6 +283,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn check_formals(&mut self, formals: &[Formal]) {
+        if let Some(formal) = formals.get(MAX_FORMALS) {
+            return self.error(formal.span, format!("more than {MAX_FORMALS} parameters"));
+        }
         for (index, formal) in formals.iter().enumerate() {
             let before = &formals[..index];
             if before.iter().any(|other| other.variable == formal.variable) {
@@ -297,13 +307,13 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Number of ports of `input` and `output` (declarations `io`); they must have no gaps and be
-    /// used on the right side.
+    /// used on the right side. Connections before `first_conn` do not concern them.
     pub(crate) fn check_pseudo(
         &mut self,
         scope: &Scope,
         io: (usize, usize),
-        name: &str,
-        span: Span,
+        (name, span): (&str, Span),
+        first_conn: usize,
     ) -> (u32, u32) {
         let (inputs, outputs) = (scope.decls[io.0].outputs, scope.decls[io.1].inputs);
         if scope.decls[io.0].inputs > 0 {
@@ -315,7 +325,7 @@ impl<'a> Lowerer<'a> {
             self.error(span, message);
         }
         let mut used = (vec![false; inputs as usize], vec![false; outputs as usize]);
-        for conn in &scope.conns {
+        for conn in &scope.conns[first_conn..] {
             if conn.from.0 == io.0 {
                 used.0[conn.from.1 as usize] = true;
             }

@@ -222,6 +222,7 @@ impl Lowerer<'_> {
         let outer = (scope.names.remove("input"), scope.names.remove("output"));
         let input = scope.declare("input".to_string(), DeclKind::Input, none(), item.span);
         let output = scope.declare("output".to_string(), DeclKind::Output, none(), item.span);
+        let first_conn = scope.conns.len();
         self.body(body, scope);
         for (name, index) in [("input", outer.0), ("output", outer.1)] {
             match index {
@@ -230,7 +231,8 @@ impl Lowerer<'_> {
             };
         }
         let name = "<anonymous group>";
-        let (inputs, outputs) = self.check_pseudo(scope, (input, output), name, item.span);
+        let (inputs, outputs) =
+            self.check_pseudo(scope, (input, output), (name, item.span), first_conn);
         scope.decls[group].kind = DeclKind::Group { inputs, outputs };
         if item.class.is_some() {
             self.error(item.span, "a group has no class");

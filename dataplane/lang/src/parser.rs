@@ -8,6 +8,8 @@ use crate::source::Span;
 
 /// How deep compound elements and groups may nest in the text.
 pub const MAX_NESTING: usize = 64;
+/// Most tokens of a text; a configuration string is one.
+pub const MAX_TOKENS: usize = 500_000;
 /// Highest port number plus one.
 pub const MAX_PORTS: u32 = 1024;
 
@@ -82,7 +84,11 @@ impl Parser<'_> {
 
     fn bump(&mut self) -> Token {
         let token = self.lexer.token();
-        if token.kind != Tok::End {
+        if self.tokens.len() == MAX_TOKENS && token.kind != Tok::End {
+            let message = format!("more than {MAX_TOKENS} words and signs");
+            self.errors.push(Diagnostic::error(token.span, message));
+            self.lexer.seek(self.text.len());
+        } else if token.kind != Tok::End {
             self.tokens.push(token);
         }
         token

@@ -172,3 +172,20 @@ proptest! {
         exercise(&text);
     }
 }
+
+#[test]
+fn long_texts_take_time_in_proportion() {
+    let start = std::time::Instant::now();
+    let defines: String = (0..20_000).map(|n| format!("$v{n} 1,")).collect();
+    assert!(parsed(&format!("define({defines})")).1.has_errors());
+    let formals: String = (0..20_000).map(|n| format!("K{n} $v{n},")).collect();
+    assert!(parsed(&format!("a :: {{ {formals} $z | }}")).1.has_errors());
+    let names: String = (8_000..16_000).map(|n| format!("Info@{n} :: Info;")).collect();
+    assert_eq!(parsed(&(names + &"Info;".repeat(8_000))).0.elements.len(), 16_000);
+    parsed(&"( -> Null -> );".repeat(10_000));
+    parsed(&("Any".to_string() + &" -> { input -> output }".repeat(10_000) + " -> Any"));
+    let unknown: String = (0..20_000).map(|n| format!("Foo{n};")).collect();
+    parsed(&unknown);
+    assert!(parsed(&"a;".repeat(300_000)).1.has_errors());
+    assert!(start.elapsed().as_secs() < 30, "took {:?}", start.elapsed());
+}

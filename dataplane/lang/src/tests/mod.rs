@@ -1,6 +1,6 @@
 //! Tests of the language as a whole, over a small catalog.
 
-mod catalog;
+pub(crate) mod catalog;
 mod checks;
 mod errors;
 mod fmt;
