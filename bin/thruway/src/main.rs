@@ -1,6 +1,7 @@
 //! One binary: `thruway click` and, under the name `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod click;
 mod load;
 mod signals;
@@ -17,6 +18,9 @@ fn main() -> ExitCode {
     let mut args: Vec<String> = args.collect();
     if args.first().is_some_and(|arg| arg == "click") {
         return click::main(args.split_off(1));
+    }
+    if args.first().is_some_and(|arg| arg == "bench") {
+        return bench::main(args.split_off(1));
     }
     ExitCode::FAILURE
 }
