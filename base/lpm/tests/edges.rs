@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 use std::thread;
-use thruway_lpm::{Fib4, Fib6, LpmError, MAX_HOPS, Prefix4, Prefix6, Route4, Route6, synthetic};
+use thruway_lpm::{
+    Fib4, Fib6, Hop, LpmError, MAX_HOPS, Prefix4, Prefix6, Reader, Rib6, Route4, Route6, synthetic,
+};
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A port that no prefix of these tests has by its address.
+const DEFAULT: u32 = 1 << 24;
 
 fn via(port: u32) -> Route4 {
     Route4 { gateway: 0, port }
@@ -68,16 +73,16 @@ fn routes_are_held_once_and_their_indices_used_again() {
         fib.insert(net(port << 8, 24), via(port)).unwrap();
     }
     let more = net(0xf000_0000, 24);
-    assert_eq!(fib.insert(more, via(u32::MAX)), Err(LpmError::HopsExhausted));
+    assert_eq!(fib.insert(more, via(DEFAULT)), Err(LpmError::HopsExhausted));
     assert_eq!(fib.get(more), None);
     fib.insert(more, via(9)).unwrap();
     assert_eq!(fib.usage().0, MAX_HOPS);
     // Gone with its last prefix only.
     fib.remove(net(9 << 8, 24)).unwrap();
-    assert_eq!(fib.insert(net(9 << 8, 24), via(u32::MAX)), Err(LpmError::HopsExhausted));
+    assert_eq!(fib.insert(net(9 << 8, 24), via(DEFAULT)), Err(LpmError::HopsExhausted));
     fib.remove(more).unwrap();
-    fib.insert(net(9 << 8, 24), via(u32::MAX)).unwrap();
-    assert_eq!(fib.lookup_route(9 << 8), Some(via(u32::MAX)));
+    fib.insert(net(9 << 8, 24), via(DEFAULT)).unwrap();
+    assert_eq!(fib.lookup_route(9 << 8), Some(via(DEFAULT)));
 }
 
 #[test]
@@ -102,19 +107,19 @@ fn a_table_full_of_long_prefixes_says_so_and_stays_right() {
 fn readers_never_see_another_prefixes_route() {
     let rounds = if cfg!(debug_assertions) { 3_000 } else { 60_000 };
     let fib = Fib4::new().unwrap();
-    fib.insert(Prefix4::default_route(), via(u32::MAX)).unwrap();
+    fib.insert(Prefix4::default_route(), via(DEFAULT)).unwrap();
     let stop = AtomicBool::new(false);
     let seen = AtomicU64::new(0);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let addrs: Vec<u32> = (0..256).map(|n| n << 8 | 77).collect();
-            let mut out = vec![None; addrs.len()];
+            let mut out = vec![Hop::NONE; addrs.len()];
             while !stop.load(Ordering::Relaxed) {
-                fib.route_batch(&addrs, &mut out);
-                for (addr, route) in addrs.iter().zip(&out) {
-                    let port = route.expect("there is always the default route").port;
-                    assert!(port == u32::MAX || port == *addr >> 8, "{addr:x} to {port}");
-                    seen.fetch_add(u64::from(port != u32::MAX), Ordering::Relaxed);
+                fib.hop_batch(&addrs, &mut out);
+                for (addr, hop) in addrs.iter().zip(&out) {
+                    let port = hop.port(); // there is always the default route
+                    assert!(port == DEFAULT || port == *addr >> 8, "{addr:x} to {port}");
+                    seen.fetch_add(u64::from(port != DEFAULT), Ordering::Relaxed);
                 }
             }
         });
@@ -133,6 +138,42 @@ fn readers_never_see_another_prefixes_route() {
         stop.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     });
+}
+
+/// Many publications, so that both tries take turns and their holes are closed; one reader keeps up,
+/// one lags and must go on seeing what was published when it last looked.
+#[test]
+fn a_poptrie_published_often_is_right_for_quick_and_slow_readers() {
+    let table = synthetic::routes::<u128>(2_000, 5, 16, 4);
+    let fib = Arc::new(Fib6::new());
+    let (mut quick, mut slow) = (fib.reader(), fib.reader());
+    let (mut rib, mut slow_rib) = (Rib6::new(), Rib6::new());
+    let addrs = synthetic::traffic(&table, 200, 6);
+    let expect = |reader: &Reader<u128>, rib: &Rib6<Route6>| {
+        for &addr in &addrs {
+            assert_eq!(reader.lookup(addr), rib.lookup(addr).map(|(_, &route)| route));
+        }
+    };
+    let mut random = synthetic::Random::new(9);
+    for round in 0..if cfg!(debug_assertions) { 150 } else { 600 } {
+        for _ in 0..random.below(80) {
+            let (prefix, route) = table[random.below(table.len() as u64) as usize];
+            if rib.remove(prefix).is_some() {
+                assert_eq!(fib.remove(prefix), Ok(route));
+            } else {
+                rib.replace(prefix, route);
+                fib.insert(prefix, route).unwrap();
+            }
+        }
+        fib.publish();
+        quick.refresh();
+        expect(&quick, &rib);
+        if round % 5 == 0 {
+            slow.refresh();
+            slow_rib = rib.clone();
+        }
+        expect(&slow, &slow_rib);
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Sum {
         Self::of_host(addresses + u64::from(protocol) + (len as u64 & 0xffff_ffff))
     }
 
-    /// Pseudo header of a TCP, UDP, ICMPv6... segment of `len` bytes in IPv6 (RFC 8200 section 8.1).
+    /// Pseudo header of a TCP, UDP, ICMPv6... packet of `len` bytes in IPv6 (RFC 8200, 8.1).
     #[must_use]
     #[inline]
     pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], protocol: u8, len: usize) -> Self {

@@ -30,7 +30,7 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
         Ok(Extent { header_len: Self::LEN, end: available })
     }
 
-    /// The fixed part over the front of `bytes`, unchecked but for its length, and all bytes behind.
+    /// The fixed part over the front of `bytes`, its contents unchecked, and all bytes behind.
     ///
     /// # Errors
     /// `TooShort`.
@@ -108,9 +108,8 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     #[inline]
     fn emit<'a>(&self, out: &'a mut [u8]) -> Result<&'a mut [u8], ParseError> {
         let len = out.len();
-        let (front, rest) = out.split_at_mut_checked(Self::LEN).ok_or(too_short::<Self>(len))?;
-        front.copy_from_slice(self.as_bytes());
-        Ok(rest)
+        self.write_to_prefix(out).map_err(|_| too_short::<Self>(len))?;
+        out.get_mut(Self::LEN..).ok_or(too_short::<Self>(len))
     }
 }
 
@@ -169,7 +168,8 @@ macro_rules! accessors {
 /// For each field under the checksum, a setter that updates it.
 macro_rules! updates {
     ($($update:ident: $get:ident, $set:ident, $ty:ty, $delta:ident;)*) => {$(
-        #[doc = concat!("Sets [`Self::", stringify!($get), "`], the checksum updated; gives the change.")]
+        #[doc = concat!("Sets [`Self::", stringify!($get), "`] and updates the checksum.")]
+        /// Gives the change.
         #[inline]
         pub fn $update(&mut self, value: $ty) -> $crate::checksum::Delta {
             let delta = $crate::checksum::Delta::$delta(self.$get(), value);

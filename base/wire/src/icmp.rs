@@ -40,7 +40,8 @@ pub mod icmp_type {
     pub const MASK_REPLY: u8 = 18;
 }
 
-/// Codes of [`icmp_type::UNREACHABLE`] (RFC 792, RFC 1122 section 3.2.2.1, RFC 1812 section 5.2.7.1).
+/// Codes of [`icmp_type::UNREACHABLE`] (RFC 792, RFC 1122 section 3.2.2.1,
+/// RFC 1812 section 5.2.7.1).
 pub mod unreachable {
     /// Network unreachable.
     pub const NET: u8 = 0;

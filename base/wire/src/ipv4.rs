@@ -84,8 +84,8 @@ impl Ipv4Header {
         Ok(header)
     }
 
-    /// As [`Header::parse_with_options`] for a packet that may have been cut, such as the one quoted
-    /// by an ICMP error: whatever the total length says, the payload is all that is there.
+    /// As [`Header::parse_with_options`] for a packet that may have been cut, such as the one that
+    /// an ICMP error quotes: whatever the total length says, the payload is all that is there.
     ///
     /// # Errors
     /// A bad version or header length.

@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_change_with_the_upper_checksum(src in any::<[u8; 16]>(), dst in any::<[u8; 16]>()) {
+        fn addresses_and_upper_checksum(src in any::<[u8; 16]>(), dst in any::<[u8; 16]>()) {
             let mut header = sample();
             let before = header.pseudo_sum(6, 0).checksum();
             let delta = header.update_src(&src).and(header.update_dst(&dst));

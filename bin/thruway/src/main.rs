@@ -1,3 +1,30 @@
-//! One binary: run, check, graph, bench, click.
+//! One binary: run, check, graph, elements, fmt, doctor; and, under the name `click`, Click's
+//! userlevel driver.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod bench;
+mod check;
+mod cli;
+mod click;
+mod doctor;
+mod load;
+mod manual;
+mod run;
+mod signals;
+mod table;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let program = args.first().map(String::as_str).unwrap_or_default();
+    let name = std::path::Path::new(program).file_name().and_then(|name| name.to_str());
+    if name == Some("click") {
+        return click::main(args.into_iter().skip(1).collect());
+    }
+    if args.get(1).is_some_and(|arg| arg == "click") {
+        return click::main(args.into_iter().skip(2).collect());
+    }
+    cli::main(args)
+}

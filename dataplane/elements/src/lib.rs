@@ -10,6 +10,7 @@ mod faults;
 mod ip;
 mod ip6;
 mod moving;
+mod random;
 mod rate;
 mod seeing;
 mod traces;

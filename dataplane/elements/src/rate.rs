@@ -58,11 +58,6 @@ impl TokenBucket {
         self.rate
     }
 
-    /// Most tokens it holds.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
     /// Changes rate and capacity from now on; whole tokens are kept as far as there is room.
     pub(crate) fn set_rate(&mut self, rate: u64, capacity: u64) {
         let (tokens, last) = (self.tokens(), self.last);
@@ -95,9 +90,14 @@ impl TokenBucket {
         self.level = self.level.saturating_add(gained).min(FULL);
     }
 
+    /// Whether there are as many `tokens`.
+    pub(crate) fn holds(&self, tokens: u64) -> bool {
+        self.level >= self.scaled(tokens)
+    }
+
     /// Takes `tokens` if there are as many.
     pub(crate) fn take(&mut self, tokens: u64) -> bool {
-        let enough = self.level >= self.scaled(tokens);
+        let enough = self.holds(tokens);
         if enough {
             self.spend(tokens);
         }
@@ -123,6 +123,19 @@ impl TokenBucket {
         let ticks = lacking.unsigned_abs().div_ceil(self.per_tick);
         let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
         Some(last.saturating_add(ticks).saturating_mul(self.tick))
+    }
+}
+
+/// A rate in bytes a second as Click writes it: in bits with the largest prefix that keeps it above
+/// 1, and in megabytes from 2^29 bytes on.
+pub(crate) fn bandwidth_text(rate: u64) -> String {
+    // Doubles are exact up to 2^53 bytes a second.
+    let bits = rate as f64 * 8.0;
+    match rate {
+        0x2000_0000.. => format!("{}MBps", rate as f64 / 1e6),
+        125_000_000.. => format!("{}Gbps", bits / 1e9),
+        125_000.. => format!("{}Mbps", bits / 1e6),
+        _ => format!("{}kbps", bits / 1e3),
     }
 }
 
@@ -197,6 +210,20 @@ mod tests {
     }
 
     #[test]
+    fn rates_as_text() {
+        for (rate, text) in [
+            (0, "0kbps"),
+            (124, "0.992kbps"),
+            (125_000, "1Mbps"),
+            (1_562_500, "12.5Mbps"),
+            (125_000_000, "1Gbps"),
+            (1_250_000_000, "1250MBps"),
+        ] {
+            assert_eq!(bandwidth_text(rate), text);
+        }
+    }
+
+    #[test]
     fn extremes_do_not_overflow() {
         for capacity in [0, 1, 2, u64::MAX] {
             let mut bucket = TokenBucket::new(u64::MAX, capacity);
@@ -209,7 +236,7 @@ mod tests {
             bucket.ready_at(u64::MAX);
             bucket.set_rate(1, 3);
             bucket.set_tokens(9);
-            assert_eq!((bucket.tokens(), bucket.rate(), bucket.capacity()), (3, 1, 3));
+            assert_eq!((bucket.tokens(), bucket.rate(), bucket.capacity), (3, 1, 3));
         }
     }
 

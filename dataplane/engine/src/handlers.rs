@@ -81,7 +81,7 @@ pub(crate) fn read_global(
             lines(&mut classes.into_iter())
         }
         "config" => layout.graph.sources.source(0).map_or(String::new(), |s| s.text.clone()),
-        "flatconfig" => String::new(),
+        "flatconfig" => thruway_lang::unparse(&layout.graph),
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
@@ -90,8 +90,9 @@ pub(crate) fn read_global(
     })
 }
 
-pub(crate) fn write_global(control: &Control, name: &str) -> Result<(), HandlerError> {
+pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result<(), HandlerError> {
     match name {
+        "hotconfig" => control.reconfigure(value),
         "stop" => {
             control.stop();
             Ok(())

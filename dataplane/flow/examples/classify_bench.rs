@@ -1,6 +1,17 @@
 //! Nanoseconds per classification on random rules and traffic, half of which matches a rule.
 //!
 //! `cargo run --release -p thruway-flow --example classify_bench`
+//!
+//! Recorded 2026-11-21 (about 3 GHz, baseline x86-64, two cores shared with other builds; "single"
+//! and "batch" include reading the key from 16,384 packets on the heap):
+//!
+//! | rules | single | batch | key known |
+//! |---|---|---|---|
+//! | 20 | 7.7 ns | 6.3 ns | 4.5 ns |
+//! | 1,000 | 18.1 ns | 11.7 ns | 10.0 ns |
+//! | 1,000, ranges, no ports | 14.6 ns | 11.5 ns | 9.8 ns |
+//! | 10,000 | 32.4 ns | 24.8 ns | 19.0 ns |
+//! | Classifier, 4 patterns | 4.0 ns | | |
 use std::hint::black_box;
 use std::time::Instant;
 use thruway_flow::program::BATCH_MAX;

@@ -66,8 +66,9 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The place of the first rule whose box holds the key (of this kind, see [`Finder`]) and that `verify` (asked only for
-    /// boxes that are bounds) confirms; `u32::MAX` when there is none.
+    /// The place of the first rule whose box holds the key (of this kind, see [`Finder`]) and
+    /// that `verify` (asked only for boxes that are
+    /// bounds) confirms; `u32::MAX` when there is none.
     #[inline]
     pub(crate) fn find(&self, key: &Key, kind: u32, mut verify: impl FnMut(u32) -> bool) -> u32 {
         let mut best = NONE;

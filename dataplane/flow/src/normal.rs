@@ -127,8 +127,12 @@ fn word_boxes(word: &Word) -> Both {
         _ if word.mask == 0 => return both(&Expr::Const(word.holds(0))),
         (Base::Network, 12) => field_range(word, 0, 0),
         (Base::Network, 16) => field_range(word, 1, 0),
-        (Base::Transport, 0) if word.mask & 0xffff == 0 => field_range(word, 2, 16),
-        (Base::Transport, 0) if word.mask >> 16 == 0 => field_range(word, 3, 0),
+        // The key calls a port absent unless both its bytes exist: a test that needs only the
+        // first must not be answered from it.
+        (Base::Transport, 0) if word.needed_bytes() == 2 => field_range(word, 2, 16),
+        (Base::Transport, 0) if word.mask >> 16 == 0 && word.needed_bytes() == 4 => {
+            field_range(word, 3, 0)
+        }
         (Base::Network, 8) if word.mask & !0x00ff_0000 == 0 => Some(protocols(word)),
         (Base::Network, 4) => fragments(word),
         _ => None,

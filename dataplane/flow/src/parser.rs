@@ -1,4 +1,5 @@
-//! The grammar of IP expressions: ternary, or, and (also by juxtaposition), not, parentheses, tests.
+//! The grammar of IP expressions: ternary, or, and (also by juxtaposition), not, parentheses,
+//! tests.
 
 use crate::ast::Expr;
 use crate::error::RuleError;

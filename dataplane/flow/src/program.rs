@@ -1,6 +1,6 @@
 //! A list of IP rules, compiled: the tree of boxes for speed, the jump program for the rest.
 
-use crate::ast::{Expr, Rule};
+use crate::ast::Rule;
 use crate::error::CompileError;
 use crate::five_tuple::{Finder, NONE};
 use crate::general::{Program, Target, describe_target, verdict};
@@ -181,9 +181,4 @@ impl fmt::Display for IpProgram {
         writeln!(f, "otherwise {}", describe_target(verdict(self.otherwise)))?;
         writeln!(f, "{}", self.finder.describe())
     }
-}
-
-/// Rules of the expressions, the i-th to output i: for tests and benches.
-pub fn numbered(exprs: Vec<Expr>) -> Vec<Rule> {
-    exprs.into_iter().enumerate().map(|(i, e)| Rule::new(e, i as u32)).collect()
 }

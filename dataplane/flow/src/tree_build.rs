@@ -101,15 +101,16 @@ impl Builder {
         if entries.is_empty() {
             return NONE;
         }
-        let split = if entries.len() <= LEAF_ENTRIES || level + 1 >= LEVELS_MAX {
-            None
-        } else {
-            best_split(entries)
-        };
-        match split.and_then(|s| self.affordable(entries, s)) {
-            Some((split, groups, rest)) => self.inner(split, &groups, &rest, level),
-            None => self.leaf(entries),
+        let splittable = entries.len() > LEAF_ENTRIES && level + 1 < LEVELS_MAX;
+        let widths: &[u32] = if splittable { &[10, 7, 4] } else { &[] };
+        // A split that would copy too much is tried again with fewer children.
+        for bits_max in widths {
+            let split = best_split(entries, *bits_max);
+            if let Some((split, groups, rest)) = split.and_then(|s| self.affordable(entries, s)) {
+                return self.inner(split, &groups, &rest, level);
+            }
         }
+        self.leaf(entries)
     }
 
     fn leaf(&mut self, entries: &[Entry]) -> u32 {
@@ -190,8 +191,8 @@ fn is_wide(len: usize, count: usize) -> bool {
 }
 
 /// The split after which a packet of a random rule sees fewest boxes, if any helps enough.
-fn best_split(entries: &[Entry]) -> Option<Split> {
-    let bits = (usize::BITS - entries.len().leading_zeros() + 1).clamp(2, 8);
+fn best_split(entries: &[Entry], bits_max: u32) -> Option<Split> {
+    let bits = (usize::BITS - entries.len().leading_zeros() + 1).clamp(2, bits_max);
     let fields = [(3_usize, 16_u32), (2, 16), (0, 32), (1, 32)];
     let mut best: Option<Split> = None;
     for (field, width) in fields {

@@ -1,7 +1,7 @@
 //! What Click's documentation of Classifier, IPClassifier and IPFilter says, case by case.
 
 use thruway_flow::{
-    DROP, IpProgram, NO_MATCH, NoNames, PacketView, PatternProgram, evaluate_naive,
+    DROP, IpProgram, NO_MATCH, Names, NoNames, PacketView, PatternProgram, evaluate_naive,
     parse_classifier_rules, parse_expression, parse_filter_rules,
 };
 
@@ -220,6 +220,55 @@ fn connectives() {
     }
 }
 
+/// What a configuration might name.
+struct Named;
+
+impl Names for Named {
+    fn address(&self, name: &str) -> Option<u32> {
+        (name == "BASTION").then_some(0x0a00_0001)
+    }
+    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
+        (name == "INSIDE").then_some((0x0a00_0000, 0xffff_ff00))
+    }
+    fn port(&self, name: &str) -> Option<u16> {
+        (name == "game").then_some(4000)
+    }
+}
+
+#[test]
+fn names_of_the_configuration_and_ethernet_addresses() {
+    let texts = [
+        "src BASTION and dst net INSIDE and udp dst port game",
+        "src ether host 00:01:02:03:04:05",
+        "ether host 06-07-08-09-0a-0b and not src INSIDE",
+    ];
+    let rules = parse_classifier_rules(&texts, &Named).unwrap();
+    let program = IpProgram::compile(&rules).unwrap();
+    let mut ip = bytes(&ports(17, 1, 4000));
+    let verdict = |ip: &[u8], frame: &[u8]| {
+        let view = PacketView { frame, ..PacketView::from_ip(ip) };
+        assert_eq!(program.classify(&view), evaluate_naive(&rules, &view));
+        program.classify(&view)
+    };
+    assert_eq!(verdict(&ip, &[]), 0);
+    let frame: Vec<u8> = [6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5].to_vec();
+    ip[15] = 9;
+    assert_eq!(verdict(&ip, &frame), 1);
+    assert_eq!(verdict(&ip, &frame[..11]), NO_MATCH);
+    ip[14] = 1;
+    assert_eq!(verdict(&ip, &frame[..11]), 2);
+}
+
+#[test]
+fn qualifiers_need_not_be_repeated() {
+    yes("src net 10.0.0.0/8 or 192.168.0.0/16", packet(6));
+    no("dst net 192.168.0.0/16 or 11.0.0.0/8", packet(6));
+    yes("dst tcp port 8000 or 8080", ports(6, 1, 8080));
+    no("dst tcp port 8000 or 8080", ports(17, 1, 8080));
+    yes("ip ttl 1 or 64", packet(6));
+    yes("ip ect 0 and ip ttl > 1 and < 65", packet(6));
+}
+
 #[test]
 fn documented_classifiers() {
     let patterns = ["10.0.0.0/24 and syn", "10.0.0.0/24 and fin ack", "10.0.0.0/24 and tcp", "-"];
@@ -256,6 +305,9 @@ fn truncated_packets_fail_tests_of_what_is_missing() {
     assert_eq!(classify(&["not dst port 53"], &b), 0);
     b.truncate(21);
     assert_eq!(classify(&["src port 80", "udp"], &b), 1);
+    // One byte of transport header is enough for a test of one byte.
+    b[20] = 0x80;
+    assert_eq!(classify(&["udp[0] < 16", "not udp[0] 128", "udp[0] 128"], &b), 2);
     b.truncate(10);
     assert_eq!(classify(&["src net 0.0.0.0/1", "ip proto 17"], &b), 1);
     assert_eq!(classify(&["tcp"], &[]), NO_MATCH);

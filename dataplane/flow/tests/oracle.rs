@@ -264,3 +264,28 @@ fn ten_thousand_rules_stay_bounded() {
         assert_eq!(program.classify(&view), evaluate_naive(&rules, &view));
     }
 }
+
+/// Nothing to cut: every rule overlaps every other in every field.
+#[test]
+fn overlapping_rules_stay_exact_and_bounded() {
+    let texts: Vec<String> = (0..3_000_u32)
+        .map(|i| {
+            let (a, b) = (i % 1_000, 60_000 + i);
+            format!("src port {a}-{b} and dst port {}-65535 and ip[12:4] > {i}", i % 2_000)
+        })
+        .collect();
+    let rules = parse_classifier_rules(&texts, &NoNames).unwrap();
+    let program = IpProgram::compile(&rules).unwrap();
+    assert!(program.memory_bytes() < 10_000_000, "{} bytes", program.memory_bytes());
+    let packets: Vec<Vec<u8>> = (0..100_u16)
+        .map(|i| {
+            let mut p = vec![0x45; 40];
+            (p[6], p[7], p[9]) = (0, 0, 6);
+            p[20..22].copy_from_slice(&(i * 620).to_be_bytes());
+            p[22..24].copy_from_slice(&(i * 17).to_be_bytes());
+            p[12..16].copy_from_slice(&(u32::from(i) * 31).to_be_bytes());
+            p
+        })
+        .collect();
+    agrees(&texts, &packets).unwrap();
+}

@@ -161,6 +161,9 @@ impl Check<'_> {
     /// settled.
     fn reuse(&mut self, agnostic: bool) {
         for element in 0..self.elements.len() {
+            if self.graph.elements[element].is_unknown() {
+                continue;
+            }
             for is_output in [false, true] {
                 for port in 0..self.ports(element, is_output).len() {
                     let at = &self.ports(element, is_output)[port];
@@ -271,7 +274,8 @@ impl Check<'_> {
             let edge = self.graph.edges[index];
             let from = self.elements[edge.from.element].outputs[edge.from.port].processing;
             let to = self.elements[edge.to.element].inputs[edge.to.port].processing;
-            if from != to {
+            let known = |at: PortRef| !self.graph.elements[at.element].is_unknown();
+            if from != to && known(edge.from) && known(edge.to) {
                 let name = |at: PortRef| &self.graph.elements[at.element].name;
                 let message = format!(
                     "'{}' {} output {} connected to '{}' {} input {}",

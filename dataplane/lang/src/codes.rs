@@ -69,12 +69,13 @@ pub struct ProcessingCode {
 }
 
 impl ProcessingCode {
-    /// Parses letters `h` push, `l` pull, `a` agnostic, per port; the last one repeats.
+    /// Parses letters `h` push, `l` pull, `a` agnostic, per port; the last one repeats. A side
+    /// without letters has no ports.
     pub fn parse(code: &str) -> Option<ProcessingCode> {
         let (inputs, outputs) = code.split_once('/').unwrap_or((code, code));
         let side = |letters: &str| {
-            let ports: Option<Vec<_>> = letters.chars().map(letter).collect();
-            ports.filter(|ports| !ports.is_empty())
+            let letters = if letters.is_empty() { "a" } else { letters };
+            letters.chars().map(letter).collect::<Option<Vec<_>>>()
         };
         Some(ProcessingCode { inputs: side(inputs)?, outputs: side(outputs)? })
     }

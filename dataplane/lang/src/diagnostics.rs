@@ -107,6 +107,16 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// About these texts, none yet.
+    pub fn of(sources: Arc<SourceMap>) -> Diagnostics {
+        Diagnostics { sources, ..Diagnostics::default() }
+    }
+
+    /// None yet, about these texts.
+    pub fn about(sources: &Arc<SourceMap>) -> Diagnostics {
+        Diagnostics { sources: Arc::clone(sources), ..Diagnostics::default() }
+    }
+
     /// Adds one; beyond [`MAX_DIAGNOSTICS`] it is only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
@@ -123,6 +133,11 @@ impl Diagnostics {
         let shown: usize = other.items.iter().filter(|d| d.severity == Severity::Error).count();
         self.errors += other.errors - shown;
         other.items.into_iter().for_each(|item| self.push(item));
+    }
+
+    /// Puts them in the order of the text.
+    pub fn sort(&mut self) {
+        self.items.sort_by_key(|item| item.span.map(|span| (span.source, span.start)));
     }
 
     /// Whether the configuration cannot run.
@@ -231,7 +246,8 @@ impl Diagnostics {
 /// Optimal string alignment distance, letters' case counting half as much as other letters.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.chars().take(MAX_NAME).collect();
-    let limit = 2 * (wanted.len() / 3).clamp(1, 3);
+    // A letter in three; in the shortest names only the case.
+    let limit = (2 * (wanted.len() / 3).min(3)).max(1);
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= 3)
@@ -265,4 +281,40 @@ fn distance(a: &[char], b: &[char]) -> usize {
         before = std::mem::replace(&mut last, row);
     }
     last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_names() {
+        let names = ["IPFilter", "Queue", "IPClassifier", "q", "Tee"];
+        let near = |name| nearest(name, names);
+        assert_eq!(near("IPFliter"), Some("IPFilter"));
+        assert_eq!(near("ipfilter"), Some("IPFilter"));
+        assert_eq!(near("Queu"), Some("Queue"));
+        assert_eq!(near("tee"), Some("Tee"));
+        assert_eq!(near("Q"), Some("q"));
+        assert_eq!(near("x"), None);
+        assert_eq!(near("Something"), None);
+    }
+
+    #[test]
+    fn rendering_points_at_the_text() {
+        let mut sources = SourceMap::default();
+        sources.add(Source::new("f", "one\n  two three\n"));
+        let mut all = Diagnostics::of(Arc::new(sources));
+        let span = Span { source: 0, start: 10, end: 15 };
+        all.push(Diagnostic::error(span, "wrong").label("this").suggest(Some("four")));
+        all.push(
+            Diagnostic::warning(span, "odd").note_at(Span { start: 6, end: 9, ..span }, "see"),
+        );
+        assert_eq!(all.click(), "f:2: wrong\nf:2: warning: odd\nf:2:   see\n");
+        let shown = all.render(false);
+        let expected = "error: wrong; did you mean four?\n --> f:2:7\n  |\n\
+            2 |   two three\n  |       ^^^^^ this\n";
+        assert!(shown.starts_with(expected), "{shown}");
+        assert!(all.render(true).contains("\u{1b}["));
+    }
 }

@@ -34,7 +34,8 @@ pub(crate) fn stroke(checked: &Checked, edge: &Edge) -> Stroke {
 /// DOT text: a box per element with its ports, compound elements as clusters.
 pub fn dot(graph: &Graph, checked: &Checked) -> String {
     let mut out = String::from(
-        "digraph configuration {\n  rankdir=TB;\n  node [shape=plaintext, fontname=\"sans-serif\"];\n",
+        "digraph configuration {\n  rankdir=TB;\n  \
+         node [shape=plaintext, fontname=\"sans-serif\"];\n",
     );
     let mut open: Vec<&str> = Vec::new();
     let mut order: Vec<usize> = (0..graph.elements.len()).collect();

@@ -13,7 +13,7 @@ use crate::lower::Lowerer;
 use crate::overload;
 use crate::scope::{Class, ClassId, CompoundClass, Conn, DeclKind, Scope};
 use crate::source::Span;
-use crate::variables::{Env, Mapped, TooLong, Variables, expand_text};
+use crate::variables::{Env, Mapped, Variables, expand_text};
 
 /// Most elements after expansion, `input`s and `output`s of compound elements included.
 pub const MAX_ELEMENTS: usize = 100_000;
@@ -21,8 +21,11 @@ pub const MAX_ELEMENTS: usize = 100_000;
 pub const MAX_EDGES: usize = 1_000_000;
 /// How deep instances of element classes may nest.
 pub const MAX_DEPTH: usize = 64;
-/// Most bytes of all configuration strings and names together.
-pub const MAX_TOTAL_TEXT: usize = 64 << 20;
+/// Most bytes of all configuration strings and names together, those that were given up for others
+/// included.
+pub const MAX_TOTAL_TEXT: usize = 256 << 20;
+/// Most arguments of an element.
+pub const MAX_ARGS: usize = 2_000_000;
 /// Most steps through `input`s and `output`s.
 const MAX_STEPS: usize = 10_000_000;
 
@@ -67,7 +70,8 @@ pub(crate) struct Expander<'a, 'b> {
     conns: Vec<Conn>,
     names: HashMap<String, usize>,
     borders: Vec<Border>,
-    text: usize,
+    /// Bytes of text that may still be made.
+    left: usize,
 }
 
 /// The plain elements and edges of the outermost scope.
@@ -84,7 +88,7 @@ pub(crate) fn expand(
         conns: Vec::new(),
         names: HashMap::new(),
         borders: Vec::new(),
-        text: 0,
+        left: MAX_TOTAL_TEXT,
     };
     let mut env = Env::within(None);
     scope.defines.iter().for_each(|(name, value)| env.set(name, value.clone(), false));
@@ -171,35 +175,41 @@ impl Expander<'_, '_> {
     }
 
     fn add(&mut self, node: Node) -> Result<usize, Stop> {
-        self.text += node.name.len() + node.config.text.len();
         if self.nodes.len() == MAX_ELEMENTS {
             self.error(node.span, format!("more than {MAX_ELEMENTS} elements"));
             return Err(Stop);
         }
-        if self.text > MAX_TOTAL_TEXT {
-            let message = format!("names and configuration strings exceed {MAX_TOTAL_TEXT} bytes");
-            self.error(node.span, message);
-            return Err(Stop);
-        }
+        let size = node.name.len() + node.config.text.len();
+        let Some(left) = self.left.checked_sub(size) else {
+            return Err(self.too_long(node.span));
+        };
+        self.left = left;
         self.names.insert(node.name.clone(), self.nodes.len());
         self.nodes.push(node);
         Ok(self.nodes.len() - 1)
     }
 
+    fn too_long(&mut self, span: Span) -> Stop {
+        let message = format!(
+            "names and configuration strings are too long after replacing variables (together \
+             more than {MAX_TOTAL_TEXT} bytes)"
+        );
+        self.error(span, message);
+        Stop
+    }
+
     /// Replaces the variables of a node's configuration, and the node itself if it is compound.
     fn instantiate(&mut self, node: usize, env: &Rc<Env>, depth: usize) -> Result<(), Stop> {
         let NodeKind::Element(class) = self.nodes[node].kind else { return Ok(()) };
-        match self.nodes[node].config.expand(env) {
-            Ok(config) => {
-                self.text += config.text.len();
-                self.nodes[node].config = config;
-            }
-            Err(TooLong) => {
-                let message = "configuration string is too long after replacing variables";
-                self.error(self.nodes[node].span, message);
-                return Ok(());
-            }
+        let span = self.nodes[node].span;
+        let Ok(config) = self.nodes[node].config.expand(env, &mut self.left) else {
+            return Err(self.too_long(span));
+        };
+        if config.text.bytes().filter(|byte| *byte == b',').count() > MAX_ARGS {
+            self.error(span, format!("more than {MAX_ARGS} arguments"));
+            return Err(Stop);
         }
+        self.nodes[node].config = config;
         let Class::Compound(_) = &self.classes[class] else { return Ok(()) };
         let args = text::split_args(&self.nodes[node].config.text);
         let args: Vec<String> = args.into_iter().map(|(arg, _)| arg).collect();
@@ -252,12 +262,10 @@ impl Expander<'_, '_> {
             inner.set(&formal.variable, value, true);
         }
         for (name, value) in &compound.scope.defines {
-            match expand_text(value, &inner) {
-                Ok(value) => inner.set(name, value, true),
-                Err(TooLong) => {
-                    self.error(compound.span, format!("value of '${name}' is too long"))
-                }
-            }
+            let Ok(value) = expand_text(value, &inner, &mut self.left) else {
+                return Err(self.too_long(compound.span));
+            };
+            inner.set(name, value, true);
         }
         let inner = Rc::new(inner);
         let Node { name, span, context, .. } = &self.nodes[node];

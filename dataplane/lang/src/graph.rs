@@ -128,7 +128,7 @@ pub static UNKNOWN: Spec = Spec {
     summary: "stands for an unknown element class",
     ports: "-/-",
     processing: "a/a",
-    flow: "x/x",
+    flow: "x/y",
     ..Spec::DEFAULT
 };
 

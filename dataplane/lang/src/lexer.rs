@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub fn next(&mut self) -> Token {
+    pub fn token(&mut self) -> Token {
         self.skip_blanks();
         let start = self.pos;
         let Some(byte) = self.byte(start) else {
@@ -255,7 +255,7 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<Tok> {
         let mut lexer = Lexer::new(text, 0);
-        std::iter::from_fn(|| Some(lexer.next().kind))
+        std::iter::from_fn(|| Some(lexer.token().kind))
             .take_while(|kind| *kind != Tok::End)
             .collect()
     }
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn words_have_single_slashes_and_end_at_comments() {
         let mut lexer = Lexer::new("an/id/with//too/many\n/* x */b@1/", 0);
-        assert_eq!(lexer.next().span, lexer.span(0, 10));
-        assert_eq!(lexer.next().span, lexer.span(28, 31));
-        assert_eq!(lexer.next().kind, Tok::Char('/'));
+        assert_eq!(lexer.token().span, lexer.span(0, 10));
+        assert_eq!(lexer.token().span, lexer.span(28, 31));
+        assert_eq!(lexer.token().kind, Tok::Char('/'));
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
     #[test]
     fn line_directives() {
         let mut lexer = Lexer::new("# 7 \"f\"\na\n#line 3\n#bad\n", 0);
-        lexer.next();
+        lexer.token();
         lexer.seek(0);
-        while lexer.next().kind != Tok::End {}
+        while lexer.token().kind != Tok::End {}
         assert_eq!(lexer.directives.len(), 2);
         assert_eq!((lexer.directives[0].line, lexer.directives[0].name.as_deref()), (7, Some("f")));
         assert_eq!((lexer.directives[1].line, lexer.directives[1].offset), (3, 18));

@@ -5,6 +5,11 @@ use crate::diagnostics::Diagnostic;
 use crate::scope::{Class, ClassId, CompoundClass};
 use crate::source::Span;
 
+/// How many overloads are tried, those of extended classes included.
+pub const MAX_OVERLOADS: usize = 1024;
+/// How many candidates are shown.
+const MAX_CANDIDATES: usize = 16;
+
 /// No overload has this number of arguments and ports.
 #[derive(Debug)]
 pub(crate) struct NoMatch {
@@ -24,7 +29,8 @@ pub(crate) fn choose(
 ) -> Result<(ClassId, Vec<String>), NoMatch> {
     let mut lone = None;
     let mut at = Some(class);
-    while let Some(id) = at {
+    for _ in 0..MAX_OVERLOADS {
+        let Some(id) = at else { break };
         let Class::Compound(compound) = &classes[id] else { return Ok((id, Vec::new())) };
         if let Some(values) = assign(args, &compound.formals) {
             if compound.inputs == inputs && compound.outputs == outputs {
@@ -53,7 +59,8 @@ impl NoMatch {
         let ports = ports(self.inputs, self.outputs);
         let mut error = Diagnostic::error(span, format!("no match for '{name}[{args}{ports}]'"));
         let mut at = Some(class);
-        while let Some(Class::Compound(compound)) = at.map(|id| &classes[id]) {
+        for _ in 0..MAX_CANDIDATES {
+            let Some(Class::Compound(compound)) = at.map(|id| &classes[id]) else { break };
             let candidate = format!("candidate: {}", signature(compound));
             error = error.note_at(compound.span, candidate);
             at = compound.overload;

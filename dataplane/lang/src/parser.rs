@@ -8,6 +8,8 @@ use crate::source::Span;
 
 /// How deep compound elements and groups may nest in the text.
 pub const MAX_NESTING: usize = 64;
+/// Most tokens of a text; a configuration string is one.
+pub const MAX_TOKENS: usize = 500_000;
 /// Highest port number plus one.
 pub const MAX_PORTS: u32 = 1024;
 
@@ -18,6 +20,8 @@ pub struct Syntax {
     pub body: Body,
     /// Every token, in order (what the formatter works on).
     pub tokens: Vec<Token>,
+    /// Where statements begin, in order.
+    pub starts: Vec<u32>,
     /// Line directives.
     pub directives: Vec<LineDirective>,
     /// Syntax errors.
@@ -30,6 +34,7 @@ pub fn parse(text: &str, source: u32) -> Syntax {
         lexer: Lexer::new(text, source),
         text,
         tokens: Vec::new(),
+        starts: Vec::new(),
         errors: Vec::new(),
         depth: 0,
     };
@@ -49,6 +54,7 @@ pub fn parse(text: &str, source: u32) -> Syntax {
     Syntax {
         body,
         tokens: parser.tokens,
+        starts: parser.starts,
         directives: parser.lexer.directives,
         errors: parser.errors,
     }
@@ -63,6 +69,7 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     text: &'a str,
     tokens: Vec<Token>,
+    starts: Vec<u32>,
     errors: Vec<Diagnostic>,
     depth: usize,
 }
@@ -70,14 +77,18 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn peek(&mut self) -> Token {
         let position = self.lexer.position();
-        let token = self.lexer.next();
+        let token = self.lexer.token();
         self.lexer.seek(position);
         token
     }
 
     fn bump(&mut self) -> Token {
-        let token = self.lexer.next();
-        if token.kind != Tok::End {
+        let token = self.lexer.token();
+        if self.tokens.len() == MAX_TOKENS && token.kind != Tok::End {
+            let message = format!("more than {MAX_TOKENS} words and signs");
+            self.errors.push(Diagnostic::error(token.span, message));
+            self.lexer.seek(self.text.len());
+        } else if token.kind != Tok::End {
             self.tokens.push(token);
         }
         token
@@ -145,6 +156,7 @@ impl Parser<'_> {
         let mut body = Body::default();
         loop {
             let token = self.peek();
+            self.starts.push(token.span.start);
             let statement = match token.kind {
                 Tok::Char(';') => {
                     self.bump();
@@ -397,8 +409,8 @@ impl Parser<'_> {
 
     fn at_formal(&mut self) -> bool {
         let position = self.lexer.position();
-        let first = self.lexer.next().kind;
-        let second = self.lexer.next().kind;
+        let first = self.lexer.token().kind;
+        let second = self.lexer.token().kind;
         self.lexer.seek(position);
         first == Tok::Variable || first == Tok::Ident && second == Tok::Variable
     }

@@ -1,7 +1,7 @@
 //! What the statements of one file or compound element declare, before compound elements are
 //! expanded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use thruway_element::Spec;
 
@@ -81,7 +81,7 @@ pub(crate) struct Conn {
 pub(crate) struct Scope {
     pub decls: Vec<Decl>,
     pub conns: Vec<Conn>,
-    pub defines: Vec<(String, String)>,
+    pub defines: BTreeMap<String, String>,
     pub names: HashMap<String, usize>,
     /// Declarations that do not count in the numbers of anonymous elements.
     pub uncounted: usize,
@@ -130,6 +130,9 @@ impl Scope {
 
     /// Makes the names of anonymous elements unique by counting their number up.
     pub fn settle_names(&mut self) {
+        // Per class the numbers that were found taken, from the first to the last: numbers begin
+        // higher and higher, so that no number is looked at twice.
+        let mut taken: HashMap<String, usize> = HashMap::new();
         for index in 0..self.decls.len() {
             if !self.decls[index].anonymous {
                 continue;
@@ -139,10 +142,13 @@ impl Scope {
                 let (class, number) = name.rsplit_once('@').unwrap_or((&name, "0"));
                 let mut number: usize = number.parse().unwrap_or(0);
                 let class = class.to_string();
+                let last = taken.entry(class.clone()).or_insert(number);
+                number = number.max(*last);
                 while self.names.contains_key(&name) {
                     number += 1;
                     name = format!("{class}@{number}");
                 }
+                *last = number;
             }
             self.names.insert(name.clone(), index);
             self.decls[index].name = name;

@@ -32,9 +32,11 @@ fn connections(graph: &Graph, out: &mut String) {
     let mut follows = vec![false; graph.edges.len()];
     next.iter().flatten().for_each(|edge| follows[*edge] = true);
     let mut printed = vec![false; graph.edges.len()];
-    // Chains from their beginnings, then what is left: loops.
-    let starts = (0..graph.edges.len()).filter(|edge| !follows[*edge]);
-    for start in starts.chain(0..graph.edges.len()) {
+    // In Click's order, that of the inputs. Chains from their beginnings, then what is left: loops.
+    let mut order: Vec<usize> = (0..graph.edges.len()).collect();
+    order.sort_by_key(|edge| (graph.edges[*edge].to, graph.edges[*edge].from));
+    let starts: Vec<usize> = order.iter().copied().filter(|edge| !follows[*edge]).collect();
+    for start in starts.into_iter().chain(order) {
         if printed[start] {
             continue;
         }
@@ -66,20 +68,35 @@ fn connector(graph: &Graph, edge: usize, separator: &str, out: &mut String) {
     out.push_str(&graph.elements[edge.to.element].name);
 }
 
-/// Per edge the edge that its chain goes on with: one that leaves the same port number as it
-/// enters, 0.
+/// Per edge the edge that its chain goes on with: of those that leave where it enters, the first
+/// that enters at port 0 itself, else the last.
 fn followers(graph: &Graph) -> Vec<Option<usize>> {
-    let first_from = |port: PortRef| {
-        let at = graph.edges.partition_point(|edge| edge.from < port);
-        (graph.edges.get(at)?.from == port).then_some(at)
+    let follower = |port: PortRef| {
+        let first = graph.edges.partition_point(|edge| edge.from < port);
+        let last = graph.edges.partition_point(|edge| edge.from <= port);
+        let goes_on = |index: &usize| graph.edges[*index].to.port == 0;
+        (first..last).find(goes_on).or((first < last).then_some(last.saturating_sub(1)))
     };
-    graph
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(index, edge)| {
-            let next = (edge.to.port == 0).then(|| first_from(edge.to)).flatten();
-            next.filter(|next| *next != index)
-        })
-        .collect()
+    let next = graph.edges.iter().enumerate().map(|(index, edge)| {
+        let next = (edge.to.port == 0).then(|| follower(edge.to)).flatten();
+        next.filter(|next| *next != index)
+    });
+    next.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::catalog::graph;
+
+    #[test]
+    fn flat_text() {
+        let text =
+            "require(package p); b :: Any; a :: Any(1, x) -> { input -> Null -> output } -> b;
+            a[1] -> [1]b; b ~> [2]b";
+        assert_eq!(
+            super::unparse(&graph(text)),
+            "require(package \"p\");\n\nb :: Any;\na :: Any(1, x);\n@3/Null@1 :: Null;\n\n\
+             a [1] -> [1] b;\na -> @3/Null@1\n    -> b\n    ~> [2] b;\n"
+        );
+    }
 }

@@ -14,8 +14,6 @@ use crate::source::{SourceMap, Span};
 
 /// How deep values may refer to variables.
 pub const MAX_VALUE_DEPTH: usize = 10;
-/// Longest configuration string after replacement, in bytes.
-pub const MAX_CONFIG: usize = 1 << 20;
 
 /// Variables given from outside: `NAME=VALUE` on the command line. They win over `define`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,7 +97,7 @@ impl Env {
     }
 }
 
-/// The replaced text would be longer than [`MAX_CONFIG`].
+/// The replaced texts of a configuration would be longer than is allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -159,20 +157,19 @@ impl Mapped {
         self.parts.get(after.checked_sub(1)?)
     }
 
-    /// The text with variables of `env` replaced.
-    pub fn expand(&self, env: &Env) -> Result<Mapped, TooLong> {
-        let mut left = MAX_CONFIG;
+    /// The text with variables of `env` replaced; `left` bytes may be used for it.
+    pub fn expand(&self, env: &Env, left: &mut usize) -> Result<Mapped, TooLong> {
         let mut out = Mapped::default();
         for (range, piece) in pieces(&self.text) {
             let span = self.span_of(range.clone());
             let (text, exact) = match piece {
-                Some(variable) => match variable.value(env, &mut left, 0)? {
+                Some(variable) => match variable.value(env, left, 0)? {
                     Some(value) => (value, false),
                     None => (self.text[range].to_string(), true),
                 },
                 None => (self.text[range].to_string(), true),
             };
-            left = left.checked_sub(text.len()).ok_or(TooLong)?;
+            *left = left.checked_sub(text.len()).ok_or(TooLong)?;
             out.parts.push(Part { at: out.text.len(), span, exact });
             out.text.push_str(&text);
         }
@@ -198,9 +195,9 @@ fn expand(text: &str, env: &Env, left: &mut usize, depth: usize) -> Result<Strin
     Ok(out)
 }
 
-/// [`expand`] for a text of its own.
-pub(crate) fn expand_text(text: &str, env: &Env) -> Result<String, TooLong> {
-    expand(text, env, &mut { MAX_CONFIG }, 0)
+/// A text with variables of `env` replaced; `left` bytes may be used for it.
+pub(crate) fn expand_text(text: &str, env: &Env, left: &mut usize) -> Result<String, TooLong> {
+    expand(text, env, left, 0)
 }
 
 /// A variable as written.
@@ -298,7 +295,7 @@ mod tests {
     }
 
     fn expanded(text: &str, values: &[(&str, &str)]) -> String {
-        expand_text(text, &env(values)).unwrap()
+        expand_text(text, &env(values), &mut 1000).unwrap()
     }
 
     #[test]
@@ -324,7 +321,7 @@ mod tests {
     fn values_that_refer_to_themselves_are_bounded() {
         assert!(expanded("$x", &[("x", "a$x")]).len() < 20);
         let many = "$x".repeat(200);
-        assert_eq!(expand_text("$x", &env(&[("x", &many)])), Err(TooLong));
+        assert_eq!(expand_text("$x", &env(&[("x", &many)]), &mut 100_000), Err(TooLong));
     }
 
     #[test]
@@ -332,7 +329,9 @@ mod tests {
         let mut sources = SourceMap::default();
         sources.add(crate::source::Source::new("f", "E(ab, $x cd, e)"));
         let config = Config { span: Span { source: 0, start: 2, end: 14 }, holes: Vec::new() };
-        let mapped = Mapped::written(&config, &sources).expand(&env(&[("x", "long, er")])).unwrap();
+        let mapped = Mapped::written(&config, &sources)
+            .expand(&env(&[("x", "long, er")]), &mut 100)
+            .unwrap();
         assert_eq!(mapped.text, "ab, long, er cd, e");
         let spans: Vec<&str> = text::split_args(&mapped.text)
             .into_iter()

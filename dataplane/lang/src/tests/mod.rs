@@ -1,4 +1,8 @@
 //! Tests of the language as a whole, over a small catalog.
 
-mod catalog;
+pub(crate) mod catalog;
+mod checks;
+mod errors;
+mod fmt;
+mod hostile;
 mod language;

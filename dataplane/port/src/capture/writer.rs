@@ -7,6 +7,7 @@ use super::{FileFormat, LinkType};
 use crate::error::CaptureError;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// The buffer is written out when it holds this many bytes.
@@ -58,14 +59,15 @@ impl CaptureWriter {
     /// # Errors
     /// The file cannot be created or written.
     pub fn create(path: &str, options: &WriterOptions) -> Result<CaptureWriter, CaptureError> {
+        let not_created =
+            |e| CaptureError::Open { action: "create", path: path.into(), source: Arc::new(e) };
         if path == "-" {
-            return Self::from_write("standard output", io::stdout(), options);
+            // Past the standard library's line buffer, so that what is counted as written is; and a
+            // stream even if it is a file, which may have had something in it before.
+            let output = io::stdout().as_fd().try_clone_to_owned().map_err(not_created)?;
+            return Self::from_write("standard output", File::from(output), options);
         }
-        let file = File::create(path).map_err(|e| CaptureError::Open {
-            action: "create",
-            path: path.into(),
-            source: Arc::new(e),
-        })?;
+        let file = File::create(path).map_err(not_created)?;
         // Cutting back is for regular files; a device or a named pipe is a stream.
         let regular = file.metadata().is_ok_and(|m| m.is_file());
         let output = if regular { Output::File(file) } else { Output::Stream(Box::new(file)) };

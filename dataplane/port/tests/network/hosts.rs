@@ -1,5 +1,6 @@
 //! Hosts to test between: threads, each in a network namespace of its own that goes with it.
 
+use std::io::Write;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -77,6 +78,7 @@ pub fn privileged(test: &str) -> bool {
     }
     let required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|v| v == "1");
     assert!(!required, "{test} must run as root");
-    eprintln!("SKIPPED: {test}: needs root for network namespaces");
+    // Not `eprintln`: that would be kept from sight in a test that passes.
+    writeln!(std::io::stderr(), "SKIPPED: {test}: needs root").expect("standard error");
     false
 }

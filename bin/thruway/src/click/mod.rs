@@ -1,0 +1,283 @@
+//! `thruway click`: the command line, the exit codes and the output of Click's userlevel driver.
+
+mod options;
+mod swap;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use thruway_engine::Router;
+use thruway_lang::{Diagnostics, Source};
+
+use crate::load::{self, Libraries, Origin};
+use options::{Command, Settings};
+use swap::Swap;
+
+/// Runs Click's driver with these arguments (without the program's name).
+pub fn main(args: Vec<String>) -> ExitCode {
+    match options::parse(args) {
+        Ok(Command::Help) => {
+            print!("{}", options::HELP);
+            ExitCode::SUCCESS
+        }
+        Ok(Command::Version) => {
+            println!("click (Thruway) {}", env!("CARGO_PKG_VERSION"));
+            println!("Speaks the language and the command line of the Click modular router.");
+            ExitCode::SUCCESS
+        }
+        Ok(Command::Run(settings)) => drive(&Arc::from(settings)),
+        Err(message) => {
+            eprintln!("click: {message}");
+            eprintln!("Usage: click [OPTION]... [ROUTERFILE]");
+            eprintln!("Try 'click --help' for more information.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The text of the command line's origin.
+fn source(settings: &Settings) -> Result<Source, String> {
+    let origin = settings.origin.clone().unwrap_or(Origin::File("-".into()));
+    let source = origin.read().map_err(|error| error.to_string())?;
+    Ok(with_sockets(source, settings))
+}
+
+/// The text with the control sockets of the command line added.
+fn with_sockets(mut source: Source, settings: &Settings) -> Source {
+    for (at, config) in settings.sockets.iter().enumerate() {
+        // On a line of its own behind everything: the lines of the user's text keep their numbers.
+        source.text += &format!("\n; click_driver@@ControlSocket@{at} :: ControlSocket({config});");
+    }
+    source
+}
+
+fn drive(settings: &Arc<Settings>) -> ExitCode {
+    let source = match source(settings) {
+        Ok(source) => source,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let name = source.name.clone();
+    let libraries = Libraries::new(&settings.path);
+    let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
+        Ok((router, warnings)) => {
+            tell(&warnings, settings.warnings);
+            router
+        }
+        Err(failure) => return refuse(&failure.click, settings.warnings),
+    };
+    if let Err(failure) = load::initialize(&mut router) {
+        return refuse(&failure.click, settings.warnings);
+    }
+    let mut code = write_flat(&mut router, settings.output.as_deref());
+    let begin = Instant::now();
+    if settings.quit {
+        // The configuration is only checked and asked.
+    } else if router.layout().graph.elements.is_empty() {
+        if settings.warnings {
+            eprintln!("{name}: warning: configuration has no elements, exiting");
+        }
+    } else if !run(&mut router, settings) {
+        code = 1;
+    }
+    if settings.time {
+        report_time(begin);
+    }
+    if !print_handlers(&mut router, &settings.handlers) {
+        code = 1;
+    }
+    if let Some(call) = &settings.exit_handler {
+        code = exit_value(&mut router, call);
+    }
+    ExitCode::from(code as u8)
+}
+
+/// Runs to the stop, and on with whatever configurations replace it; false when something could
+/// not be finished.
+fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
+    let stop = crate::signals::stop_on_signal(router.control())
+        .map_err(|error| eprintln!("cannot handle signals: {error}"));
+    let swap = Swap::new(settings);
+    swap.offer(router.control());
+    loop {
+        router.run_threads();
+        if let Some(next) = swap.take() {
+            swap.replace(router, next);
+            if let Ok(stop) = &stop {
+                stop.follow(router.control());
+            }
+            continue;
+        }
+        return finish(router);
+    }
+}
+
+/// Closes everything; false when something could not be finished.
+fn finish(router: &mut Router) -> bool {
+    let errors = router.finish();
+    let graph = &router.layout().graph;
+    let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
+    eprint!("{}", told.click.click());
+    errors.is_empty()
+}
+
+fn tell(warnings: &Diagnostics, wanted: bool) {
+    if wanted {
+        eprint!("{}", warnings.click());
+    }
+}
+
+fn refuse(errors: &Diagnostics, warnings: bool) -> ExitCode {
+    if errors.has_errors() || warnings {
+        eprint!("{}", errors.click());
+    }
+    eprintln!("Router could not be initialized!");
+    ExitCode::FAILURE
+}
+
+fn write_flat(router: &mut Router, output: Option<&str>) -> i32 {
+    let Some(output) = output else { return 0 };
+    let text = router.read("flatconfig").unwrap_or_default();
+    let written = match output {
+        "-" => std::io::stdout().write_all(text.as_bytes()),
+        file => std::fs::write(file, text),
+    };
+    match written {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("{output}: {}", load::plain(&error));
+            1
+        }
+    }
+}
+
+fn report_time(begin: Instant) {
+    let wall = begin.elapsed();
+    println!("{}:{:05.2}", wall.as_secs() / 60, wall.as_secs_f64() % 60.0);
+}
+
+/// Prints read handlers as `-h` asks; false when one failed.
+fn print_handlers(router: &mut Router, calls: &[String]) -> bool {
+    let mut good = true;
+    for call in calls {
+        let (found, pattern) = match expand(router, call) {
+            Ok(found) => found,
+            Err(message) => {
+                eprintln!("{message}");
+                good = false;
+                continue;
+            }
+        };
+        for one in found {
+            good &= print_handler(router, &one, calls.len() > 1 || pattern);
+        }
+    }
+    good
+}
+
+/// Prints one handler, under its name where there are several.
+fn print_handler(router: &mut Router, call: &str, named: bool) -> bool {
+    let answer = match router.read(call) {
+        Ok(answer) => answer,
+        Err(error) => {
+            eprintln!("{error}");
+            return false;
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
+    let written =
+        if named { write!(out, "{call}:\n{answer}{end}\n") } else { write!(out, "{answer}{end}") };
+    written.is_ok()
+}
+
+/// The elements that `ELEMENT.HANDLER` means: a name, a pattern with `*` and `?`, or a class. Says
+/// whether it was a pattern or class.
+fn expand(router: &Router, call: &str) -> Result<(Vec<String>, bool), String> {
+    let layout = router.layout();
+    let Some((element, handler)) = call.split_once('.') else {
+        return Ok((vec![call.to_owned()], false));
+    };
+    if layout.find(element).is_some() {
+        return Ok((vec![call.to_owned()], false));
+    }
+    let pattern = element.contains(['*', '?', '[']);
+    let name = handler.split_whitespace().next().unwrap_or("");
+    let mut any = false;
+    let mut calls = Vec::new();
+    for decl in &layout.graph.elements {
+        if if pattern { glob(element, &decl.name) } else { decl.class == element } {
+            any = true;
+            if decl.spec.handler(name).is_some_and(|handler| handler.access.readable()) {
+                calls.push(format!("{}.{handler}", decl.name));
+            }
+        }
+    }
+    match (any, pattern) {
+        (true, _) => Ok((calls, true)),
+        (false, true) => Err(format!("no element matching '{element}'")),
+        (false, false) => Err(format!("no element '{element}'")),
+    }
+}
+
+/// Whether `name` is of the form `pattern`: `*` any letters, `?` one.
+pub(crate) fn glob(pattern: &str, name: &str) -> bool {
+    let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut seen) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while seen < n.len() {
+        if at < p.len() && p[at] == '*' {
+            star = Some((at, seen));
+            at += 1;
+        } else if at < p.len() && (p[at] == '?' || p[at] == n[seen]) {
+            (at, seen) = (at + 1, seen + 1);
+        } else if let Some((back, from)) = star {
+            star = Some((back, from + 1));
+            (at, seen) = (back + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    p[at..].iter().all(|c| *c == '*')
+}
+
+/// The exit status that handler `-x` gives: a number, or a bool (true is success).
+fn exit_value(router: &mut Router, call: &str) -> i32 {
+    let answer = match router.read(call) {
+        Ok(answer) => answer,
+        Err(error) => {
+            eprintln!("{error}");
+            return -1;
+        }
+    };
+    let answer = answer.trim();
+    if let Ok(value) = answer.parse::<i32>() {
+        return value;
+    }
+    match answer {
+        "true" | "yes" => 0,
+        "false" | "no" => 1,
+        _ => {
+            eprintln!("exit handler value should be integer");
+            -1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn globs() {
+        for (pattern, name, fits) in
+            [("*", "", true), ("c*", "counter", true), ("c?", "c", false), ("*a*b", "xaybzb", true)]
+        {
+            assert_eq!(glob(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

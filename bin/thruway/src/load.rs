@@ -1,0 +1,137 @@
+//! From a file or an expression to a router, with every error pointing at the text.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use thruway_elements::CATALOG;
+use thruway_engine::{BuildError, Options, Router, Stage};
+use thruway_lang::{Diagnostic, Diagnostics, Graph, Loader, Source, Variables, examine};
+
+/// Where the configuration text comes from.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A file; `-` for standard input.
+    File(String),
+    /// Text given on the command line.
+    Expression(String),
+}
+
+impl Origin {
+    /// Reads the text.
+    pub fn read(&self) -> anyhow::Result<Source> {
+        match self {
+            Origin::Expression(text) => Ok(Source::new("config", text.clone())),
+            Origin::File(name) if name == "-" => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text)?;
+                Ok(Source::new("<stdin>", text))
+            }
+            Origin::File(name) => {
+                let bytes = std::fs::read(name)
+                    .map_err(|error| anyhow::anyhow!("{name}: {}", plain(&error)))?;
+                let text = String::from_utf8(bytes).map_err(|error| {
+                    let at = error.utf8_error().valid_up_to();
+                    anyhow::anyhow!("{name}: not a text: byte {at} is not UTF-8")
+                })?;
+                Ok(Source::new(name.clone(), text))
+            }
+        }
+    }
+}
+
+/// An I/O error in the system's words, without its number.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Finds required libraries beside the configuration and in the directories of `CLICKPATH`.
+pub struct Libraries {
+    path: Vec<PathBuf>,
+}
+
+impl Libraries {
+    /// With the directories of a colon-separated path.
+    pub fn new(path: &str) -> Libraries {
+        Libraries {
+            path: path.split(':').filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
+        }
+    }
+}
+
+impl Loader for Libraries {
+    fn load(&self, name: &str, from: &str) -> Result<Source, String> {
+        let beside = Path::new(from).parent().map(Path::to_path_buf);
+        let dirs = beside.into_iter().chain(self.path.iter().cloned());
+        for path in dirs.map(|dir| dir.join(name)) {
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                return Ok(Source::new(path.display().to_string(), text));
+            }
+        }
+        Err(format!("library '{name}' not found beside the configuration nor in CLICKPATH"))
+    }
+}
+
+/// Everything wrong with a configuration, in the two manners of telling it.
+#[derive(Debug)]
+pub struct Failure {
+    /// For people.
+    pub pretty: Diagnostics,
+    /// In Click's words, and what Click's driver says last.
+    pub click: Diagnostics,
+}
+
+/// Reads, checks and builds; opens nothing yet.
+pub fn build(
+    source: Source,
+    variables: &Variables,
+    libraries: &dyn Loader,
+    options: &Options,
+) -> Result<(Router, Diagnostics), Failure> {
+    let (graph, checked, found) = examine(source, &CATALOG, variables, libraries);
+    if found.has_errors() {
+        // The arguments of what is known are checked all the same: all errors at once.
+        let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
+        return Err(explain(&graph, &errors, found));
+    }
+    let copy = graph.clone();
+    match Router::new(graph, checked, &CATALOG, options) {
+        Ok(router) => Ok((router, found)),
+        Err(errors) => Err(explain(&copy, &errors, found)),
+    }
+}
+
+/// Opens files and devices.
+pub fn initialize(router: &mut Router) -> Result<(), Failure> {
+    router.initialize().map_err(|errors| {
+        let graph = &router.layout().graph;
+        let none = Diagnostics::about(&graph.sources);
+        explain(graph, &errors, none)
+    })
+}
+
+/// Puts the engine's errors at their places in the text.
+pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> Failure {
+    let (mut pretty, mut click) = (warnings.clone(), warnings);
+    let mut told = Vec::new();
+    for error in errors {
+        // Every thread's replica finds the same.
+        if told.contains(&error) {
+            continue;
+        }
+        told.push(error);
+        let Some(decl) = graph.elements.get(error.node) else { continue };
+        let span = error.arg.and_then(|arg| decl.args.get(arg)).map_or(decl.span, |arg| arg.span);
+        let what = format!("{} :: {}", decl.name, decl.class);
+        let doing = match error.stage {
+            Stage::Arguments => "configuring",
+            Stage::Initialize => "initializing",
+            Stage::Finish => "closing",
+        };
+        let said = Diagnostic::error(span, error.message.clone()).note(format!("in {what}"));
+        pretty.push(thruway_lang::check::within(said, decl));
+        let headline = Diagnostic::error(decl.span, format!("While {doing} ‘{what}’:"));
+        click.push(error.message.lines().fold(headline, |said, line| said.note(line)));
+    }
+    Failure { pretty, click }
+}
