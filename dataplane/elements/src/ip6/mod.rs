@@ -5,6 +5,7 @@ mod dec_ip6_hlim;
 mod icmp6_error;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
+mod lookup_ip6_route;
 mod neighbor;
 
 use thruway_element::Entry;
@@ -16,4 +17,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &icmp6_error::ENTRY,
     &ip6_nd_advertiser::ENTRY,
     &ip6_nd_solicitor::ENTRY,
+    &lookup_ip6_route::ENTRY,
 ];
