@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::new(
                than 255, wrong checksum, ...) and what is not answered leaves by output 1, or is \
                dropped where there is none.",
         example: "InfiniteSource(\\<3333ff000002 020000000001 86dd 6000000000203aff \
-                  fe800000000000000000000000000001 ff0200000000000000000001ff000002 87006a9c00000000 \
+                  fe800000000000000000000000000001 ff0200000000000000000001ff000002 87007a9700000000 \
                   fe800000000000000000000000000002 0101020000000001>, LIMIT 1, STOP true) \
                   -> IP6NDAdvertiser(fe80::2 02:00:00:00:00:02) -> Print(reply) -> Discard",
         ports: "1/1-2",
