@@ -1,6 +1,6 @@
 //! Internet protocol, version 6.
 
-mod lookup_ip6_route;
+pub(crate) mod lookup_ip6_route;
 
 use thruway_element::Entry;
 
