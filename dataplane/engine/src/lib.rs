@@ -20,8 +20,8 @@ mod layout;
 mod router;
 mod timers;
 
-pub use build::{BuildError, Stage};
+pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
-pub use control::{Chatter, Control};
+pub use control::{Chatter, Control, Reconfigure};
 pub use layout::Layout;
 pub use router::{Options, Outcome, Router};
