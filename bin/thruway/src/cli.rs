@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables, nearest};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{check, doctor, manual, run};
+use crate::{bench, check, doctor, manual, run};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -35,6 +35,8 @@ enum Command {
     Fmt(FmtArgs),
     /// Tell what this host offers and what is missing for more speed
     Doctor,
+    /// Measure and compare; every row of bench/record comes from here
+    Bench(bench::Options),
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
 }
@@ -117,6 +119,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             print!("{}", doctor::report());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Bench(options) => Ok(bench::main(&options)),
         // Reached only when clap and main() disagree on what the first argument is.
         Command::Click => Ok(crate::click::main(Vec::new())),
     };

@@ -2,6 +2,7 @@
 //! userlevel driver.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod cli;
 mod click;

@@ -225,7 +225,7 @@ fn expand(router: &Router, call: &str) -> Result<(Vec<String>, bool), String> {
 }
 
 /// Whether `name` is of the form `pattern`: `*` any letters, `?` one.
-fn glob(pattern: &str, name: &str) -> bool {
+pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -5,7 +5,7 @@ mod dec_ip6_hlim;
 mod icmp6_error;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
-mod lookup_ip6_route;
+pub(crate) mod lookup_ip6_route;
 mod neighbor;
 
 use thruway_element::Entry;

@@ -1,0 +1,163 @@
+//! `bench path`: what the packet path costs, one configuration a case.
+//!
+//! Each configuration runs over two traces: one that stays in the cache and one that does not. A
+//! measurement is a whole [`Router::run`](thruway_engine::Router::run) over so many loops of the
+//! trace, all packets accounted for.
+
+use std::path::Path;
+
+use thruway_engine::Options;
+use thruway_lang::{Source, Variables};
+
+use super::case::{Case, Place, Subject, Suite};
+use super::measure::Meter;
+use super::traffic::{self, Flow};
+use crate::load::{self, Libraries};
+
+/// `thruway bench path`.
+pub const SUITE: Suite = Suite {
+    name: "path",
+    about: "the packet path: replay from memory, header checks, routers, filters",
+    cases,
+};
+
+/// What a configuration is run with.
+#[derive(Clone, Copy)]
+enum Input {
+    /// Traffic between a few networks.
+    Small,
+    /// Traffic to destinations of a table of so many routes, in the file `$ROUTES`.
+    Internet(usize),
+    /// Traffic for so many rules, `$RULES`.
+    Filter(usize),
+}
+
+/// One line of the table of goals.
+struct Work {
+    name: &'static str,
+    config: &'static str,
+    input: Input,
+    goal_ns: f64,
+}
+
+macro_rules! config {
+    ($name:literal) => {
+        include_str!(concat!("../../../../bench/path/", $name, ".click"))
+    };
+}
+
+const WORKS: &[Work] = &[
+    Work { name: "replay", config: config!("replay"), input: Input::Small, goal_ns: 4.0 },
+    Work { name: "check", config: config!("check"), input: Input::Small, goal_ns: 8.0 },
+    Work { name: "router-5", config: config!("router-5"), input: Input::Small, goal_ns: 15.0 },
+    Work {
+        name: "router-100k",
+        config: config!("router-bgp"),
+        input: Input::Internet(100_000),
+        goal_ns: 25.0,
+    },
+    Work {
+        name: "router-500k",
+        config: config!("router-bgp"),
+        input: Input::Internet(500_000),
+        goal_ns: 40.0,
+    },
+    Work {
+        name: "router-standard",
+        config: config!("router-standard"),
+        input: Input::Small,
+        goal_ns: 35.0,
+    },
+    Work { name: "filter-20", config: config!("filter"), input: Input::Filter(20), goal_ns: 25.0 },
+    Work {
+        name: "filter-1000",
+        config: config!("filter"),
+        input: Input::Filter(1000),
+        goal_ns: 60.0,
+    },
+];
+
+/// The traces: name and packets. 256 kB stay in a second-level cache; 64 MB exceed a core's share
+/// of any last-level cache.
+const TRACES: &[(&str, usize)] = &[("fits", 4096), ("large", 1_000_000)];
+
+const SEED: u64 = 20_260_717;
+
+fn cases() -> Vec<Case> {
+    let with = |work: &'static Work| {
+        TRACES.iter().map(move |&(trace, packets)| Case {
+            name: format!("{}/{trace}", work.name),
+            goal_ns: Some(work.goal_ns),
+            baseline: (work.name != "replay").then(|| format!("replay/{trace}")),
+            set_up: Box::new(move |place| Ok(Box::new(Configured::new(work, packets, place)?))),
+        })
+    };
+    WORKS.iter().flat_map(with).collect()
+}
+
+/// A configuration with its inputs.
+struct Configured {
+    name: String,
+    /// The text, complete but for `$LOOPS`.
+    text: String,
+    trace_packets: usize,
+}
+
+impl Configured {
+    /// Writes the inputs and completes the text.
+    fn new(work: &Work, trace_packets: usize, place: &Place) -> anyhow::Result<Configured> {
+        let name = format!("{}-{trace_packets}", work.name);
+        let file = |suffix: &str| place.dir.join(format!("{name}{suffix}"));
+        let mut text = work.config.to_owned();
+        let flows: Vec<Flow> = match work.input {
+            Input::Small => traffic::small_network(SEED),
+            Input::Internet(count) => {
+                let table = traffic::internet(count, SEED);
+                write(&file(".routes"), &table.text)?;
+                text = text.replace("$ROUTES", &file(".routes").to_string_lossy());
+                table.flows
+            }
+            Input::Filter(count) => {
+                let rules = traffic::filter(count, SEED);
+                text = text.replace("$RULES", &rules.text);
+                rules.flows
+            }
+        };
+        let trace = file(".pcap").to_string_lossy().into_owned();
+        traffic::write_trace(&trace, &flows, trace_packets, SEED)?;
+        let text = text.replace("$TRACE", &trace);
+        // For who wants to run the same with `thruway click FILE LOOPS=10`.
+        write(&file(".click"), &text)?;
+        Ok(Configured { name, text, trace_packets })
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text)
+        .map_err(|error| anyhow::anyhow!("{}: {}", path.display(), load::plain(&error)))
+}
+
+impl Subject for Configured {
+    fn run(&mut self, packets: u64, meter: &mut Meter) -> anyhow::Result<u64> {
+        let loops = packets.div_ceil(self.trace_packets as u64).max(1);
+        let mut variables = Variables::new();
+        variables.set("LOOPS", loops.to_string());
+        let source = Source::new(self.name.clone(), self.text.clone());
+        let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+        let options = Options::default();
+        let (mut router, _) =
+            load::build(source, &variables, &Libraries::new(""), &options).map_err(told)?;
+        load::initialize(&mut router).map_err(told)?;
+        meter.time(|| router.run());
+        let mut count = |name: &str| -> anyhow::Result<u64> {
+            Ok(router.read(&format!("{name}.packets"))?.trim().parse()?)
+        };
+        let (made, arrived) = (count("source")?, count("out")?);
+        let expected = loops * self.trace_packets as u64;
+        anyhow::ensure!(made == expected, "{made} packets were replayed, not {expected}");
+        // Resolving an address may cost the first packets.
+        let lost = made.saturating_sub(arrived);
+        anyhow::ensure!(lost <= made / 1000, "{lost} of {made} packets did not arrive");
+        Ok(made)
+    }
+}

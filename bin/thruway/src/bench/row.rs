@@ -1,0 +1,150 @@
+//! From repeated measurements to a row.
+
+use super::measure::Usage;
+
+/// One repeat: packets and what they cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeat {
+    /// Packets handled.
+    pub packets: u64,
+    /// Cost of all of them.
+    pub usage: Usage,
+}
+
+impl Repeat {
+    fn per_packet(&self, total: u64) -> f64 {
+        total as f64 / self.packets.max(1) as f64
+    }
+
+    /// CPU time per packet.
+    pub fn ns(&self) -> f64 {
+        self.per_packet(self.usage.cpu_ns)
+    }
+
+    /// Ticks of the time stamp counter per packet, for the time that this thread had the core.
+    fn cycles(&self) -> f64 {
+        let share = self.usage.cpu_ns as f64 / self.usage.wall_ns.max(1) as f64;
+        self.per_packet(self.usage.ticks) * share.min(1.0)
+    }
+}
+
+/// A case's result. All costs are per packet and medians over the repeats.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The case.
+    pub case: String,
+    /// CPU time, nanoseconds.
+    pub ns: f64,
+    /// The fastest repeat.
+    pub ns_min: f64,
+    /// The slowest repeat.
+    pub ns_max: f64,
+    /// Wall-clock time, nanoseconds.
+    pub wall_ns: f64,
+    /// Packets per second of CPU time.
+    pub pps: f64,
+    /// Ticks of the time stamp counter; `None` where the processor has none.
+    pub cycles: Option<f64>,
+    /// Instructions.
+    pub instructions: Option<f64>,
+    /// Misses of the last-level cache.
+    pub cache_misses: Option<f64>,
+    /// Packets of one repeat.
+    pub packets: u64,
+    /// How many repeats.
+    pub repeats: usize,
+    /// Name of the baseline and this case's time in units of its.
+    pub ratio: Option<(String, f64)>,
+    /// What `ns` is to stay below.
+    pub goal_ns: Option<f64>,
+}
+
+/// The middle value; of two middle ones the mean; 0 of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
+    match (values.get(low), values.get(high)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => 0.0,
+    }
+}
+
+/// The median of what every repeat has.
+fn median_of(repeats: &[Repeat], what: impl Fn(&Usage) -> Option<u64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = repeats
+        .iter()
+        .map(|repeat| what(&repeat.usage).map(|total| repeat.per_packet(total)))
+        .collect();
+    values.map(median)
+}
+
+impl Row {
+    /// The row of a case.
+    pub fn new(case: &str, repeats: &[Repeat]) -> Row {
+        let ns = || repeats.iter().map(Repeat::ns);
+        let middle = median(ns());
+        let cycles = median(repeats.iter().map(Repeat::cycles));
+        Row {
+            case: case.to_owned(),
+            ns: middle,
+            ns_min: ns().fold(f64::INFINITY, f64::min),
+            ns_max: ns().fold(0.0, f64::max),
+            wall_ns: median_of(repeats, |usage| Some(usage.wall_ns)).unwrap_or(0.0),
+            pps: if middle > 0.0 { 1e9 / middle } else { 0.0 },
+            cycles: (cycles > 0.0).then_some(cycles),
+            instructions: median_of(repeats, |usage| usage.instructions),
+            cache_misses: median_of(repeats, |usage| usage.cache_misses),
+            packets: repeats.first().map_or(0, |repeat| repeat.packets),
+            repeats: repeats.len(),
+            ratio: None,
+            goal_ns: None,
+        }
+    }
+
+    /// The same with the ratio to a baseline that was measured turn by turn with it: the median of
+    /// the ratios of neighbours, so that a slow moment counts on both sides.
+    pub fn against(mut self, name: &str, repeats: &[Repeat], baseline: &[Repeat]) -> Row {
+        let pairs = repeats.iter().zip(baseline).filter(|(_, base)| base.ns() > 0.0);
+        self.ratio = Some((name.to_owned(), median(pairs.map(|(own, base)| own.ns() / base.ns()))));
+        self
+    }
+
+    /// Whether there is a goal and it is missed.
+    pub fn missed(&self) -> bool {
+        self.goal_ns.is_some_and(|goal| self.ns > goal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeat(cpu_ns: u64) -> Repeat {
+        let usage = Usage { cpu_ns, wall_ns: 2 * cpu_ns, ticks: 6 * cpu_ns, ..Usage::default() };
+        Repeat { packets: 10, usage }
+    }
+
+    #[test]
+    fn a_row_is_medians_and_spread() {
+        let repeats = [repeat(500), repeat(100), repeat(200)];
+        let row = Row::new("x", &repeats);
+        assert_eq!((row.ns, row.ns_min, row.ns_max), (20.0, 10.0, 50.0));
+        assert_eq!((row.wall_ns, row.pps, row.packets), (40.0, 5e7, 10));
+        // Half of the ticks passed while others had the core.
+        assert_eq!((row.cycles, row.instructions), (Some(60.0), None));
+        let base = [repeat(250), repeat(50), repeat(50)];
+        let row = row.against("b", &repeats, &base);
+        assert_eq!(row.ratio, Some(("b".into(), 2.0)));
+    }
+
+    #[test]
+    fn a_goal_is_missed_above_it() {
+        let mut row = Row::new("x", &[repeat(100), repeat(300)]);
+        assert!(!row.missed());
+        row.goal_ns = Some(20.0);
+        assert!(!row.missed());
+        row.goal_ns = Some(19.9);
+        assert!(row.missed());
+    }
+}
