@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
-use thruway_lang::{Diagnostic, Diagnostics, Graph, Loaded, Loader, Source, Variables, load};
+use thruway_lang::{Diagnostic, Diagnostics, Graph, Loader, Source, Variables, examine};
 
 /// Where the configuration text comes from.
 #[derive(Debug, Clone)]
@@ -81,12 +81,6 @@ pub struct Failure {
     pub click: Diagnostics,
 }
 
-impl From<Diagnostics> for Failure {
-    fn from(diagnostics: Diagnostics) -> Failure {
-        Failure { pretty: diagnostics.clone(), click: diagnostics }
-    }
-}
-
 /// Reads, checks and builds; opens nothing yet.
 pub fn build(
     source: Source,
@@ -94,11 +88,16 @@ pub fn build(
     libraries: &dyn Loader,
     options: &Options,
 ) -> Result<(Router, Diagnostics), Failure> {
-    let Loaded { graph, checked, warnings } = load(source, &CATALOG, variables, libraries)?;
+    let (graph, checked, found) = examine(source, &CATALOG, variables, libraries);
+    if found.has_errors() {
+        // The arguments of what is known are checked all the same: all errors at once.
+        let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
+        return Err(explain(&graph, &errors, found));
+    }
     let copy = graph.clone();
     match Router::new(graph, checked, &CATALOG, options) {
-        Ok(router) => Ok((router, warnings)),
-        Err(errors) => Err(explain(&copy, &errors, warnings)),
+        Ok(router) => Ok((router, found)),
+        Err(errors) => Err(explain(&copy, &errors, found)),
     }
 }
 

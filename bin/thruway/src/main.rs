@@ -1,26 +1,30 @@
-//! One binary: `thruway click` and, under the name `click`, Click's userlevel driver.
+//! One binary: run, check, graph, elements, fmt, doctor, bench; and, under the name `click`, Click's
+//! userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod check;
+mod cli;
 mod click;
+mod doctor;
 mod load;
+mod manual;
+mod run;
 mod signals;
+mod table;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args();
-    let program = args.next().unwrap_or_default();
-    let name = std::path::Path::new(&program).file_name().and_then(|name| name.to_str());
+    let args: Vec<String> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let program = args.first().map(String::as_str).unwrap_or_default();
+    let name = std::path::Path::new(program).file_name().and_then(|name| name.to_str());
     if name == Some("click") {
-        return click::main(args.collect());
+        return click::main(args.into_iter().skip(1).collect());
     }
-    let mut args: Vec<String> = args.collect();
-    if args.first().is_some_and(|arg| arg == "click") {
-        return click::main(args.split_off(1));
+    if args.get(1).is_some_and(|arg| arg == "click") {
+        return click::main(args.into_iter().skip(2).collect());
     }
-    if args.first().is_some_and(|arg| arg == "bench") {
-        return bench::main(args.split_off(1));
-    }
-    ExitCode::FAILURE
+    cli::main(args)
 }

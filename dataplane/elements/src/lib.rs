@@ -10,6 +10,8 @@ mod faults;
 mod ip;
 mod ip6;
 mod moving;
+mod random;
+mod rate;
 mod seeing;
 mod traces;
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use thruway_element::{Addresses, Args, Element, Env, NodeStats, Registry, Shared, Wires};
+use thruway_element::{
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Registry, Shared, Wires,
+};
+use thruway_lang::{Checked, ElementDecl, Graph};
 use thruway_packet::Batch;
 
 use crate::layout::Layout;
@@ -32,25 +35,76 @@ pub struct BuildError {
     pub message: String,
 }
 
+impl BuildError {
+    /// Errors of the arguments of element `node`.
+    fn of_arguments(node: usize, wrong: ArgErrors) -> impl Iterator<Item = BuildError> {
+        wrong.0.into_iter().map(move |error| BuildError {
+            stage: Stage::Arguments,
+            node,
+            arg: error.index,
+            message: error.message,
+        })
+    }
+}
+
+/// The argument texts of an element.
+fn texts(decl: &ElementDecl) -> Vec<String> {
+    decl.args.iter().map(|arg| arg.text.clone()).collect()
+}
+
 /// Enters the names that information elements declare.
-pub(crate) fn declare(layout: &Layout, registry: &Registry) -> Result<Addresses, Vec<BuildError>> {
+pub(crate) fn declare(graph: &Graph, registry: &Registry) -> Result<Addresses, Vec<BuildError>> {
     let mut addresses = Addresses::default();
     let mut errors = Vec::new();
-    for (node, decl) in layout.graph.elements.iter().enumerate() {
-        let Some(declare) = registry.entry(&decl.class).and_then(|entry| entry.declare) else {
-            continue;
-        };
-        let texts: Vec<String> = decl.args.iter().map(|arg| arg.text.clone()).collect();
-        if let Err(wrong) = declare(&decl.name, &texts, &mut addresses) {
-            errors.extend(wrong.0.into_iter().map(|error| BuildError {
-                stage: Stage::Arguments,
-                node,
-                arg: error.index,
-                message: error.message,
-            }));
+    for (node, decl) in graph.elements.iter().enumerate() {
+        let declare = registry.entry(&decl.class).and_then(|entry| entry.declare);
+        if let Some(Err(wrong)) =
+            declare.map(|declare| declare(&decl.name, &texts(decl), &mut addresses))
+        {
+            errors.extend(BuildError::of_arguments(node, wrong));
         }
     }
     if errors.is_empty() { Ok(addresses) } else { Err(errors) }
+}
+
+/// Builds one element of a class that is known.
+fn element(
+    decl: &ElementDecl,
+    registry: &Registry,
+    env: &Env<'_>,
+) -> Result<Box<dyn Element>, ArgErrors> {
+    let Some(entry) = registry.entry(&decl.class) else {
+        return Err(ArgErrors::whole(format!("unknown element class '{}'", decl.class)));
+    };
+    let texts = texts(decl);
+    (entry.build)(&Args::sort(&entry.spec, &texts, env)?)
+}
+
+/// Checks the arguments of every element whose class is known, of a graph that has other errors.
+pub fn check_arguments(graph: &Graph, checked: &Checked, registry: &Registry) -> Vec<BuildError> {
+    let addresses = match declare(graph, registry) {
+        Ok(addresses) => addresses,
+        Err(errors) => return errors,
+    };
+    let shared = Shared::default();
+    let mut errors = Vec::new();
+    for (node, decl) in graph.elements.iter().enumerate().filter(|(_, decl)| !decl.is_unknown()) {
+        let ports = checked.elements.get(node);
+        let env = Env {
+            name: &decl.name,
+            class: &decl.class,
+            addresses: &addresses,
+            shared: &shared,
+            thread: 0,
+            threads: 1,
+            inputs: ports.map_or(0, |ports| ports.inputs.len()),
+            outputs: ports.map_or(0, |ports| ports.outputs.len()),
+        };
+        if let Err(wrong) = element(decl, registry, &env) {
+            errors.extend(BuildError::of_arguments(node, wrong));
+        }
+    }
+    errors
 }
 
 /// One thread's elements: `None` where the thread does not reach.
@@ -71,7 +125,6 @@ pub(crate) fn elements(
             built.push(None);
             continue;
         }
-        let texts: Vec<String> = decl.args.iter().map(|arg| arg.text.clone()).collect();
         let env = Env {
             name: &decl.name,
             class: &decl.class,
@@ -82,26 +135,9 @@ pub(crate) fn elements(
             inputs: layout.checked.ninputs(node),
             outputs: layout.checked.noutputs(node),
         };
-        let element = match registry.entry(&decl.class) {
-            Some(entry) => {
-                Args::sort(&entry.spec, &texts, &env).and_then(|args| (entry.build)(&args))
-            }
-            None => Err(thruway_element::ArgErrors::whole(format!(
-                "unknown element class '{}'",
-                decl.class
-            ))),
-        };
-        match element {
+        match element(decl, registry, &env) {
             Ok(element) => built.push(Some(element)),
-            Err(wrong) => {
-                built.push(None);
-                errors.extend(wrong.0.into_iter().map(|error| BuildError {
-                    stage: Stage::Arguments,
-                    node,
-                    arg: error.index,
-                    message: error.message,
-                }));
-            }
+            Err(wrong) => errors.extend(BuildError::of_arguments(node, wrong)),
         }
     }
     if errors.is_empty() { Ok(built) } else { Err(errors) }

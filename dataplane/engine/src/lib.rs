@@ -20,7 +20,7 @@ mod layout;
 mod router;
 mod timers;
 
-pub use build::{BuildError, Stage};
+pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
 pub use control::{Chatter, Control};
 pub use layout::Layout;

@@ -81,7 +81,7 @@ impl Router {
             vec![BuildError { stage: Stage::Initialize, node: 0, arg: None, message }]
         })?;
         let control = Arc::new(control);
-        let addresses = build::declare(&layout, registry)?;
+        let addresses = build::declare(&layout.graph, registry)?;
         let shared = Shared::default();
         let mut engines = Vec::new();
         for thread in 0..threads {

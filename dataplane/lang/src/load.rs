@@ -56,16 +56,31 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
+/// Reads and checks a configuration as far as it can be made out. If
+/// [`Diagnostics::has_errors`], graph and ports are only good for finding more errors.
+pub fn examine(
+    source: Source,
+    catalog: &dyn Catalog,
+    variables: &Variables,
+    loader: &dyn Loader,
+) -> (Graph, Checked, Diagnostics) {
+    let (graph, mut diagnostics) = parse_with(source, catalog, variables, loader);
+    let (checked, more) = check::resolve_part(&graph, !diagnostics.has_errors());
+    diagnostics.append(more);
+    (graph, checked, diagnostics)
+}
+
 /// Reads and checks a configuration: all errors of the language and of the ports at once.
+///
+/// # Errors
+/// All that is wrong with it.
 pub fn load(
     source: Source,
     catalog: &dyn Catalog,
     variables: &Variables,
     loader: &dyn Loader,
 ) -> Result<Loaded, Diagnostics> {
-    let (graph, mut diagnostics) = parse_with(source, catalog, variables, loader);
-    let (checked, more) = check::resolve_part(&graph, !diagnostics.has_errors());
-    diagnostics.append(more);
+    let (graph, checked, diagnostics) = examine(source, catalog, variables, loader);
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }

@@ -16,7 +16,7 @@ mod traffic;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::Args;
 
 use crate::click::glob;
 use case::{Case, Place, Subject, Suite};
@@ -30,9 +30,10 @@ const SUITES: &[&Suite] = &[&path::SUITE];
 /// Packets of the first, unmeasured run, which warms up and says how long a packet takes.
 const PROBE: u64 = 200_000;
 
-#[derive(Debug, Parser)]
-#[command(name = "thruway bench", about = "Measure, and report in one way", after_help = suites())]
-struct Options {
+/// Arguments of `thruway bench`.
+#[derive(Debug, Args)]
+#[command(after_help = suites())]
+pub struct Options {
     /// Which bench; without it, lists them
     name: Option<String>,
     /// Only cases that contain PATTERN, or match it as a whole if it has * or ?
@@ -66,26 +67,12 @@ fn suites() -> String {
     format!("Benches:\n{}", lines.collect::<String>())
 }
 
-/// Runs `thruway bench` with these arguments (without the program's name and `bench`).
-pub fn main(args: Vec<String>) -> ExitCode {
-    let options = match Options::try_parse_from(std::iter::once("thruway bench".into()).chain(args))
-    {
-        Ok(options) => options,
-        Err(error) => {
-            let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
-            // Nobody is there to be told that standard error is closed.
-            let _ = error.print();
-            return code;
-        }
-    };
-    match run(&options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("thruway bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// Runs `thruway bench`: exit code 1 when a goal was to be met and was not.
+///
+/// # Errors
+/// What could not be measured or written, and why.
+pub fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    Ok(if run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Whether PATTERN means this case.
@@ -146,7 +133,7 @@ impl Bench<'_> {
         for case in chosen {
             let row = self
                 .measure(case, &mut meter)
-                .map_err(|error| error.context(format!("case {}", case.name)))?;
+                .map_err(|error| anyhow::anyhow!("case {}: {error:#}", case.name))?;
             print!("{}", report::line(&row, width, self.options.goals));
             rows.push(row);
         }

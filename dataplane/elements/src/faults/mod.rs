@@ -1,6 +1,14 @@
 //! Faults to inject.
 
+mod corrupt;
+mod delay;
+mod dice;
+mod duplicate;
+mod loss;
+mod reorder;
+
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[];
+pub static ELEMENTS: &[&Entry] =
+    &[&corrupt::ENTRY, &delay::ENTRY, &duplicate::ENTRY, &loss::ENTRY, &reorder::ENTRY];

@@ -1,7 +1,8 @@
 //! DecIPTTL: one hop less.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -15,13 +16,22 @@ pub static ENTRY: Entry = Entry::new(
         docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader). A \
                packet with a time-to-live above 1 has it decremented and its checksum updated \
                incrementally (RFC 1624), and goes out of output 0. The others go out of output 1, \
-               or are dropped where there is none.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> IPEncap(17, 1.0.0.1, 2.0.0.2) -> DecIPTTL -> Discard",
+               or are dropped where there is none; usually an ICMPError is connected there (RFC \
+               1812 section 5.3.1).",
+        example: "InfiniteSource(\\<4500001400000000401164d80100000102000002>, LIMIT 1, STOP true) \
+                  -> CheckIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
-        args: &[Arg::keyword("MULTICAST", Ty::Bool, "whether multicast packets are decremented")
-            .or("true")],
+        args: &[
+            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is done").or("true"),
+            Arg::keyword("MULTICAST", Ty::Bool, "whether multicast packets are decremented")
+                .or("true"),
+        ],
         drops: Dead::DROPS,
+        handlers: &[
+            Handler::sum("drops", "packets whose time-to-live expired"),
+            Handler::both("active", "whether anything is done"),
+        ],
         cost: &[Cost { operation: "ttl-decrement", count: 1.0 }],
         ..Spec::DEFAULT
     },
@@ -37,39 +47,108 @@ reasons! {
 }
 
 struct DecIpTtl {
+    active: bool,
     multicast: bool,
+    drops: u64,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(DecIpTtl { multicast: args.get("MULTICAST")? }))
+    let (active, multicast) = (args.get("ACTIVE")?, args.get("MULTICAST")?);
+    Ok(Box::new(DecIpTtl { active, multicast, drops: 0 }))
 }
 
-impl DecIpTtl {
-    #[inline]
-    fn judge(&self, packet: &mut Packet) -> Verdict {
-        let Some(header) = packet.network_mut().first_chunk_mut::<20>() else {
-            return Verdict::reject(1, Dead::NoHeader);
-        };
-        let multicast = header[16] & 0xf0 == 0xe0;
-        if multicast && !self.multicast {
-            return Verdict::Pass;
-        }
-        let ttl = header[8];
-        if ttl <= 1 {
-            return Verdict::reject(1, Dead::Expired);
-        }
-        header[8] = ttl - 1;
-        // The TTL is the high byte of the 16-bit word that it shares with the protocol.
-        let old = u16::from_be_bytes([ttl, header[9]]);
-        let sum = u16::from_be_bytes([header[10], header[11]]);
-        let sum = Delta::of_u16(old, old - 0x100).apply(sum);
-        [header[10], header[11]] = sum.to_be_bytes();
-        Verdict::Pass
+/// The time-to-live is the high byte of the word that it shares with the protocol: the checksum
+/// changes by the same amount whatever they are.
+const ONE_LESS: Delta = Delta::of_u16(0x0100, 0);
+
+#[inline]
+fn decrement(packet: &mut Packet, multicast: bool) -> Result<(), Dead> {
+    let header = packet.network_mut().first_chunk_mut::<20>().ok_or(Dead::NoHeader)?;
+    if header[16] & 0xf0 == 0xe0 && !multicast {
+        return Ok(());
     }
+    if header[8] <= 1 {
+        return Err(Dead::Expired);
+    }
+    header[8] -= 1;
+    let sum = u16::from_be_bytes([header[10], header[11]]);
+    [header[10], header[11]] = ONE_LESS.apply(sum).to_be_bytes();
+    Ok(())
 }
 
 impl Element for DecIpTtl {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.judge(packet));
+        if !self.active {
+            return;
+        }
+        let before = batch.len();
+        cx.sift(batch, |packet| match decrement(packet, self.multicast) {
+            Ok(()) => Verdict::Pass,
+            Err(dead) => Verdict::reject(1, dead),
+        });
+        self.drops += (before - batch.len()) as u64;
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "drops" => Ok(self.drops.to_string()),
+            "active" => Ok(self.active.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thruway_wire::Header;
+    use thruway_wire::ipv4::Ipv4Header;
+
+    proptest! {
+        #[test]
+        fn checksum_as_recomputed(ttl: u8, protocol: u8, src: u32, dst: u32, tos: u8, id: u16) {
+            let mut header = Ipv4Header::new(protocol, src.into(), dst.into(), 0).unwrap();
+            header.set_ttl(ttl);
+            header.set_tos(tos);
+            header.set_id(id);
+            header.fill_checksum(&[]);
+            let mut bytes = [0; 20];
+            header.emit(&mut bytes).unwrap();
+            let mut packet = Packet::new(&bytes).unwrap();
+            prop_assert_eq!(decrement(&mut packet, true), Err(Dead::NoHeader));
+            packet.set_network(0, 20);
+            if ttl <= 1 {
+                prop_assert_eq!(decrement(&mut packet, true), Err(Dead::Expired));
+                prop_assert_eq!(packet.data(), bytes);
+                return Ok(());
+            }
+            prop_assert_eq!(decrement(&mut packet, true), Ok(()));
+            header.set_ttl(ttl - 1);
+            header.fill_checksum(&[]);
+            header.emit(&mut bytes).unwrap();
+            prop_assert_eq!(packet.data(), bytes);
+        }
+    }
+
+    #[test]
+    fn multicast_can_be_spared() {
+        let header = Ipv4Header::new(17, [1, 0, 0, 1].into(), [224, 0, 0, 1].into(), 0).unwrap();
+        let mut bytes = [0; 20];
+        header.emit(&mut bytes).unwrap();
+        let mut packet = Packet::new(&bytes).unwrap();
+        packet.set_network(0, 20);
+        assert_eq!(decrement(&mut packet, false), Ok(()));
+        assert_eq!(packet.data()[8], 64);
+        assert_eq!(decrement(&mut packet, true), Ok(()));
+        assert_eq!(packet.data()[8], 63);
     }
 }

@@ -1,8 +1,35 @@
 //! Internet protocol, version 4 and what concerns both.
 
+mod address_info;
+mod arp_querier;
+mod arp_responder;
+mod check_ip_header;
 mod dec_ip_ttl;
+mod fix_ip_src;
+mod get_ip_address;
+mod icmp_error;
+mod icmp_ping_responder;
+mod ip_fragmenter;
+mod ipgw_options;
+mod mark_ip_header;
+pub(crate) mod resolution;
+mod set_ip_checksum;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&dec_ip_ttl::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &address_info::ENTRY,
+    &arp_querier::ENTRY,
+    &arp_responder::ENTRY,
+    &check_ip_header::ENTRY,
+    &dec_ip_ttl::ENTRY,
+    &fix_ip_src::ENTRY,
+    &get_ip_address::ENTRY,
+    &icmp_error::ENTRY,
+    &icmp_ping_responder::ENTRY,
+    &ip_fragmenter::ENTRY,
+    &ipgw_options::ENTRY,
+    &mark_ip_header::ENTRY,
+    &set_ip_checksum::ENTRY,
+];

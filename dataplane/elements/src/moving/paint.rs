@@ -1,8 +1,8 @@
 //! Paint: marks packets with a colour.
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    AnnoArg, Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -12,8 +12,9 @@ pub static ENTRY: Entry = Entry::new(
         name: "Paint",
         topic: Topic::Moving,
         summary: "sets the paint annotation",
-        docs: "Sets each packet's paint annotation to COLOR. PaintSwitch, PaintTee and CheckPaint look \
-               at it.",
+        docs: "Sets each packet's paint annotation to COLOR. PaintSwitch and PaintTee look at it; a \
+               packet that nobody painted has colour 0. ANNO names another one-byte annotation to \
+               use instead.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> Print(OK) -> Discard",
         args: &[
             Arg::required("COLOR", Ty::UInt, "0 to 255"),
@@ -31,8 +32,16 @@ struct Paint {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Paint { color: args.get("COLOR")?, anno: paint_anno(args)? }))
+}
+
+/// The annotation that holds the colour: argument ANNO.
+pub(super) fn paint_anno(args: &Args<'_>) -> Result<Anno, ArgError> {
     let AnnoArg(anno) = args.get("ANNO")?;
-    Ok(Box::new(Paint { color: args.get("COLOR")?, anno }))
+    if anno.size == 1 {
+        return Ok(anno);
+    }
+    Err(args.error("ANNO", format!("a colour needs one byte, this annotation has {}", anno.size)))
 }
 
 impl Element for Paint {

@@ -14,17 +14,25 @@ use thruway_packet::{Batch, Packet};
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Queue",
-        aliases: &[Alias {
-            name: "ThreadSafeQueue",
-            summary: "the same: a Queue that several threads reach is safe by itself",
-        }],
+        aliases: &[
+            Alias { name: "FullNoteQueue", summary: "the same" },
+            Alias { name: "NotifierQueue", summary: "the same: all queues wake who pulls" },
+            Alias { name: "SimpleQueue", summary: "the same: all queues wake who pulls" },
+            Alias {
+                name: "ThreadSafeQueue",
+                summary: "the same: a Queue that several threads reach is safe by itself",
+            },
+        ],
         topic: Topic::Moving,
         summary: "stores packets in a first-in-first-out queue",
         docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
-               are dropped. When one thread pushes and another pulls, the queue is a lock-free ring \
-               that both share.",
+               leave by output 1, or are dropped where there is none. When one thread pushes and \
+               another pulls, the queue is a lock-free ring that both share, and its capacity \
+               cannot change while it runs. Making the capacity smaller drops the newest packets \
+               that no longer fit.",
         example: "InfiniteSource(LIMIT 3) -> Queue(10) -> Unqueue -> Discard",
-        processing: "h/l",
+        ports: "1/1-2",
+        processing: "h/lh",
         args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
         drops: Full::DROPS,
         handlers: &[
@@ -34,7 +42,7 @@ pub static ENTRY: Entry = Entry::new(
                 ..Handler::sum("highwater_length", "most packets it held")
             },
             Handler::both("capacity", "packets it holds"),
-            Handler::sum("drops", "packets dropped"),
+            Handler::sum("drops", "packets that found it full"),
             Handler::write("reset_counts", "sets drops and highwater_length to zero"),
             Handler::write("reset", "drops all packets in it"),
         ],
@@ -48,11 +56,15 @@ reasons! {
     enum Full {
         Overflow = "queue-full": "the queue held CAPACITY packets",
         Reset = "reset": "the queue was emptied by its reset handler",
+        Shrunk = "shrunk": "the capacity was made smaller",
     }
 }
 
 /// Largest CAPACITY: more packets than packet memory has frames help nobody.
 const CAPACITY_MAX: usize = 1 << 24;
+
+/// Packets for which room is made beforehand.
+const ROOM: usize = 4096;
 
 /// Where the packets are.
 enum Store {
@@ -105,21 +117,26 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
         Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
     } else {
-        Store::Local(VecDeque::new())
+        Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
     };
     Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0 }))
 }
 
 impl Queue {
-    fn set_capacity(&mut self, value: &str) -> Result<(), HandlerError> {
+    fn set_capacity(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), HandlerError> {
         let capacity: usize = handler_value("capacity", value)?;
-        if matches!(self.store, Store::Shared(_)) {
+        let Store::Local(queue) = &mut self.store else {
             return Err(HandlerError::refused(
                 "capacity: a queue between threads cannot change its capacity while running",
             ));
-        }
+        };
         if capacity > CAPACITY_MAX {
             return Err(HandlerError::refused(format!("capacity: at most {CAPACITY_MAX}")));
+        }
+        while queue.len() > capacity
+            && let Some(packet) = queue.pop_back()
+        {
+            cx.drop(Full::Shrunk, packet);
         }
         self.capacity = capacity;
         Ok(())
@@ -131,7 +148,7 @@ impl Element for Queue {
         for packet in batch.drain() {
             if let Err(packet) = self.store.push(self.capacity, packet) {
                 self.drops += 1;
-                cx.drop(Full::Overflow, packet);
+                cx.reject(1, Full::Overflow, packet);
             }
         }
         self.highwater = self.highwater.max(self.store.len());
@@ -158,15 +175,47 @@ impl Element for Queue {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "capacity" => return self.set_capacity(value),
+            "capacity" => return self.set_capacity(cx, value),
             "reset_counts" => (self.drops, self.highwater) = (0, self.store.len()),
             "reset" => {
                 while let Some(packet) = self.store.pop() {
-                    cx.drop(Full::Reset, packet);
+                    cx.reject(1, Full::Reset, packet);
                 }
             }
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Both stores are a first-in-first-out list with a limit.
+        #[test]
+        fn stores_are_bounded_lists(
+            capacity in 1usize..6,
+            pushes in prop::collection::vec(any::<bool>(), 1..60),
+        ) {
+            let shared = Store::Shared(Arc::new(ArrayQueue::new(capacity)));
+            for mut store in [Store::Local(VecDeque::new()), shared] {
+                let mut model = VecDeque::new();
+                for (number, push) in pushes.iter().enumerate() {
+                    let bytes = [number as u8];
+                    if *push {
+                        let stored = store.push(capacity, Packet::new(&bytes).unwrap()).is_ok();
+                        prop_assert_eq!(stored, model.len() < capacity);
+                        model.extend(stored.then_some(bytes));
+                    } else {
+                        let bytes = store.pop().map(|packet| packet.data().to_vec());
+                        prop_assert_eq!(bytes, model.pop_front().map(Vec::from));
+                    }
+                    prop_assert_eq!(store.len(), model.len());
+                }
+            }
+        }
     }
 }

@@ -12,8 +12,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "Unqueue",
         topic: Topic::Moving,
         summary: "pulls packets and pushes them on",
-        docs: "Pulls up to BURST packets whenever it is scheduled and pushes them. It sleeps while \
-               nothing can be pulled.",
+        docs: "Pulls up to BURST packets whenever it is scheduled and pushes them; a negative BURST \
+               stands for all there are (at most 256 at a time), and 0 moves nothing. It sleeps \
+               while nothing can be pulled. After LIMIT packets it stops moving until reset is \
+               written or the limit raised.",
         example: "InfiniteSource(LIMIT 3) -> Queue -> Unqueue(LIMIT 3) -> Discard",
         processing: "l/h",
         args: &[
@@ -26,7 +28,8 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("active", "whether it moves packets"),
             Handler::both("burst", "packets per scheduling"),
             Handler::both("limit", "packets to move in all; -1 for no limit"),
-            Handler::write("reset", "sets count to zero and starts again"),
+            Handler::write("reset", "sets count to zero, so that LIMIT more may pass"),
+            Handler::write("reset_counts", "the same"),
         ],
         task: true,
         ..Spec::DEFAULT
@@ -43,14 +46,10 @@ struct Unqueue {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst: i32 = args.get("BURST")?;
-    if burst == 0 {
-        return Err(args.error("BURST", "0 moves nothing; write -1 for all there are").into());
-    }
     Ok(Box::new(Unqueue {
-        burst,
+        burst: args.get("BURST")?,
         active: args.get("ACTIVE")?,
-        limit: args.get("LIMIT")?,
+        limit: args.get::<i32>("LIMIT")?.into(),
         count: 0,
         batch: Batch::with_room(),
     }))
@@ -96,8 +95,8 @@ impl Element for Unqueue {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "burst" => self.burst = handler_value(name, value)?,
-            "limit" => self.limit = handler_value(name, value)?,
-            "reset" => self.count = 0,
+            "limit" => self.limit = handler_value::<i32>(name, value)?.into(),
+            "reset" | "reset_counts" => self.count = 0,
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

@@ -4,7 +4,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
     handler_value,
 };
-use thruway_packet::Batch;
+use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -18,7 +18,8 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/",
         args: &[
             Arg::keyword("ACTIVE", Ty::Bool, "whether it pulls (pull input only)").or("true"),
-            Arg::keyword("BURST", Ty::UInt, "packets to pull at once (pull input only)").or("1"),
+            Arg::keyword("BURST", Ty::UInt, "packets to pull at once; 0 for all (pull input only)")
+                .or("1"),
         ],
         handlers: &[
             Handler::sum("count", "packets discarded"),
@@ -39,14 +40,21 @@ struct Discard {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst: usize = args.get("BURST")?;
-    if burst == 0 {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
+    let burst = match args.get::<u32>("BURST")? as usize {
+        0 => MAX_BATCH,
+        burst => burst.min(MAX_BATCH),
+    };
     Ok(Box::new(Discard { active: args.get("ACTIVE")?, burst, count: 0, batch: Batch::new() }))
 }
 
 impl Element for Discard {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if !self.active && !cx.is_pull_input(0) {
+            return Err("ACTIVE is meaningless where packets are pushed; leave it out".into());
+        }
+        Ok(())
+    }
+
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         self.count += batch.len() as u64;
     }

@@ -6,6 +6,9 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
+use super::call::Call;
+use super::template::{DEFAULT_DATA, Template};
+
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
@@ -14,26 +17,29 @@ pub static ENTRY: Entry = Entry::new(
         summary: "makes packets as fast as it can",
         docs: "Makes packets with the bytes DATA, BURST at a time whenever it is scheduled, LIMIT in \
                all. With LENGTH, DATA is repeated or cut to that length. With STOP, the driver is \
-               asked to stop after the last. Connected to a pull input, it makes packets as they \
-               are pulled.",
+               asked to stop after the last; END_CALL names a write handler to call instead. \
+               Connected to a pull input, it makes packets as they are pulled.",
         example: "InfiniteSource(DATA \\<01 02 03>, LIMIT 3, STOP true) -> Print(ok) -> Discard",
         ports: "0/1",
         processing: "/a",
         args: &[
-            Arg::optional("DATA", Ty::Data, "the packet's bytes")
-                .or("\"Random bullshit in a packet, at least 64 bytes long. Well, now it is.\""),
+            Arg::optional("DATA", Ty::Data, "the packet's bytes").or(DEFAULT_DATA),
             Arg::optional("LIMIT", Ty::Int, "packets in all; -1 for no limit").or("-1"),
             Arg::optional("BURST", Ty::Int, "packets per scheduling").or("1"),
             Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
             Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets bear the time").or("true"),
             Arg::keyword("LENGTH", Ty::Int, "length of the packets; -1 for that of DATA").or("-1"),
+            Arg::keyword("DATASIZE", Ty::Int, "old name of LENGTH"),
             Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+            Arg::keyword("END_CALL", Ty::Handler, "HANDLER [VALUE]: written after the last"),
         ],
         handlers: &[
             Handler::sum("count", "packets made"),
             Handler::both("active", "whether it makes packets"),
             Handler::both("limit", "packets in all; -1 for no limit"),
             Handler::both("burst", "packets per scheduling"),
+            Handler::both("data", "the packet's bytes"),
+            Handler::both("length", "length of the packets; -1 for that of DATA"),
             Handler::write("reset", "sets count to zero and starts again"),
         ],
         task: true,
@@ -43,14 +49,31 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 struct InfiniteSource {
-    data: Vec<u8>,
+    template: Template,
     limit: i64,
     burst: i32,
     active: bool,
     timestamp: bool,
-    stop: bool,
-    stopped: bool,
+    end_call: Option<Call>,
+    ended: bool,
     count: u64,
+}
+
+/// The call that STOP or END_CALL asks for.
+pub(crate) fn end_call(args: &Args<'_>) -> Result<Option<Call>, ArgErrors> {
+    match (args.text("END_CALL"), args.get::<bool>("STOP")?) {
+        (Some(_), true) => Err(args.error("END_CALL", "cannot be given with STOP").into()),
+        (Some(text), false) => Ok(Call::parse(text)),
+        (None, stop) => Ok(stop.then(Call::stop)),
+    }
+}
+
+/// How many of `wanted` packets a limit (negative for none) allows after `count`.
+pub(crate) fn allowance(limit: i64, count: u64, wanted: usize) -> usize {
+    match u64::try_from(limit) {
+        Ok(limit) => limit.saturating_sub(count).min(wanted as u64) as usize,
+        Err(_) => wanted,
+    }
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -58,33 +81,26 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if burst < 1 {
         return Err(args.error("BURST", "must be at least 1").into());
     }
-    let mut data: Vec<u8> = args.get("DATA")?;
-    if let Ok(length) = usize::try_from(args.get::<i32>("LENGTH")?) {
-        data = data.iter().copied().cycle().chain(std::iter::repeat(0)).take(length).collect();
-    }
     Ok(Box::new(InfiniteSource {
-        data,
+        template: Template::from_args(args)?,
         limit: args.get("LIMIT")?,
         burst,
         active: args.get("ACTIVE")?,
         timestamp: args.get("TIMESTAMP")?,
-        stop: args.get("STOP")?,
-        stopped: false,
+        end_call: end_call(args)?,
+        ended: false,
         count: 0,
     }))
 }
 
 impl InfiniteSource {
     fn allowance(&self, wanted: usize) -> usize {
-        match u64::try_from(self.limit) {
-            Ok(limit) => wanted.min(limit.saturating_sub(self.count) as usize),
-            Err(_) => wanted,
-        }
+        allowance(self.limit, self.count, wanted)
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, wanted: usize, mut take: impl FnMut(&mut Cx<'_>, Packet)) {
         for _ in 0..self.allowance(wanted) {
-            let Some(mut packet) = cx.packet(&self.data) else { return };
+            let Some(mut packet) = cx.packet(self.template.bytes()) else { return };
             if self.timestamp {
                 packet.set_timestamp(cx.now());
             }
@@ -93,11 +109,13 @@ impl InfiniteSource {
         }
     }
 
-    /// Asks for the stop, once, when the limit is reached.
+    /// Makes the call, once, when the limit is reached.
     fn check_limit(&mut self, cx: &mut Cx<'_>) {
-        if self.stop && !self.stopped && self.allowance(1) == 0 {
-            self.stopped = true;
-            cx.stop();
+        if !self.ended && self.allowance(1) == 0 {
+            self.ended = true;
+            if let Some(call) = &self.end_call {
+                call.write(cx);
+            }
         }
     }
 }
@@ -119,7 +137,9 @@ impl Element for InfiniteSource {
     fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
         if self.active {
             self.fill(cx, max, |_, packet| batch.push(packet));
-            self.check_limit(cx);
+            if batch.is_empty() {
+                self.check_limit(cx);
+            }
         }
     }
 
@@ -129,7 +149,7 @@ impl Element for InfiniteSource {
             "active" => Ok(self.active.to_string()),
             "limit" => Ok(self.limit.to_string()),
             "burst" => Ok(self.burst.to_string()),
-            _ => Err(HandlerError::no_read(name)),
+            _ => self.template.read(name).ok_or_else(|| HandlerError::no_read(name)),
         }
     }
 
@@ -137,10 +157,15 @@ impl Element for InfiniteSource {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "limit" => self.limit = handler_value(name, value)?,
-            "burst" => self.burst = handler_value::<i32>(name, value)?.max(1),
-            "reset" => (self.count, self.stopped) = (0, false),
+            "burst" => match handler_value(name, value)? {
+                burst @ 1.. => self.burst = burst,
+                _ => return Err(HandlerError::refused("burst: must be at least 1")),
+            },
+            "reset" => self.count = 0,
+            _ if self.template.write(name, value)? => {}
             _ => return Err(HandlerError::no_write(name)),
         }
+        self.ended &= self.allowance(1) == 0;
         Ok(())
     }
 }

@@ -1,10 +1,38 @@
 //! Sources, sinks, printing, counting, scripting.
 
+mod average_counter;
+mod call;
 mod counter;
 mod discard;
+mod ewma;
+mod fast_udp_flows;
+mod idle;
 mod infinite_source;
+mod ip_line;
+mod ip_print;
+mod null;
+mod print;
+mod random;
+mod rated_source;
+mod static_thread_sched;
+mod template;
+mod text;
+mod timed_source;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&counter::ENTRY, &discard::ENTRY, &infinite_source::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &average_counter::ENTRY,
+    &counter::ENTRY,
+    &discard::ENTRY,
+    &fast_udp_flows::ENTRY,
+    &ip_print::ENTRY,
+    &idle::ENTRY,
+    &infinite_source::ENTRY,
+    &null::ENTRY,
+    &print::ENTRY,
+    &rated_source::ENTRY,
+    &static_thread_sched::ENTRY,
+    &timed_source::ENTRY,
+];

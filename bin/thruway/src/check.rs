@@ -1,0 +1,66 @@
+//! `thruway check`: everything that can be said about a configuration without running it.
+
+use std::process::ExitCode;
+
+use thruway_engine::{Layout, Options};
+use thruway_lang::{Port, Processing};
+
+use crate::cli::{CheckArgs, libraries, tell};
+use crate::load;
+use crate::table::Table;
+
+/// Runs the command.
+pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let (source, variables) = args.config.read()?;
+    let name = source.name.clone();
+    let options =
+        Options { threads: usize::from(args.threads), spread: true, ..Options::default() };
+    let (router, warnings) = match load::build(source, &variables, &libraries(), &options) {
+        Ok(built) => built,
+        Err(failure) => {
+            tell(&failure.pretty);
+            let n = failure.pretty.errors();
+            eprintln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let layout = router.layout();
+    tell(&warnings);
+    print!("{}", elements(layout).render());
+    println!(
+        "{name}: {} elements, {} connections, no errors",
+        layout.graph.elements.len(),
+        layout.graph.edges.len()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row per element: ports with their processing, and the threads that run it.
+fn elements(layout: &Layout) -> Table {
+    let mut table = Table::new(&["element", "class", "inputs", "outputs", "threads"]);
+    for (node, decl) in layout.graph.elements.iter().enumerate() {
+        let ports = &layout.checked.elements[node];
+        let threads: Vec<String> = layout.threads[node].iter().map(ToString::to_string).collect();
+        table.row(vec![
+            decl.name.clone(),
+            decl.class.clone(),
+            side(&ports.inputs),
+            side(&ports.outputs),
+            format!("[{}]", threads.join(",")),
+        ]);
+    }
+    table
+}
+
+/// `push`, `3 push`, `push pull`; `none` without ports.
+fn side(ports: &[Port]) -> String {
+    let word = |processing| if processing == Processing::Push { "push" } else { "pull" };
+    match ports {
+        [] => "none".into(),
+        [one] => word(one.processing).into(),
+        [first, rest @ ..] if rest.iter().all(|port| port.processing == first.processing) => {
+            format!("{} x{}", word(first.processing), ports.len())
+        }
+        _ => ports.iter().map(|port| word(port.processing)).collect::<Vec<_>>().join(" "),
+    }
+}

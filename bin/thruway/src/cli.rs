@@ -1,0 +1,218 @@
+//! The command line of `thruway`.
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use thruway_element::Catalog as _;
+use thruway_elements::CATALOG;
+use thruway_lang::{Diagnostics, Source, Variables, nearest};
+
+use crate::load::{Libraries, Origin, plain};
+use crate::{bench, check, doctor, manual, run};
+
+/// Runs chains of network functions written in the Click language.
+#[derive(Parser)]
+#[command(name = "thruway", version, about, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a configuration until its captures end or Ctrl-C, then tell what every element did
+    Run(RunArgs),
+    /// Check a configuration without running it: ports, arguments, threads
+    Check(CheckArgs),
+    /// Draw a configuration as DOT (default) or SVG
+    Graph(GraphArgs),
+    /// Print the manual of an element, or list them all
+    Elements {
+        /// Element class
+        name: Option<String>,
+    },
+    /// Print a configuration in the standard layout
+    Fmt(FmtArgs),
+    /// Tell what this host offers and what is missing for more speed
+    Doctor,
+    /// Measure, and report every bench in the same way
+    Bench(bench::Options),
+    /// Behave as Click's userlevel driver (`thruway click --help`)
+    Click,
+}
+
+/// A configuration and its variables.
+#[derive(Args)]
+pub struct ConfigArgs {
+    /// Configuration file, `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub file: Option<String>,
+    /// Configuration text instead of a file
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    pub expression: Option<String>,
+    /// Variables of the configuration: NAME=VALUE
+    #[arg(value_name = "NAME=VALUE")]
+    pub variables: Vec<String>,
+}
+
+/// Arguments of `thruway run`.
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Threads
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Packets that sources make or take at once, where the configuration does not say
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub burst: u16,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub duration: Option<f64>,
+    /// Neither progress nor table
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Arguments of `thruway check`.
+#[derive(Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Threads to lay the configuration out for
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+}
+
+/// Arguments of `thruway graph`.
+#[derive(Args)]
+struct GraphArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// SVG instead of DOT
+    #[arg(long)]
+    svg: bool,
+}
+
+/// Arguments of `thruway fmt`.
+#[derive(Args)]
+struct FmtArgs {
+    /// Configuration file, `-` for standard input
+    file: String,
+    /// Write the file instead of printing
+    #[arg(short, long)]
+    write: bool,
+    /// Only tell (by the exit code) whether the file is in the standard layout
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the command line.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let result = match Cli::parse_from(args).command {
+        Command::Run(args) => run::main(&args),
+        Command::Check(args) => check::main(&args),
+        Command::Graph(args) => graph(&args),
+        Command::Elements { name } => elements(name.as_deref()),
+        Command::Fmt(args) => fmt(&args),
+        Command::Bench(options) => bench::main(&options),
+        Command::Doctor => {
+            print!("{}", doctor::report());
+            Ok(ExitCode::SUCCESS)
+        }
+        // Reached only when clap and main() disagree on what the first argument is.
+        Command::Click => Ok(crate::click::main(Vec::new())),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("thruway: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+impl ConfigArgs {
+    /// The text and the variables.
+    pub fn read(&self) -> anyhow::Result<(Source, Variables)> {
+        let mut words: Vec<&String> = self.variables.iter().collect();
+        let origin = match (&self.expression, &self.file) {
+            (Some(text), file) => {
+                words.extend(file);
+                Origin::Expression(text.clone())
+            }
+            (None, Some(file)) => Origin::File(file.clone()),
+            (None, None) => anyhow::bail!("no configuration; name a file, or give -e TEXT"),
+        };
+        let mut variables = Variables::new();
+        for word in words {
+            if !variables.assign(word) {
+                anyhow::bail!("'{word}' is not of the form NAME=VALUE");
+            }
+        }
+        Ok((origin.read()?, variables))
+    }
+}
+
+/// Prints errors and warnings for people.
+pub fn tell(diagnostics: &Diagnostics) {
+    use std::io::IsTerminal as _;
+    eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
+}
+
+/// The libraries that `require` finds.
+pub fn libraries() -> Libraries {
+    Libraries::new(&std::env::var("CLICKPATH").unwrap_or_default())
+}
+
+fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {
+    let (source, variables) = args.config.read()?;
+    match thruway_lang::load(source, &CATALOG, &variables, &libraries()) {
+        Ok(loaded) => {
+            tell(&loaded.warnings);
+            let draw = if args.svg { thruway_lang::svg } else { thruway_lang::dot };
+            print!("{}", draw(&loaded.graph, &loaded.checked));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(diagnostics) => {
+            tell(&diagnostics);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn elements(name: Option<&str>) -> anyhow::Result<ExitCode> {
+    let Some(name) = name else {
+        print!("{}", manual::list());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some(entry) = CATALOG.entry(name) else {
+        let meant = nearest(name, CATALOG.names());
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+        anyhow::bail!("no element class '{name}'{meant}");
+    };
+    print!("{}", manual::page(&entry.spec));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {
+    let source = Origin::File(args.file.clone()).read()?;
+    let text = match thruway_lang::format(&source) {
+        Ok(text) => text,
+        Err(diagnostics) => {
+            tell(&diagnostics);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if args.check {
+        let same = text == source.text;
+        if !same {
+            eprintln!("{}: not in the standard layout; run thruway fmt --write", args.file);
+        }
+        return Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    if args.write && args.file != "-" {
+        std::fs::write(&args.file, text)
+            .map_err(|error| anyhow::anyhow!("{}: {}", args.file, plain(&error)))?;
+    } else {
+        print!("{text}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,123 @@
+//! The manual of every element, from its spec.
+
+use std::fmt::Write as _;
+
+use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic};
+use thruway_elements::CATALOG;
+
+use crate::table::Table;
+
+/// All elements by topic, a line each.
+pub fn list() -> String {
+    let mut text = String::new();
+    for topic in Topic::ALL {
+        let mut table = Table::new(&["", ""]);
+        let mut specs: Vec<&Spec> =
+            CATALOG.entries().map(|entry| &entry.spec).filter(|spec| spec.topic == topic).collect();
+        specs.sort_by_key(|spec| spec.name);
+        for spec in specs {
+            table.row(vec![spec.name.into(), spec.summary.into()]);
+            for alias in spec.aliases {
+                table.row(vec![alias.name.into(), format!("{} ({})", alias.summary, spec.name)]);
+            }
+        }
+        if !table.is_empty() {
+            let rows = table.render();
+            let (_, rows) = rows.split_once('\n').unwrap_or(("", ""));
+            let _ = writeln!(text, "{topic}:\n{rows}");
+        }
+    }
+    text + "thruway elements NAME prints an element's manual.\n"
+}
+
+/// One element's manual.
+pub fn page(spec: &Spec) -> String {
+    let mut text = format!("{}: {}\n\n", spec.name, spec.summary);
+    let _ = writeln!(text, "  {}\n", synopsis(spec));
+    for alias in spec.aliases {
+        let _ = writeln!(text, "Also called {}: {}.", alias.name, alias.summary);
+    }
+    let _ = writeln!(
+        text,
+        "Ports {} (inputs/outputs), processing {} (h push, l pull, a either).\n",
+        spec.ports, spec.processing
+    );
+    text += &wrap(spec.docs);
+    section(&mut text, "Arguments", spec.args.iter().map(argument));
+    section(&mut text, "Handlers", spec.handlers.iter().chain(Handler::OF_ALL).map(handler));
+    let drops = spec.drops.iter().chain(&thruway_element::Reason::OF_ALL);
+    section(&mut text, "Drop reasons", drops.map(|drop| [drop.name.into(), drop.doc.into()]));
+    if !spec.example.is_empty() {
+        let _ = writeln!(text, "\nExample\n");
+        for line in spec.example.lines() {
+            let _ = writeln!(text, "  {}", line.trim_end());
+        }
+    }
+    text
+}
+
+fn synopsis(spec: &Spec) -> String {
+    let words: Vec<String> = spec
+        .args
+        .iter()
+        .map(|arg| match arg.rule {
+            ArgRule::Required => arg.name.into(),
+            ArgRule::Optional => format!("[{}]", arg.name),
+            ArgRule::Keyword => format!("[{} {}]", arg.name, arg.ty),
+            ArgRule::RequiredKeyword => format!("{} {}", arg.name, arg.ty),
+            ArgRule::Rest => format!("{0}, ...", arg.name),
+        })
+        .collect();
+    format!("{}({})", spec.name, words.join(", "))
+}
+
+fn argument(arg: &Arg) -> [String; 2] {
+    let default =
+        if arg.default.is_empty() { String::new() } else { format!("; default {}", arg.default) };
+    let must = match arg.rule {
+        ArgRule::Required | ArgRule::RequiredKeyword => "; required",
+        _ => "",
+    };
+    [arg.name.into(), format!("{} ({}{must}{default})", arg.doc, arg.ty)]
+}
+
+fn handler(handler: &Handler) -> [String; 2] {
+    let access = match handler.access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::ReadWrite => "read/write",
+    };
+    [handler.name.into(), format!("{} ({access})", handler.doc)]
+}
+
+fn section(text: &mut String, title: &str, rows: impl Iterator<Item = [String; 2]>) {
+    let mut table = Table::new(&[title, ""]);
+    rows.for_each(|row| table.row(row.into()));
+    if !table.is_empty() {
+        let rendered = table.render();
+        let (_, rows) = rendered.split_once('\n').unwrap_or(("", ""));
+        let _ = write!(text, "\n{title}\n\n{rows}");
+    }
+}
+
+/// Breaks paragraphs at 78 columns.
+fn wrap(docs: &str) -> String {
+    let mut text = String::new();
+    for paragraph in docs.split("\n\n") {
+        let mut width = 0;
+        for word in paragraph.split_whitespace() {
+            let len = word.chars().count();
+            if width > 0 && width + 1 + len > 78 {
+                text.push('\n');
+                width = 0;
+            } else if width > 0 {
+                text.push(' ');
+                width += 1;
+            }
+            text += word;
+            width += len;
+        }
+        text += "\n\n";
+    }
+    text.trim_end().to_owned() + "\n"
+}

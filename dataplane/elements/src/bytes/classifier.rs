@@ -1,0 +1,112 @@
+//! Classifier: sorts packets by the bytes at given offsets.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, reasons,
+};
+use thruway_flow::PatternProgram;
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Classifier",
+        topic: Topic::Bytes,
+        summary: "sorts packets by their bytes",
+        docs: "There is one output for each PATTERN, and a packet leaves by that of the first \
+               pattern that it matches; packets that match none are dropped.\n\n\
+               A pattern is a list of clauses, separated by blanks, which must all hold. A clause \
+               OFFSET/VALUE holds when the bytes from OFFSET (decimal, from the packet's first \
+               byte) are VALUE (hexadecimal digits, two a byte; '?' stands for any digit). \
+               OFFSET/VALUE%MASK looks only at the bits that are set in MASK. '!' before a clause \
+               turns it round. Of a packet that is too short for a clause, the clause does not \
+               hold. The pattern '-' matches every packet.\n\n\
+               The patterns are compiled together, so that no packet is asked twice for the same \
+               bytes; the program handler shows the result. For tests of IP headers, see \
+               IPClassifier and IPFilter.",
+        example: "InfiniteSource(LIMIT 1, STOP true)\n\
+                  -> c :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);\n\
+                  c[0] -> Discard; c[1] -> Discard; c[2] -> Discard; c[3] -> Print -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        args: &[Arg::rest(
+            "PATTERN",
+            Ty::Rule("Classifier pattern"),
+            "clauses OFFSET/VALUE[%MASK], or -",
+        )],
+        drops: Unmatched::DROPS,
+        handlers: &[Handler::read("program", "the compiled patterns")],
+        cost: &[Cost { operation: "classify-pattern", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Unmatched {
+        NoMatch = "no-match": "it matched no pattern",
+    }
+}
+
+struct Classifier {
+    program: PatternProgram,
+    /// The output that most packets are likely to take: that of the last packet.
+    usual: u32,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let texts: Vec<&str> = args.rest().map(|(_, text)| text).collect();
+    let rules = PatternProgram::parse(&texts).map_err(|errors| {
+        let places: Vec<usize> = args.rest().map(|(index, _)| index).collect();
+        let located = errors.into_iter().map(|error| {
+            let at = places.get(error.rule).copied().unwrap_or_default();
+            args.rest_error(at, error.message)
+        });
+        ArgErrors(located.collect())
+    })?;
+    let outputs = args.env().outputs;
+    if rules.len() != outputs {
+        return Err(ArgErrors::whole(format!(
+            "{} patterns, but {outputs} outputs are connected; there must be one output for each",
+            rules.len()
+        )));
+    }
+    let program =
+        PatternProgram::compile(&rules).map_err(|error| ArgErrors::whole(error.to_string()))?;
+    Ok(Box::new(Classifier { program, usual: 0 }))
+}
+
+impl Element for Classifier {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
+        let mut last = usual;
+        // PERF: packets of the usual output stay where they are and go on as a batch: no packet is
+        // moved when all are alike.
+        cx.sift(batch, |packet| {
+            let output = program.classify(packet.data());
+            if output == usual {
+                return Verdict::Pass;
+            }
+            match output as usize {
+                port if port < outputs => {
+                    last = output;
+                    Verdict::To(port)
+                }
+                _ => Verdict::drop(Unmatched::NoMatch),
+            }
+        });
+        if batch.is_empty() {
+            self.usual = last;
+        } else if usual != 0 {
+            cx.emit_all(usual as usize, batch);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "program" => Ok(self.program.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

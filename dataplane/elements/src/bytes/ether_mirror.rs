@@ -1,0 +1,50 @@
+//! EtherMirror: sends frames back where they came from.
+
+use thruway_element::{ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "EtherMirror",
+        topic: Topic::Bytes,
+        summary: "swaps Ethernet source and destination",
+        docs: "Swaps source and destination address of the Ethernet header that packets begin with. \
+               Packets too short for both addresses are dropped.",
+        example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
+                  -> EtherMirror -> Print -> Discard",
+        drops: Short::DROPS,
+        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Short {
+        TooShort = "too-short": "it has less than the 12 bytes of two Ethernet addresses",
+    }
+}
+
+struct EtherMirror;
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(EtherMirror))
+}
+
+#[inline]
+fn mirror(packet: &mut Packet) -> Verdict {
+    let Some(addresses) = packet.data_mut().first_chunk_mut::<12>() else {
+        return Verdict::drop(Short::TooShort);
+    };
+    let (to, from) = addresses.split_at_mut(6);
+    to.swap_with_slice(from);
+    Verdict::Pass
+}
+
+impl Element for EtherMirror {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, mirror);
+    }
+}

@@ -1,0 +1,49 @@
+//! Unstrip: gives bytes back to the front.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Reason, Spec, Topic, Ty, Verdict,
+};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Unstrip",
+        topic: Topic::Bytes,
+        summary: "gives bytes back to the front of packets",
+        docs: "Puts LENGTH bytes in front of every packet. After Strip these are the bytes that it \
+               took off; where nothing was taken off they are whatever the head room held, or \
+               zeros where it was too small.",
+        example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Unstrip(14) -> Print -> Discard",
+        args: &[Arg::required("LENGTH", Ty::UInt, "bytes to give back")],
+        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct Unstrip {
+    length: usize,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Unstrip { length: args.get::<u32>("LENGTH")? as usize }))
+}
+
+#[cold]
+fn push_zeros(packet: &mut Packet, length: usize) -> Verdict {
+    if !packet.push(length) {
+        return Verdict::Drop(Reason::NO_MEMORY);
+    }
+    packet.data_mut()[..length].fill(0);
+    Verdict::Pass
+}
+
+impl Element for Unstrip {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| match packet.unpull(self.length) {
+            true => Verdict::Pass,
+            false => push_zeros(packet, self.length),
+        });
+    }
+}

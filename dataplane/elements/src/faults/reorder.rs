@@ -1,0 +1,209 @@
+//! Reorder: packets that are overtaken.
+
+use std::collections::VecDeque;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
+    reasons,
+};
+use thruway_packet::{Batch, Packet};
+
+use super::dice::{self, Fault, ranged};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Reorder",
+        topic: Topic::Faults,
+        summary: "lets packets be overtaken at random",
+        docs: "With probability P, a packet is held back until GAP later ones have passed it, or \
+               TIMEOUT has gone by; the others go on at once. While CAPACITY packets are held back, \
+               no more are. With SEED, two runs hold back the same packets (see Loss). To let \
+               packets overtake each other by their timing, see Delay and its JITTER.",
+        example: "InfiniteSource(LIMIT 100, STOP true) -> Reorder(10%, GAP 3, SEED 1) -> Discard",
+        processing: "h/h",
+        args: &[
+            dice::P,
+            Arg::keyword("GAP", Ty::UInt, "packets that overtake it, 1 to 65535").or("1"),
+            Arg::keyword("TIMEOUT", Ty::Time, "longest time it is held back").or("100ms"),
+            Arg::keyword("CAPACITY", Ty::UInt, "packets that may be held back, 1 to 65536")
+                .or("1000"),
+            dice::SEED,
+            dice::ACTIVE,
+        ],
+        drops: Held::DROPS,
+        handlers: &[
+            dice::H_PROBABILITY,
+            dice::H_ACTIVE,
+            dice::H_COUNT,
+            Handler::sum("reordered", "packets held back"),
+            Handler::sum("length", "packets held back now"),
+            dice::H_SEED,
+            dice::H_RESET,
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Held {
+        Unsent = "unsent": "the run ended while it was held back",
+    }
+}
+
+const TIMER: u32 = 0;
+
+/// What is held back, in the order in which it came.
+struct Holdback<T> {
+    held: VecDeque<Late<T>>,
+    passed: u64,
+}
+
+struct Late<T> {
+    /// Value of `passed` at which it goes on.
+    after: u64,
+    /// Time at which it goes on anyway, nanoseconds.
+    deadline: i64,
+    what: T,
+}
+
+impl<T> Holdback<T> {
+    fn hold(&mut self, gap: u64, deadline: i64, what: T) {
+        self.held.push_back(Late { after: self.passed + gap, deadline, what });
+    }
+
+    /// The next that may go on at `now`.
+    fn release(&mut self, now: i64) -> Option<T> {
+        let late = self.held.front()?;
+        if late.after > self.passed && late.deadline > now {
+            return None;
+        }
+        self.held.pop_front().map(|late| late.what)
+    }
+}
+
+struct Reorder {
+    fault: Fault,
+    gap: u64,
+    timeout: i64,
+    capacity: usize,
+    back: Holdback<Packet>,
+    /// Whether the timer is set: it may come early, when what it was set for has gone.
+    alarm: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let Nanos(timeout) = args.get("TIMEOUT")?;
+    if timeout <= 0 {
+        return Err(args.error("TIMEOUT", "must be more than 0").into());
+    }
+    let capacity = ranged(args, "CAPACITY", 1..=65_536)?;
+    Ok(Box::new(Reorder {
+        fault: Fault::from_args(args, "reordered")?,
+        gap: ranged(args, "GAP", 1..=65_535)?,
+        timeout,
+        capacity,
+        back: Holdback { held: VecDeque::with_capacity(capacity), passed: 0 },
+        alarm: false,
+    }))
+}
+
+impl Reorder {
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.back.release(cx.now()) {
+            cx.emit(0, packet);
+        }
+    }
+
+    fn set_alarm(&mut self, cx: &mut Cx<'_>) {
+        if let Some(next) = self.back.held.front().filter(|_| !self.alarm) {
+            self.alarm = true;
+            cx.set_timer(TIMER, next.deadline);
+        }
+    }
+}
+
+impl Element for Reorder {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let active = self.fault.dice.see(batch.len());
+        for packet in batch.drain() {
+            if active && self.back.held.len() < self.capacity && self.fault.strikes() {
+                let deadline = cx.now().saturating_add(self.timeout);
+                self.back.hold(self.gap, deadline, packet);
+                continue;
+            }
+            cx.emit(0, packet);
+            self.back.passed += 1;
+            self.release(cx);
+        }
+        self.set_alarm(cx);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.alarm = false;
+        self.release(cx);
+        self.set_alarm(cx);
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "length" => Ok(self.back.held.len().to_string()),
+            _ => self.fault.read(name),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.fault.write(name, value)
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for late in self.back.held.drain(..) {
+            cx.drop(Held::Unsent, late.what);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Each packet that is held back is overtaken by exactly `gap` of those that are not.
+        #[test]
+        fn overtaken_by_gap(held in prop::collection::vec(any::<bool>(), 0..60), gap in 1u64..5) {
+            let mut back = Holdback { held: VecDeque::new(), passed: 0 };
+            let mut out = Vec::new();
+            for (number, hold) in held.iter().enumerate() {
+                if *hold {
+                    back.hold(gap, i64::MAX, number);
+                    continue;
+                }
+                out.push(number);
+                back.passed += 1;
+                out.extend(std::iter::from_fn(|| back.release(0)));
+            }
+            for (place, number) in out.iter().enumerate().filter(|(_, number)| held[**number]) {
+                let overtook =
+                    out[..place].iter().filter(|other| *other > number && !held[**other]);
+                prop_assert_eq!(overtook.count() as u64, gap);
+            }
+            let late: Vec<usize> = out.iter().copied().filter(|number| held[*number]).collect();
+            prop_assert!(late.is_sorted());
+            prop_assert_eq!(out.len() + back.held.len(), held.len());
+        }
+    }
+
+    #[test]
+    fn deadlines() {
+        let mut back = Holdback { held: VecDeque::new(), passed: 0 };
+        back.hold(3, 100, 'a');
+        back.hold(3, 120, 'b');
+        assert_eq!(back.release(99), None);
+        assert_eq!((back.release(100), back.release(100)), (Some('a'), None));
+        assert_eq!(back.release(500), Some('b'));
+    }
+}

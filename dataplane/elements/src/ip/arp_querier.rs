@@ -1,0 +1,349 @@
+//! ARPQuerier: Ethernet headers by ARP (RFC 826).
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Nanos, Spec,
+    Topic, Ty, handler_value,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::arp::{self, ArpPacket};
+use thruway_wire::ethernet::{EthernetHeader, ethertype};
+use thruway_wire::{Header, MacAddr};
+
+use super::resolution::{ENTRIES_MAX, Limits, Lost, Query, Resolver};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ARPQuerier",
+        topic: Topic::Ip,
+        summary: "puts IP packets into Ethernet frames, with addresses found by ARP",
+        docs: "IP packets enter at input 0 with their next hop in the destination annotation \
+               (CheckIPHeader, GetIPAddress or a route table sets it) and leave by output 0 in \
+               Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
+               packet is held and an ARP query is sent: by output 1 if there is one, else by output \
+               0. ARP replies enter at input 1 with their Ethernet header; what waited for the \
+               address then goes out in order of arrival. With one argument, IP is a name that \
+               stands for both addresses (AddressInfo).\n\
+               Packets to 255.255.255.255, to BROADCAST or to a multicast group need no query. \
+               Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
+               and every two seconds once ten queries went unanswered. An address in use that was \
+               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless BROADCAST_POLL, \
+               while its packets still flow; one not confirmed for TIMEOUT is forgotten.\n\
+               When more than CAPACITY packets wait, those that wait for the oldest entries are \
+               dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table. Different \
+               from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, so that a \
+               scan cannot use up memory; the TABLE argument does not exist.",
+        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, STOP true) \
+                  -> MarkIPHeader -> GetIPAddress(16) \
+                  -> q :: ARPQuerier(2.0.0.1, 02:00:00:00:00:01) -> Print(q) -> Discard; \
+                  Idle -> [1] q",
+        ports: "2/1-2",
+        processing: "h/h",
+        flow: "xy/x",
+        args: &[
+            Arg::required("IP", Ty::IpPrefix, "this host's address; a prefix implies BROADCAST"),
+            Arg::optional("ETH", Ty::Ether, "this host's Ethernet address; as IP if left out"),
+            Arg::keyword("CAPACITY", Ty::UInt, "packets that may wait; 0 for no bound").or("2048"),
+            Arg::keyword("ENTRY_CAPACITY", Ty::UInt, "addresses; 0 for the most there are").or("0"),
+            Arg::keyword(
+                "ENTRY_PACKET_CAPACITY",
+                Ty::UInt,
+                "packets that may wait for one address",
+            )
+            .or("0"),
+            Arg::keyword("CAPACITY_SLIM_FACTOR", Ty::UInt, "1/n of the packets go at CAPACITY")
+                .or("2"),
+            Arg::keyword("TIMEOUT", Ty::Time, "an unconfirmed address is forgotten; 0 for never")
+                .or("300s"),
+            Arg::keyword(
+                "POLL_TIMEOUT",
+                Ty::Time,
+                "an address in use is asked for again; 0: never",
+            )
+            .or("60s"),
+            Arg::keyword("BROADCAST", Ty::Ip, "packets to it go to all"),
+            Arg::keyword("BROADCAST_POLL", Ty::Bool, "whether polls are broadcast").or("false"),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::read("table", "a line per address: address, known, Ethernet, age").shared(),
+            Handler::sum("stats", "packets dropped and queries sent, in words"),
+            Handler::sum("queries", "queries sent"),
+            Handler::sum("responses", "ARP packets received"),
+            Handler::sum("drops", "packets dropped"),
+            Handler::read("count", "addresses in the table").shared(),
+            Handler::read("length", "packets that wait").shared(),
+            Handler::both("ipaddr", "this host's address"),
+            Handler::both("broadcast", "packets to it go to all"),
+            Handler::write("insert", "enters IP ETH").shared(),
+            Handler::write("delete", "forgets IP").shared(),
+            Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
+        ],
+        cost: &[Cost { operation: "table-cached", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Time between two looks for old entries.
+const EXPIRE_EVERY: i64 = 1_000_000_000;
+/// Shortest time between two queries for an address: ten a second.
+const QUERY_INTERVAL: i64 = 100_000_000;
+/// The same once they went unanswered.
+const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
+
+struct ArpQuerier {
+    resolver: Resolver<Ipv4Addr>,
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    broadcast_poll: bool,
+    expires: bool,
+    queries: u64,
+    responses: u64,
+    zero_warned: bool,
+}
+
+/// The bounds by the arguments that ARPQuerier and IP6NDSolicitor have in common.
+pub fn limits(args: &Args<'_>, query_intervals: (i64, i64)) -> Result<Limits, ArgErrors> {
+    let slim_factor: usize = args.get("CAPACITY_SLIM_FACTOR")?;
+    if slim_factor == 0 {
+        return Err(args.error("CAPACITY_SLIM_FACTOR", "must be at least 1").into());
+    }
+    let entries = match args.get::<usize>("ENTRY_CAPACITY")? {
+        0 => ENTRIES_MAX,
+        n => n.min(ENTRIES_MAX),
+    };
+    let time = |name| match args.get::<Nanos>(name)? {
+        Nanos(n @ 0..) => Ok(n),
+        _ => Err(args.error(name, "must not be negative")),
+    };
+    Ok(Limits {
+        packets: args.get("CAPACITY")?,
+        entries,
+        entry_packets: args.get("ENTRY_PACKET_CAPACITY")?,
+        slim_factor,
+        timeout: time("TIMEOUT")?,
+        poll_timeout: time("POLL_TIMEOUT")?,
+        query_interval: query_intervals.0,
+        query_interval_late: query_intervals.1,
+    })
+}
+
+/// ETH, or in the short form the Ethernet address that goes by the name of IP.
+pub fn own_mac(args: &Args<'_>) -> Result<MacAddr, ArgErrors> {
+    if let Some(mac) = args.opt("ETH")? {
+        return Ok(mac);
+    }
+    let name = args.text("IP").unwrap_or_default();
+    args.parse(name).map_err(|why| args.error("ETH", format!("{why}; give ETH")).into())
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let own: IpPrefix = args.get("IP")?;
+    let mac = own_mac(args)?;
+    let directed = Ipv4Addr::from_bits(own.addr.to_bits() | !own.mask.to_bits());
+    let directed = if directed == own.addr { Ipv4Addr::BROADCAST } else { directed };
+    let broadcast = args.opt("BROADCAST")?.unwrap_or(directed);
+    let limits = limits(args, (QUERY_INTERVAL, QUERY_INTERVAL_LATE))?;
+    Ok(Box::new(ArpQuerier {
+        resolver: Resolver::new(args, limits, mac, broadcast),
+        ip: own.addr,
+        mac,
+        broadcast_poll: args.get("BROADCAST_POLL")?,
+        expires: limits.timeout != 0,
+        queries: 0,
+        responses: 0,
+        zero_warned: false,
+    }))
+}
+
+/// What an ARP reply tells: who is where. `None` for anything else (RFC 826 "Packet reception").
+fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddr)> {
+    let (ether, body) = EthernetHeader::parse(frame).ok()?;
+    let (arp, _) = ArpPacket::parse(body).ok()?;
+    let reply = ether.ethertype() == ethertype::ARP && arp.operation() == arp::REPLY;
+    // A group address is nobody's own (RFC 1812 section 3.3.2).
+    let answer = (arp.sender_addr(), arp.sender_mac());
+    (reply && !answer.1.is_multicast() && !answer.0.is_unspecified()).then_some(answer)
+}
+
+impl ArpQuerier {
+    fn encapsulate(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        if self.ip.is_unspecified() {
+            self.resolver.drops += batch.len() as u64;
+            cx.drop_all(Lost::NotConfigured, batch);
+            return;
+        }
+        let zero = !self.zero_warned && batch.iter().any(|packet| packet.dst_ip() == [0; 4]);
+        self.resolver.encapsulate(cx, batch);
+        if zero {
+            self.warn_of_zero(cx);
+        }
+        self.send_queries(cx);
+    }
+
+    #[cold]
+    fn warn_of_zero(&mut self, cx: &mut Cx<'_>) {
+        self.zero_warned = true;
+        let node = cx.node();
+        let name = cx
+            .host()
+            .describe(node)
+            .map_or(String::new(), |(name, class)| format!("{name} :: {class}: "));
+        let what = "would query for 0.0.0.0; missing dest IP addr annotation?";
+        cx.chatter(&format!("{name}{what}"));
+    }
+
+    fn send_queries(&mut self, cx: &mut Cx<'_>) {
+        while !self.resolver.queries.is_empty() {
+            let queries = std::mem::take(&mut self.resolver.queries);
+            for query in &queries {
+                self.send_query(cx, query);
+            }
+            self.resolver.queries = queries;
+            self.resolver.queries.clear();
+        }
+    }
+
+    fn send_query(&mut self, cx: &mut Cx<'_>, query: &Query<Ipv4Addr>) {
+        let to = query.to.filter(|_| !self.broadcast_poll).unwrap_or(MacAddr::BROADCAST);
+        let mut frame = [0; EthernetHeader::LEN + ArpPacket::LEN];
+        let ether = EthernetHeader::new(to, self.mac, ethertype::ARP);
+        let request = ArpPacket::request(self.mac, self.ip, query.address);
+        // The array has just that length.
+        let _ = ether.emit(&mut frame).and_then(|rest| request.emit(rest));
+        if let Some(packet) = query.packet(cx, &frame) {
+            self.queries += 1;
+            cx.emit(cx.outputs().saturating_sub(1).min(1), packet);
+        }
+    }
+
+    fn take_answer(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        if packet.len() >= EthernetHeader::LEN + ArpPacket::LEN {
+            self.responses += 1;
+        }
+        let Some((ip, mac)) = answer(packet.data()) else {
+            cx.drop(Lost::BadAnswer, packet);
+            return;
+        };
+        self.resolver.learn(cx, ip, mac);
+        cx.drop(Lost::Answer, packet);
+        self.send_queries(cx);
+    }
+
+    fn table(&self, now: i64) -> String {
+        let mut text = String::new();
+        self.resolver.show(now, |row| {
+            let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
+            let mac = row.mac.dashed();
+            let known = u8::from(row.known);
+            let _ = writeln!(text, "{} {known} {mac:#} {seconds}.{micros:06}", row.key);
+        });
+        text
+    }
+}
+
+/// Parses the words of an `insert` or `delete` handler.
+pub fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], HandlerError> {
+    let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+    let wanted = if N == 1 { "an address" } else { "an address and an Ethernet address" };
+    words.try_into().map_err(|_| HandlerError::refused(format!("{name}: expected {wanted}")))
+}
+
+impl Element for ArpQuerier {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.expires {
+            cx.set_timer(0, cx.now() + EXPIRE_EVERY);
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        if port == 0 {
+            self.encapsulate(cx, batch);
+            return;
+        }
+        for packet in batch.drain() {
+            self.take_answer(cx, packet);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.resolver.expire(cx);
+        cx.set_timer(0, cx.now() + EXPIRE_EVERY);
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let drops = self.resolver.drops;
+        match name {
+            "table" => Ok(self.table(cx.now())),
+            "stats" => Ok(format!("{drops} packets killed\n{} ARP queries sent\n", self.queries)),
+            "queries" => Ok(self.queries.to_string()),
+            "responses" => Ok(self.responses.to_string()),
+            "drops" => Ok(drops.to_string()),
+            "count" => Ok(self.resolver.counts().0.to_string()),
+            "length" => Ok(self.resolver.counts().1.to_string()),
+            "ipaddr" => Ok(self.ip.to_string()),
+            "broadcast" => Ok(self.resolver.broadcast().to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "ipaddr" => self.ip = handler_value(name, value)?,
+            "broadcast" => self.resolver.set_broadcast(handler_value(name, value)?),
+            "insert" => {
+                let [ip, mac] = words(name, value)?;
+                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+            }
+            "delete" => {
+                let [ip] = words(name, value)?;
+                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+            }
+            "clear" => {
+                self.resolver.clear(cx);
+                (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
+            }
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.resolver.clear(cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(arp: &ArpPacket, ethertype: u16) -> Vec<u8> {
+        let mut bytes = vec![0; 42];
+        let ether = EthernetHeader::new(MacAddr::BROADCAST, MacAddr::ZERO, ethertype);
+        let rest = ether.emit(&mut bytes).unwrap();
+        arp.emit(rest).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn answers_are_replies_of_one_station() {
+        let mac = MacAddr([2, 0, 0, 0, 0, 9]);
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let request = ArpPacket::request(MacAddr::ZERO, a, b);
+        let reply = request.reply_from(mac);
+        assert_eq!(answer(&frame(&reply, ethertype::ARP)), Some((b, mac)));
+        assert_eq!(answer(&frame(&reply, ethertype::IPV4)), None);
+        assert_eq!(answer(&frame(&request, ethertype::ARP)), None);
+        let group = request.reply_from(MacAddr::BROADCAST);
+        assert_eq!(answer(&frame(&group, ethertype::ARP)), None);
+        for len in 0..42 {
+            assert_eq!(answer(&frame(&reply, ethertype::ARP)[..len]), None);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! ARPResponder: says where this host's addresses are (RFC 826).
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use thruway_element::text::split_words;
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec, Topic, Ty,
+    handler_value, reasons,
+};
+use thruway_packet::{Anno, Batch, Packet};
+use thruway_wire::arp::{self, ArpPacket};
+use thruway_wire::ethernet::{EthernetHeader, ethertype};
+use thruway_wire::{Header, MacAddr};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ARPResponder",
+        topic: Topic::Ip,
+        summary: "answers ARP queries",
+        docs: "Each argument is one or more IP addresses or prefixes and an Ethernet address (or a \
+               name that stands for both, see AddressInfo): ARP queries for those addresses are \
+               answered with it. The most specific prefix counts. Queries enter with their Ethernet \
+               header and come out as replies. What is not answered leaves by output 1, or is \
+               dropped where there is none.",
+        example: "InfiniteSource(\\<ffffffffffff 020000000001 0806 0001 0800 06 04 0001 \
+                  020000000001 01000001 000000000000 01000002>, LIMIT 1, STOP true) \
+                  -> ARPResponder(1.0.0.2 02:00:00:00:00:02) -> Print(reply) -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[Arg::rest("ENTRY", Ty::Rule("IP/MASK... ETH"), "addresses and where they are")],
+        drops: Other::DROPS,
+        handlers: &[
+            Handler::read("table", "a line per prefix: prefix, Ethernet address"),
+            Handler::read("lookup", "the Ethernet address for an IP address, empty for none"),
+            Handler::write("add", "adds IP/MASK... ETH"),
+            Handler::write("remove", "removes IP/MASK"),
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet is not answered.
+    enum Other {
+        NotQuery = "not-query": "it is no ARP query for an IPv4 address over Ethernet",
+        NotOurs = "not-ours": "the query is for an address that has no entry",
+    }
+}
+
+/// Where the addresses of a prefix are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// Its host bits are zero.
+    prefix: IpPrefix,
+    mac: MacAddr,
+}
+
+/// Places, the more specific ones first.
+#[derive(Debug, Clone, Default)]
+struct Places(Vec<Place>);
+
+impl Places {
+    /// Adds the prefixes of one argument; a prefix that is there already gets the new address.
+    fn add(
+        &mut self,
+        words: &[&str],
+        prefix: impl Fn(&str) -> Option<IpPrefix>,
+        mac: impl Fn(&str) -> Option<MacAddr>,
+    ) -> Result<(), String> {
+        let (mut prefixes, mut macs) = (Vec::new(), Vec::new());
+        for word in words {
+            match (prefix(word), mac(word)) {
+                (Some(prefix), _) => prefixes.push(prefix),
+                (None, Some(mac)) => macs.push(mac),
+                (None, None) => return Err(format!("'{word}': expected IP/MASK ETH")),
+            }
+        }
+        // A name may stand for both.
+        if macs.is_empty() {
+            macs.extend(words.iter().find_map(|word| mac(word)));
+        }
+        let &[mac] = &macs[..] else {
+            let what = if macs.is_empty() { "missing ETH" } else { "more than one ETH" };
+            return Err(format!("{what}; expected IP/MASK ETH"));
+        };
+        if prefixes.is_empty() {
+            return Err("missing IP/MASK; expected IP/MASK ETH".into());
+        }
+        prefixes.into_iter().for_each(|prefix| self.put(canonical(prefix), mac));
+        Ok(())
+    }
+
+    fn put(&mut self, prefix: IpPrefix, mac: MacAddr) {
+        self.0.retain(|place| place.prefix != prefix);
+        // In front of the first that is less specific: its mask lacks a bit of this one's.
+        let mask = prefix.mask.to_bits();
+        let at = self.0.iter().position(|place| {
+            let other = place.prefix.mask.to_bits();
+            mask & other == other && mask != other
+        });
+        self.0.insert(at.unwrap_or(self.0.len()), Place { prefix, mac });
+    }
+
+    fn look_up(&self, ip: Ipv4Addr) -> Option<MacAddr> {
+        self.0.iter().find(|place| place.prefix.contains(ip)).map(|place| place.mac)
+    }
+
+    fn remove(&mut self, prefix: IpPrefix) -> bool {
+        let before = self.0.len();
+        self.0.retain(|place| place.prefix != prefix);
+        self.0.len() < before
+    }
+}
+
+/// The prefix without host bits.
+fn canonical(prefix: IpPrefix) -> IpPrefix {
+    let addr = Ipv4Addr::from_bits(prefix.addr.to_bits() & prefix.mask.to_bits());
+    IpPrefix { addr, ..prefix }
+}
+
+fn show(prefix: &IpPrefix) -> String {
+    match prefix.length() {
+        Some(length) => format!("{}/{length}", prefix.addr),
+        None => format!("{}/{}", prefix.addr, prefix.mask),
+    }
+}
+
+struct ArpResponder {
+    places: Places,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mut places = Places::default();
+    for (index, text) in args.rest() {
+        let prefix = |word: &str| args.parse(word).ok();
+        let mac = |word: &str| args.parse(word).ok();
+        places.add(&split_words(text), prefix, mac).map_err(|why| args.rest_error(index, why))?;
+    }
+    Ok(Box::new(ArpResponder { places }))
+}
+
+/// The reply to a query.
+fn reply(frame: &[u8], places: &Places) -> Result<[u8; 42], Other> {
+    let (ether, body) = EthernetHeader::parse(frame).map_err(|_| Other::NotQuery)?;
+    let (query, _) = ArpPacket::parse(body).map_err(|_| Other::NotQuery)?;
+    if ether.ethertype() != ethertype::ARP || query.operation() != arp::REQUEST {
+        return Err(Other::NotQuery);
+    }
+    let mac = places.look_up(query.target_addr()).ok_or(Other::NotOurs)?;
+    let mut reply = [0; EthernetHeader::LEN + ArpPacket::LEN];
+    let ether = EthernetHeader::new(query.sender_mac(), mac, ethertype::ARP);
+    // The array has just that length.
+    let _ = ether.emit(&mut reply).and_then(|rest| query.reply_from(mac).emit(rest));
+    Ok(reply)
+}
+
+impl ArpResponder {
+    fn answer(&self, cx: &mut Cx<'_>, packet: Packet) {
+        let reply = match reply(packet.data(), &self.places) {
+            Ok(reply) => reply,
+            Err(other) => return cx.reject(1, other, packet),
+        };
+        let Some(mut answer) = cx.packet(&reply) else { return };
+        answer.set_mac_offset(0);
+        answer.set_anno_number(Anno::VLAN_TCI, packet.anno_number(Anno::VLAN_TCI));
+        cx.emit(0, answer);
+    }
+}
+
+impl Element for ArpResponder {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            self.answer(cx, packet);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        match name {
+            "table" => {
+                let mut text = String::new();
+                for place in &self.places.0 {
+                    let _ = writeln!(text, "{} {:#}", show(&place.prefix), place.mac.dashed());
+                }
+                Ok(text)
+            }
+            "lookup" => {
+                let mac = self.places.look_up(handler_value(name, param)?);
+                Ok(mac.map_or(String::new(), |mac| format!("{:#}", mac.dashed())))
+            }
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "add" => self
+                .places
+                .add(&split_words(value), IpPrefix::parse, |word| word.parse().ok())
+                .map_err(|why| HandlerError::refused(format!("add: {why}"))),
+            "remove" => {
+                let prefix = canonical(handler_value(name, value)?);
+                match self.places.remove(prefix) {
+                    true => Ok(()),
+                    false => Err(HandlerError::refused(format!("{} not found", show(&prefix)))),
+                }
+            }
+            _ => Err(HandlerError::no_write(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn add(places: &mut Places, text: &str) -> Result<(), String> {
+        places.add(&split_words(text), IpPrefix::parse, |word| word.parse().ok())
+    }
+
+    #[test]
+    fn the_most_specific_counts_and_the_last_replaces() {
+        let mut places = Places::default();
+        add(&mut places, "0/0 2:0:0:0:0:1").unwrap();
+        add(&mut places, "1.0.0.0/8 1.2.0.0/16 2:0:0:0:0:2").unwrap();
+        add(&mut places, "1.2.3.4 2:0:0:0:0:3").unwrap();
+        add(&mut places, "1.2.9.9/16 2:0:0:0:0:4").unwrap();
+        let last = |ip: [u8; 4]| places.look_up(ip.into()).unwrap().0[5];
+        assert_eq!([last([1, 2, 3, 4]), last([1, 2, 0, 0])], [3, 4]);
+        assert_eq!([last([1, 9, 9, 9]), last([9, 9, 9, 9])], [2, 1]);
+        assert_eq!(places.0.len(), 4);
+        assert!(places.remove(IpPrefix::parse("0/0").unwrap()));
+        assert_eq!(places.look_up([9, 9, 9, 9].into()), None);
+    }
+
+    #[test]
+    fn wrong_entries() {
+        let mut places = Places::default();
+        for (text, why) in [
+            ("1.0.0.1", "missing ETH"),
+            ("2:0:0:0:0:1", "missing IP/MASK"),
+            ("1.0.0.1 2:0:0:0:0:1 2:0:0:0:0:2", "more than one ETH"),
+            ("1.0.0.1 nonsense", "'nonsense'"),
+            ("", "missing ETH"),
+        ] {
+            assert!(add(&mut places, text).unwrap_err().starts_with(why), "{text}");
+        }
+        assert!(places.0.is_empty());
+    }
+
+    proptest! {
+        /// The order by masks finds what a search for the longest prefix finds.
+        #[test]
+        fn order_is_longest_prefix(
+            prefixes in prop::collection::vec((0u32..64, 0u32..7), 1..20),
+            ip in 0u32..64,
+        ) {
+            let mut places = Places::default();
+            let mut wanted: Option<(u32, usize)> = None;
+            for (n, (bits, length)) in prefixes.iter().enumerate() {
+                // Prefixes of the low six bits, so that they often overlap.
+                let mask = u32::MAX << (6 - length);
+                let prefix = IpPrefix { addr: (bits & mask).into(), mask: mask.into() };
+                places.put(prefix, MacAddr::from_u64(n as u64));
+                if bits & mask == ip & mask && wanted.is_none_or(|(best, _)| *length >= best) {
+                    wanted = Some((*length, n));
+                }
+            }
+            let found = places.look_up(ip.into()).map(|mac| mac.to_u64() as usize);
+            prop_assert_eq!(found, wanted.map(|(_, n)| n));
+        }
+
+        #[test]
+        fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = reply(&bytes, &Places::default());
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! CheckIPHeader: only sound IPv4 headers go on (RFC 1812 section 5.2.2).
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use thruway_element::text::split_words;
+use thruway_element::{
+    Alias, Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError,
+    IpPrefix, Reason, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::checksum;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "CheckIPHeader",
+        aliases: &[Alias { name: "CheckIPHeader2", summary: "does not look at the checksum" }],
+        topic: Topic::Ip,
+        summary: "checks IP headers, marks them and sets the destination annotation",
+        docs: "Expects the IP header OFFSET bytes into the packet. Version, header length, total \
+               length and (unless CHECKSUM is false) checksum must be right. With BADSRC or \
+               INTERFACES the source must not be on the list of bad ones, except in packets to a \
+               GOODDST (RFC 1812 section 5.3.7). Good packets leave by output 0: their network \
+               header is marked, what lies behind the total length is cut off, and the destination \
+               address annotation is set. Bad ones leave by output 1, or are dropped where there is \
+               none; the first one, with VERBOSE every one, is told to the user.\n\
+               INTERFACES 18.26.4.9/24 makes the subnet's broadcast address, 0.0.0.0 and \
+               255.255.255.255 bad sources and 18.26.4.9 a good destination. The old form \
+               CheckIPHeader(BADSRC, OFFSET) makes 0.0.0.0 and 255.255.255.255 bad sources besides \
+               the listed ones.",
+        example: "InfiniteSource(\\<4500001400000000401164d8010000010200000207>, LIMIT 1, STOP true) \
+                  -> CheckIPHeader(VERBOSE true) -> Print(ok) -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            Arg::optional("BADSRC*", Ty::Any, "OFFSET; or bad sources, in the old form"),
+            Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0"),
+            Arg::keyword("INTERFACES", Ty::Any, "this router's addresses, as prefixes"),
+            Arg::keyword("BADSRC", Ty::Any, "bad source addresses, with blanks between"),
+            Arg::keyword("GOODDST", Ty::Any, "destinations that may have bad sources"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether the checksum is checked").or("true"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
+            Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::sum("count", "good packets"),
+            Handler::sum("drops", "bad packets"),
+            Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
+        ],
+        cost: &[Cost { operation: "checksum-ip", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// What is wrong with a header.
+    enum Bad {
+        Tiny = "too-short": "fewer than 20 bytes",
+        Version = "bad-version": "the version is not 4",
+        HeaderLength = "bad-header-length": "the header length is less than 20 bytes",
+        Length = "bad-length": "the total length is less than the header's or more than there is",
+        Checksum = "bad-checksum": "the header checksum is wrong",
+        Source = "bad-source": "the source address is on the list of bad ones",
+    }
+}
+
+/// Click's words for the reasons, in the order of [`Bad`].
+const TEXTS: [&str; 6] = [
+    "tiny packet",
+    "bad IP version",
+    "bad IP header length",
+    "bad IP length",
+    "bad IP checksum",
+    "bad source address",
+];
+
+/// What to check, apart from what was found.
+struct Check {
+    offset: usize,
+    checksum: bool,
+    /// Sources that are bad, and destinations that excuse them, in network order.
+    bad_src: Vec<[u8; 4]>,
+    good_dst: Vec<[u8; 4]>,
+}
+
+struct CheckIpHeader {
+    check: Check,
+    verbose: bool,
+    details: bool,
+    count: u64,
+    bad: [u64; TEXTS.len()],
+    /// Bad packets still to be told to the user.
+    complaints: Vec<Bad>,
+}
+
+fn addresses(args: &Args<'_>, name: &str) -> Result<Vec<[u8; 4]>, ArgError> {
+    let parse = |word| args.parse::<Ipv4Addr>(word).map(|ip| ip.octets());
+    let words = split_words(args.text(name).unwrap_or_default());
+    words.into_iter().map(parse).collect::<Result<_, _>>().map_err(|why| args.error(name, why))
+}
+
+/// Adds what INTERFACES means.
+fn add_interfaces(args: &Args<'_>, check: &mut Check) -> Result<(), ArgError> {
+    let Some(text) = args.text("INTERFACES") else { return Ok(()) };
+    for word in split_words(text) {
+        let own: IpPrefix = args.parse(word).map_err(|why| args.error("INTERFACES", why))?;
+        check.good_dst.push(own.addr.octets());
+        check.bad_src.push((own.addr.to_bits() | !own.mask.to_bits()).to_be_bytes());
+    }
+    check.bad_src.extend([[0; 4], [255; 4]]);
+    Ok(())
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mut check = Check {
+        offset: args.get("OFFSET")?,
+        checksum: args.get("CHECKSUM")?,
+        bad_src: addresses(args, "BADSRC")?,
+        good_dst: addresses(args, "GOODDST")?,
+    };
+    if args.class() == "CheckIPHeader2" && !args.given("CHECKSUM") {
+        check.checksum = false;
+    }
+    match args.opt::<usize>("BADSRC*") {
+        Ok(Some(offset)) if !args.given("OFFSET") => check.offset = offset,
+        Ok(None) => {}
+        _ => {
+            check.bad_src.extend(addresses(args, "BADSRC*")?);
+            check.bad_src.extend([[0; 4], [255; 4]]);
+        }
+    }
+    add_interfaces(args, &mut check)?;
+    Ok(Box::new(CheckIpHeader {
+        check,
+        verbose: args.get("VERBOSE")?,
+        details: args.get("DETAILS")?,
+        count: 0,
+        bad: [0; TEXTS.len()],
+        complaints: Vec::new(),
+    }))
+}
+
+impl Check {
+    /// Checks and marks one packet.
+    #[inline]
+    fn check(&self, packet: &mut Packet) -> Result<(), Bad> {
+        let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
+        let Some(header) = bytes.first_chunk::<20>() else { return Err(Bad::Tiny) };
+        let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let header_len = if header[0] == 0x45 {
+            // RFC 1812 section 5.2.2: what nearly all packets are, without options.
+            if total_len < 20 || total_len > bytes.len() {
+                return Err(Bad::Length);
+            }
+            if self.checksum && checksum::checksum_20(header) != 0 {
+                return Err(Bad::Checksum);
+            }
+            20
+        } else {
+            self.check_long(bytes, total_len)?
+        };
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+        let (src, dst) = ([s0, s1, s2, s3], [d0, d1, d2, d3]);
+        // RFC 1812 sections 5.3.7 and 4.2.2.11
+        if self.bad_src.contains(&src) && !self.good_dst.contains(&dst) {
+            return Err(Bad::Source);
+        }
+        packet.set_network(self.offset, header_len);
+        packet.truncate(self.offset + total_len);
+        packet.set_dst_ip(dst);
+        Ok(())
+    }
+
+    /// The checks for a header with options, or none at all; its length.
+    #[cold]
+    fn check_long(&self, bytes: &[u8], total_len: usize) -> Result<usize, Bad> {
+        if bytes[0] >> 4 != 4 {
+            return Err(Bad::Version);
+        }
+        let header_len = usize::from(bytes[0] & 0x0f) * 4;
+        if header_len < 20 {
+            return Err(Bad::HeaderLength);
+        }
+        if total_len < header_len || total_len > bytes.len() {
+            return Err(Bad::Length);
+        }
+        match checksum::checksum(&bytes[..header_len]) {
+            0 => Ok(header_len),
+            _ if !self.checksum => Ok(header_len),
+            _ => Err(Bad::Checksum),
+        }
+    }
+}
+
+impl CheckIpHeader {
+    #[cold]
+    fn note(&mut self, bad: Bad) -> Verdict {
+        if self.verbose || self.bad.iter().all(|count| *count == 0) {
+            self.complaints.push(bad);
+        }
+        self.bad[bad as usize] += 1;
+        Verdict::Reject(1, Reason::from(bad))
+    }
+
+    #[cold]
+    fn complain(&mut self, cx: &mut Cx<'_>) {
+        let node = cx.node();
+        let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+        for bad in self.complaints.drain(..) {
+            cx.chatter(&format!("{name}: IP header check failed: {}", TEXTS[bad as usize]));
+        }
+    }
+}
+
+impl Element for CheckIpHeader {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| match self.check.check(packet) {
+            Ok(()) => Verdict::Pass,
+            Err(bad) => self.note(bad),
+        });
+        self.count += batch.len() as u64;
+        if !self.complaints.is_empty() {
+            self.complain(cx);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),
+            "drop_details" if !self.details => {
+                Err(HandlerError::refused("drop_details: write DETAILS true to keep details"))
+            }
+            "drop_details" => {
+                let mut text = String::new();
+                for (count, what) in self.bad.iter().zip(TEXTS) {
+                    let _ = writeln!(text, "{count}\t{what}");
+                }
+                Ok(text)
+            }
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thruway_wire::ipv4::Ipv4Header;
+    use thruway_wire::{Defect, Header};
+
+    fn check() -> Check {
+        Check { offset: 0, checksum: true, bad_src: vec![[0; 4]], good_dst: vec![[9, 9, 9, 9]] }
+    }
+
+    fn header(src: [u8; 4], dst: [u8; 4], payload_len: usize) -> Vec<u8> {
+        let header = Ipv4Header::new(17, src.into(), dst.into(), payload_len).unwrap();
+        let mut bytes = vec![0; 20 + payload_len];
+        header.emit(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_good_packet_is_marked_and_cut() {
+        let mut bytes = header([1, 0, 0, 1], [2, 0, 0, 2], 4);
+        bytes.extend([0; 22]);
+        let mut packet = Packet::new(&bytes).unwrap();
+        assert_eq!(check().check(&mut packet), Ok(()));
+        assert_eq!((packet.len(), packet.transport().len()), (24, 4));
+        assert_eq!(packet.dst_ip(), [2, 0, 0, 2]);
+    }
+
+    #[test]
+    fn bad_sources_and_good_destinations() {
+        let mut packet = Packet::new(&header([0; 4], [2, 0, 0, 2], 0)).unwrap();
+        assert_eq!(check().check(&mut packet), Err(Bad::Source));
+        let mut packet = Packet::new(&header([0; 4], [9, 9, 9, 9], 0)).unwrap();
+        assert_eq!(check().check(&mut packet), Ok(()));
+    }
+
+    proptest! {
+        /// The short way says what the header view and a plain checksum say.
+        #[test]
+        fn agrees_with_the_header_view(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..80),
+            version_ihl in prop_oneof![4 => Just(0x45u8), 2 => 0x40u8..0x50, 1 => any::<u8>()],
+            total_len in 0u16..90,
+            fix in any::<bool>(),
+        ) {
+            if bytes.len() >= 20 {
+                bytes[0] = version_ihl;
+                bytes[2..4].copy_from_slice(&total_len.to_be_bytes());
+            }
+            let header_len = (usize::from(version_ihl & 15) * 4).min(bytes.len());
+            if fix && header_len >= 20 {
+                bytes[10..12].fill(0);
+                let sum = checksum::checksum(&bytes[..header_len]);
+                bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+            let wanted = match Ipv4Header::parse_with_options(&bytes) {
+                Ok((header, options, _)) if header.checksum_ok(options) => Ok(()),
+                Ok(_) => Err(Bad::Checksum),
+                Err(error) => Err(match error.defect {
+                    Defect::TooShort { required_len: 20, .. } => Bad::Tiny,
+                    Defect::BadVersion { .. } => Bad::Version,
+                    Defect::BadHeaderLength { .. } => Bad::HeaderLength,
+                    // A header longer than the packet has a bad total length too.
+                    _ => Bad::Length,
+                }),
+            };
+            let mut packet = Packet::new(&bytes).unwrap();
+            let check = Check { bad_src: vec![], ..check() };
+            prop_assert_eq!(check.check(&mut packet), wanted);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! PaintSwitch: sorts packets by colour.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_packet::{Anno, Batch};
+
+use super::paint::paint_anno;
+use super::tee::copy_to_outputs;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "PaintSwitch",
+        topic: Topic::Moving,
+        summary: "sends each packet to the output of its colour",
+        docs: "A packet of colour K (set by Paint) leaves by output K. Colour 255 stands for all: \
+               the packet is copied to every output. Packets of a colour that has no output are \
+               dropped. ANNO names another one-byte annotation to look at.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> s :: PaintSwitch;\n\
+                  s[0] -> Discard; s[1] -> Print(one) -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
+        drops: Homeless::DROPS,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Homeless {
+        NoOutput = "no-such-output": "there is no output of its colour",
+    }
+}
+
+/// The colour that means every output.
+const ALL: usize = 255;
+
+struct PaintSwitch {
+    anno: Anno,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(PaintSwitch { anno: paint_anno(args)? }))
+}
+
+impl Element for PaintSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let outputs = cx.outputs();
+        for packet in batch.drain() {
+            match packet.anno_number(self.anno) as usize {
+                ALL if outputs > 0 => {
+                    copy_to_outputs(cx, &packet, outputs - 1);
+                    cx.emit(outputs - 1, packet);
+                }
+                color if color < outputs => cx.emit(color, packet),
+                _ => cx.settle(packet, Verdict::drop(Homeless::NoOutput)),
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! PrioSched: the first input that has a packet.
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "PrioSched",
+        topic: Topic::Moving,
+        summary: "pulls from the first input that has packets",
+        docs: "Each pull at its output goes to input 0, and to input 1 only if that has nothing, and \
+               so on: strict priority. Inputs usually come from Queues.",
+        example: "InfiniteSource(LIMIT 3) -> Queue -> s :: PrioSched -> Unqueue -> Discard;\n\
+                  InfiniteSource(LIMIT 3) -> Queue -> [1] s",
+        ports: "-/1",
+        processing: "l/l",
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct PrioSched {
+    some: Batch,
+}
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(PrioSched { some: Batch::with_room() }))
+}
+
+impl Element for PrioSched {
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        for input in 0..cx.inputs() {
+            if batch.len() >= max {
+                return;
+            }
+            cx.pull(input, max - batch.len(), &mut self.some);
+            batch.append(&mut self.some);
+        }
+    }
+}

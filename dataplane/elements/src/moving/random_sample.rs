@@ -1,0 +1,116 @@
+//! RandomSample: keeps a random part of the packets.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
+    handler_value, reasons,
+};
+use thruway_packet::Batch;
+
+use crate::random::{Probability, Random, fresh_seed};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "RandomSample",
+        topic: Topic::Moving,
+        summary: "passes packets on with a probability",
+        docs: "Each packet goes out of output 0 with probability P. The others go out of output 1, \
+               or are dropped where there is none. The probability is given as P, or as SAMPLE, \
+               or as DROP, which is that of the contrary; as a number from 0 to 1 or in per cent. \
+               With SEED (not in Click), two runs choose the same packets.",
+        example: "InfiniteSource(LIMIT 1000, STOP true) -> RandomSample(1%, SEED 7) -> Print \
+                  -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            Arg::optional("P", Ty::Float, "probability of passing"),
+            Arg::keyword("SAMPLE", Ty::Float, "the same"),
+            Arg::keyword("DROP", Ty::Float, "probability of not passing"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether it samples; if not, all pass").or("true"),
+            Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
+        ],
+        drops: Unlucky::DROPS,
+        handlers: &[
+            Handler::both("sampling_prob", "probability of passing"),
+            Handler::both("drop_prob", "probability of not passing"),
+            Handler::both("active", "whether it samples"),
+            Handler::sum("drops", "packets that did not pass"),
+            Handler::read(
+                "seed",
+                "start of the random numbers: give it as SEED to repeat this run",
+            ),
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet does not pass.
+    enum Unlucky {
+        NotSampled = "not-sampled": "chance was against it",
+    }
+}
+
+struct RandomSample {
+    pass: Probability,
+    active: bool,
+    seed: u64,
+    random: Random,
+    drops: u64,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let drop = args.opt("DROP")?.map(Probability::complement);
+    let given = [args.opt("P")?, args.opt("SAMPLE")?, drop];
+    let mut given = given.iter().flatten();
+    let (Some(pass), None) = (given.next(), given.next()) else {
+        return Err(ArgErrors::whole("give one of P, SAMPLE and DROP"));
+    };
+    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    Ok(Box::new(RandomSample {
+        pass: *pass,
+        active: args.get("ACTIVE")?,
+        seed,
+        random: Random::of_element(args, seed),
+        drops: 0,
+    }))
+}
+
+impl Element for RandomSample {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if !self.active {
+            return;
+        }
+        cx.sift(batch, |_| {
+            if self.random.hits(self.pass) {
+                return Verdict::Pass;
+            }
+            self.drops += 1;
+            Verdict::reject(1, Unlucky::NotSampled)
+        });
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "sampling_prob" => Ok(self.pass.value().to_string()),
+            "drop_prob" => Ok(self.pass.complement().value().to_string()),
+            "active" => Ok(self.active.to_string()),
+            "drops" => Ok(self.drops.to_string()),
+            "seed" => Ok(self.seed.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "sampling_prob" => self.pass = handler_value(name, value)?,
+            "drop_prob" => {
+                self.pass = handler_value::<Probability>(name, value)?.complement();
+            }
+            "active" => self.active = handler_value(name, value)?,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}

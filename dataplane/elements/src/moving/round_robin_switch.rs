@@ -1,0 +1,40 @@
+//! RoundRobinSwitch: one packet to each output in turn.
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Verdict};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "RoundRobinSwitch",
+        topic: Topic::Moving,
+        summary: "sends packets to its outputs in turn",
+        docs: "The first packet leaves by output 0, the next by output 1, and so on round. Where \
+               several threads push into it, each goes round by itself.",
+        example: "InfiniteSource(LIMIT 4, STOP true) -> s :: RoundRobinSwitch;\n\
+                  s[0] -> Print(even) -> Discard; s[1] -> Print(odd) -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct RoundRobinSwitch {
+    next: usize,
+}
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(RoundRobinSwitch { next: 0 }))
+}
+
+impl Element for RoundRobinSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let outputs = cx.outputs();
+        cx.sift(batch, |_| {
+            let port = self.next;
+            self.next = if port + 1 >= outputs { 0 } else { port + 1 };
+            if port == 0 { Verdict::Pass } else { Verdict::To(port) }
+        });
+    }
+}

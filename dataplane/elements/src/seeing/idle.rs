@@ -1,0 +1,43 @@
+//! Idle: nothing comes out of it.
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, reasons};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Idle",
+        topic: Topic::Seeing,
+        summary: "never makes a packet, drops all it gets",
+        docs: "Never pushes a packet nor pulls one; packets pushed into it are dropped. Takes the \
+               place of a neighbour that must be connected.",
+        example: "Idle -> Discard; InfiniteSource(LIMIT 1, STOP true) -> Idle",
+        ports: "-/-",
+        processing: "a/a",
+        flow: "x/y",
+        drops: Sink::DROPS,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet is dropped.
+    enum Sink {
+        Idle = "idle": "it was pushed into an Idle",
+    }
+}
+
+struct Idle;
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Idle))
+}
+
+impl Element for Idle {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.drop_all(Sink::Idle, batch);
+    }
+
+    fn pull(&mut self, _cx: &mut Cx<'_>, _port: usize, _max: usize, _batch: &mut Batch) {}
+}

@@ -1,0 +1,153 @@
+//! What the engine promises: order, merging, pull, timers, threads, statistics.
+
+mod support;
+
+use std::sync::Mutex;
+
+use support::{LOG, router};
+use thruway_engine::{ClockKind, Options};
+
+/// The recorders' log is shared: one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn run(text: &str, options: &Options) -> (Vec<(String, u8)>, thruway_engine::Router) {
+    LOG.lock().unwrap().clear();
+    let mut router = router(text, options);
+    let outcome = router.run();
+    assert!(outcome.errors.is_empty());
+    (std::mem::take(&mut *LOG.lock().unwrap()), router)
+}
+
+fn names(log: &[(String, u8)]) -> Vec<String> {
+    log.iter().map(|(name, byte)| format!("{name}{byte}")).collect()
+}
+
+const DIAMOND: &str = "s :: Source(4, BURST); t :: Copy; s -> t;
+    t[0] -> a :: Record -> c :: Record; t[1] -> b :: Record -> c -> Sink;";
+
+#[test]
+fn one_packet_goes_depth_first_in_order_of_outputs() {
+    let _turn = TURN.lock().unwrap();
+    let (log, _) = run(&DIAMOND.replace("BURST", "1"), &Options::default());
+    assert_eq!(names(&log)[..8], ["a0", "c0", "b0", "c0", "a1", "c1", "b1", "c1"]);
+}
+
+#[test]
+fn vectors_go_in_topological_order_and_merge_where_paths_join() {
+    let _turn = TURN.lock().unwrap();
+    let (log, router) = run(&DIAMOND.replace("BURST", "4"), &Options::default());
+    let expected = ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "c0", "c1", "c2", "c3"];
+    assert_eq!(names(&log)[..12], expected);
+    let node = router.layout().find("c").unwrap();
+    let stats = &router.stats()[0][node];
+    assert_eq!((stats.packets.get(), stats.batches.get()), (8, 1));
+}
+
+#[test]
+fn order_on_every_connection_is_kept() {
+    let _turn = TURN.lock().unwrap();
+    for burst in [1, 3, 256] {
+        let text = format!(
+            "Source(100, {burst}) -> s :: Split; s[0] -> even :: Record -> Sink; s[1] -> odd :: Record -> Sink;"
+        );
+        let (log, _) = run(&text, &Options::default());
+        for (name, rest) in [("even", 0), ("odd", 1)] {
+            let seen: Vec<u8> = log.iter().filter(|(n, _)| n == name).map(|(_, b)| *b).collect();
+            assert_eq!(seen, (0..100).filter(|n| n % 2 == rest).collect::<Vec<u8>>());
+        }
+    }
+}
+
+#[test]
+fn batches_beyond_the_limit_are_cut_and_nothing_is_lost() {
+    let _turn = TURN.lock().unwrap();
+    let (log, router) =
+        run("Source(32, 32) -> Multiply -> r :: Record -> Sink;", &Options::default());
+    assert_eq!(log.len(), 32 * 40);
+    let node = router.layout().find("r").unwrap();
+    assert_eq!(router.stats()[0][node].batches.get(), 1280_u64.div_ceil(256));
+}
+
+#[test]
+fn pull_paths_run_through_agnostic_elements() {
+    let _turn = TURN.lock().unwrap();
+    let (log, mut router) = run(
+        "s :: Source(20, 5, STOP false) -> Store -> f :: Split -> r :: Record -> u :: Puller
+            -> Sink; f[1] -> odd :: Record -> Sink; Tick -> Sink;",
+        &Options { clock: ClockKind::Simulated(0), ..Options::default() },
+    );
+    let count = |name: &str| log.iter().filter(|(n, _)| n == name).count();
+    assert_eq!((count("r"), count("odd")), (10, 10));
+    assert_eq!(router.read("s.count").unwrap(), "20");
+    assert_eq!(router.read("u.packets").unwrap(), "10");
+}
+
+#[test]
+fn simulated_time_jumps_from_timer_to_timer() {
+    let _turn = TURN.lock().unwrap();
+    let begin = std::time::Instant::now();
+    let (log, _) = run(
+        "Tick -> t :: Record -> Sink;",
+        &Options { clock: ClockKind::Simulated(5), ..Options::default() },
+    );
+    assert_eq!(names(&log), ["t1", "t2", "t3"]);
+    assert!(begin.elapsed().as_secs() < 2, "three simulated seconds take no time");
+}
+
+#[test]
+fn a_loop_of_the_graph_ends_at_a_halt() {
+    let _turn = TURN.lock().unwrap();
+    for burst in [1, 2] {
+        let mut router = router(
+            &format!(
+                "Source(2, {burst}) -> a :: Split -> b :: Split -> a; a[1] -> Sink; b[1] -> Sink;"
+            ),
+            &Options::default(),
+        );
+        let control = std::sync::Arc::clone(router.control());
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            control.halt();
+        });
+        router.run();
+    }
+}
+
+#[test]
+fn threads_have_replicas_and_handlers_add_up() {
+    let _turn = TURN.lock().unwrap();
+    let (log, mut router) = run(
+        "s1 :: Source(1000, 10) -> q :: Store -> p :: Puller -> r :: Record -> Sink;
+         s2 :: Source(1000, 10, STOP false) -> q; s1b :: Source(500, 7, STOP false) -> r;
+         StaticThreadSched(s1 0, s2 1, p 1, s1b 0);",
+        &Options { threads: 2, ..Options::default() },
+    );
+    let layout = router.layout();
+    let threads = |name: &str| layout.threads[layout.find(name).unwrap()].clone();
+    assert_eq!(threads("q"), [0, 1]);
+    assert_eq!(threads("r"), [0, 1]);
+    assert_eq!(threads("s1"), [0]);
+    let seen: u64 = router.read("r.packets").unwrap().trim().parse().unwrap();
+    assert_eq!(seen, log.len() as u64, "both replicas' counts are in the answer");
+    assert!(seen > 0);
+}
+
+#[test]
+fn handlers_are_found_by_name_and_number_and_refused_clearly() {
+    let _turn = TURN.lock().unwrap();
+    let (_, mut router) = run("s :: Source(3) -> r :: Record -> Sink;", &Options::default());
+    assert_eq!(router.read("r.class").unwrap(), "Record");
+    assert_eq!(router.read("2.name").unwrap(), "r");
+    assert_eq!(router.read("s.packets").unwrap(), "3");
+    assert!(router.read("list").unwrap().starts_with("3\ns\nr\n"));
+    assert!(router.read("r.ports").unwrap().contains("push~\t-\ts [0]"));
+    assert_eq!(router.read("x.class").unwrap_err().to_string(), "no element named 'x'");
+    assert_eq!(
+        router.read("r.nothing").unwrap_err().to_string(),
+        "no read handler named 'nothing'"
+    );
+    assert_eq!(
+        router.write("r.count", "1").unwrap_err().to_string(),
+        "no write handler named 'count'"
+    );
+}

@@ -1,0 +1,225 @@
+//! A few elements whose doings can be watched from outside.
+
+use std::sync::{Arc, Mutex};
+
+use thruway_element::{
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Run, Spec, Ty, Verdict,
+};
+use thruway_engine::{Options, Router};
+use thruway_lang::{NoLibraries, Source, Variables, load};
+use thruway_packet::{Batch, Packet};
+
+/// What recorders saw, in order: their name and the packet's first byte.
+pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
+
+/// The test's elements.
+pub static REGISTRY: Registry =
+    Registry(&[&[&SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST]]);
+
+static SOURCE: Entry = Entry::new(
+    Spec {
+        name: "Source",
+        ports: "0/-",
+        processing: "h/h",
+        task: true,
+        args: &[
+            Arg::required("COUNT", Ty::UInt, ""),
+            Arg::optional("BURST", Ty::UInt, "").or("1"),
+            Arg::keyword("STOP", Ty::Bool, "").or("true"),
+        ],
+        handlers: &[Handler::sum("count", "")],
+        ..Spec::DEFAULT
+    },
+    |args| {
+        Ok(Box::new(Source0 {
+            left: args.get("COUNT")?,
+            burst: args.get("BURST")?,
+            made: 0,
+            stop: args.get("STOP")?,
+        }))
+    },
+);
+
+struct Source0 {
+    left: u64,
+    burst: u64,
+    made: u64,
+    stop: bool,
+}
+
+impl Element for Source0 {
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if self.left == 0 {
+            if std::mem::take(&mut self.stop) {
+                cx.stop();
+            }
+            return Run::Idle;
+        }
+        for _ in 0..self.burst.min(self.left) {
+            self.left -= 1;
+            if let Some(packet) = Packet::new(&[self.made as u8; 60]) {
+                cx.emit(self.made as usize % cx.outputs(), packet);
+            }
+            self.made += 1;
+        }
+        Run::Again
+    }
+
+    fn read(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        _name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        Ok(self.made.to_string())
+    }
+}
+
+macro_rules! simple {
+    ($entry:ident, $name:literal, $ports:literal, $processing:literal, $build:expr) => {
+        static $entry: Entry = Entry::new(
+            Spec { name: $name, ports: $ports, processing: $processing, ..Spec::DEFAULT },
+            $build,
+        );
+    };
+}
+
+simple!(RECORD, "Record", "1/0-1", "a/a", |args: &Args<'_>| Ok(Box::new(Record(
+    args.name().into()
+))));
+simple!(COPY, "Copy", "1/-", "h/h", |_: &Args<'_>| Ok(Box::new(Copy0)));
+simple!(SPLIT, "Split", "1/2", "a/ah", |_: &Args<'_>| Ok(Box::new(Split)));
+simple!(SINK, "Sink", "1/0", "h/h", |_: &Args<'_>| Ok(Box::new(Sink)));
+static PLACE: Entry = Entry::new(
+    Spec {
+        name: "StaticThreadSched",
+        ports: "0/0",
+        args: &[Arg::rest("PLACE", Ty::Any, "")],
+        ..Spec::DEFAULT
+    },
+    |_args| Ok(Box::new(Sink)),
+);
+simple!(BURST, "Multiply", "1/1", "h/h", |_: &Args<'_>| Ok(Box::new(Multiply)));
+
+struct Record(String);
+
+impl Element for Record {
+    fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let mut log = LOG.lock().unwrap();
+        log.extend(batch.iter().map(|packet| (self.0.clone(), packet.data()[0])));
+    }
+}
+
+/// To every output, in order, as a tee.
+struct Copy0;
+
+impl Element for Copy0 {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            for port in 0..cx.outputs() {
+                let copy = cx.duplicate(&packet).unwrap();
+                cx.emit(port, copy);
+            }
+        }
+    }
+}
+
+/// Odd packets to output 1.
+struct Split;
+
+impl Element for Split {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |p| if p.data()[0] % 2 == 1 { Verdict::To(1) } else { Verdict::Pass });
+    }
+}
+
+struct Sink;
+impl Element for Sink {}
+
+/// Many packets out of one.
+struct Multiply;
+
+impl Element for Multiply {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            for _ in 0..40 {
+                let copy = cx.duplicate(&packet).unwrap();
+                cx.emit(0, copy);
+            }
+        }
+    }
+}
+
+static TICK: Entry =
+    Entry::new(Spec { name: "Tick", ports: "0/1", processing: "h/h", ..Spec::DEFAULT }, |_args| {
+        Ok(Box::new(Tick(0)))
+    });
+
+/// A packet every second, three in all.
+struct Tick(u8);
+
+impl Element for Tick {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_timer(7, cx.now() + 1_000_000_000);
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        assert_eq!(token, 7);
+        self.0 += 1;
+        cx.emit(0, Packet::new(&[self.0]).unwrap());
+        if self.0 == 3 {
+            cx.stop();
+        } else {
+            cx.set_timer(7, cx.now() + 1_000_000_000);
+        }
+    }
+}
+
+static PULLER: Entry = Entry::new(
+    Spec { name: "Puller", ports: "1/1", processing: "l/h", task: true, ..Spec::DEFAULT },
+    |_args| Ok(Box::new(Puller(Batch::new()))),
+);
+
+struct Puller(Batch);
+
+impl Element for Puller {
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        cx.pull(0, 8, &mut self.0);
+        if self.0.is_empty() {
+            return Run::Idle;
+        }
+        cx.emit_all(0, &mut self.0);
+        Run::Again
+    }
+}
+
+static STORE: Entry =
+    Entry::new(Spec { name: "Store", ports: "1/1", processing: "h/l", ..Spec::DEFAULT }, |args| {
+        Ok(Box::new(Store(args.shared("store", Mutex::default))))
+    });
+
+/// A queue that threads share (with a lock: this is a test).
+struct Store(Arc<Mutex<Vec<Packet>>>);
+
+impl Element for Store {
+    fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.0.lock().unwrap().extend(batch.drain());
+    }
+
+    fn pull(&mut self, _cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        let mut stored = self.0.lock().unwrap();
+        let n = max.min(stored.len());
+        batch.extend(stored.drain(..n));
+    }
+}
+
+/// A router for this text.
+pub fn router(text: &str, options: &Options) -> Router {
+    let loaded = load(Source::new("test", text), &REGISTRY, &Variables::new(), &NoLibraries)
+        .unwrap_or_else(|wrong| panic!("{}", wrong.render(false)));
+    let mut router = Router::new(loaded.graph, loaded.checked, &REGISTRY, options)
+        .unwrap_or_else(|wrong| panic!("{wrong:?}"));
+    router.initialize().unwrap_or_else(|wrong| panic!("{wrong:?}"));
+    router
+}

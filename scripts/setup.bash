@@ -1,0 +1,57 @@
+# Sourced by ./quickstart and ./check: what both need before they can build.
+# shellcheck shell=bash
+
+# ip, tcpdump and others live there on Debian, and not every user's PATH has it.
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+# Remarks of the set-up that the user must see again at the end.
+setup_remarks=()
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+# need_packages COMMAND:PACKAGE... installs the packages whose command is missing.
+need_packages() {
+    local pair missing=()
+    for pair in "$@"; do
+        command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+    done
+    [ ${#missing[@]} = 0 ] && return 0
+    echo "installing: ${missing[*]}"
+    if ! command -v apt-get >/dev/null; then
+        setup_remarks+=("no apt-get here; install by hand: ${missing[*]}")
+        return 1
+    fi
+    if ! { as_root apt-get -qq update &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+            --no-install-recommends install "${missing[@]}"; } >"$setup_log" 2>&1; then
+        tail -n 5 "$setup_log"
+        setup_remarks+=("apt-get could not install ${missing[*]} (root or sudo, and a working apt, are needed)")
+        return 1
+    fi
+}
+
+# The toolchain that rust-toolchain.toml names, fetched by rustup if it is not there.
+need_rust() {
+    [ -r "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+    if ! command -v cargo >/dev/null; then
+        echo "cargo is not installed: install rustup (Debian: apt install rustup), then run this again." >&2
+        return 1
+    fi
+    cargo --version >/dev/null 2>&1 && return 0
+    local version
+    version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    echo "installing Rust $version"
+    rustup toolchain install "$version" --profile minimal -c rustfmt -c clippy >"$setup_log" 2>&1 || {
+        tail -n 5 "$setup_log" >&2
+        echo "rustup could not install Rust $version" >&2
+        return 1
+    }
+}
