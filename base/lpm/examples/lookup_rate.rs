@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
-use thruway_lpm::{Fib4, Key, PoptrieFib, Prefix, Prefix4, Route, synthetic};
+use thruway_lpm::{Fib4, Hop, Key, PoptrieFib, Prefix, Prefix4, Route, synthetic};
 
 const ADDRESSES: usize = 1 << 22;
 const BATCH: usize = 256;
@@ -79,13 +79,13 @@ fn small_table() {
             black_box(&out);
         }),
     );
-    let mut routes = [None; BATCH];
+    let mut routes = [Hop::NONE; BATCH];
     row(
         "dir24_8",
         5,
         "one /24, routes",
         rate(&local, |addrs| {
-            fib.route_batch(addrs, &mut routes);
+            fib.hop_batch(addrs, &mut routes);
             black_box(&routes);
         }),
     );
@@ -103,7 +103,7 @@ fn ipv4(prefixes: usize) {
     row("dir24_8", prefixes, "insert", ns);
     println!("{:>24} {} kB resident with its base", "", resident_kb() - before);
     let mut out = [0; BATCH];
-    let mut routes = [None; BATCH];
+    let mut routes = [Hop::NONE; BATCH];
     for (what, addrs) in [
         ("traffic", synthetic::traffic(&table, ADDRESSES, 2)),
         ("uniform", synthetic::uniform(ADDRESSES, 3)),
@@ -122,7 +122,7 @@ fn ipv4(prefixes: usize) {
             prefixes,
             &format!("{what}, routes"),
             rate(&addrs, |addrs| {
-                fib.route_batch(addrs, &mut routes);
+                fib.hop_batch(addrs, &mut routes);
                 black_box(&routes);
             }),
         );

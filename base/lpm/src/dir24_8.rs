@@ -37,6 +37,8 @@ pub(crate) const GROUPS: usize = 0x7fff;
 const GROUP_SIZE: usize = 256;
 /// The high bit of a `tbl24` entry: the rest is the number of a group.
 const EXTENDED: u16 = 0x8000;
+/// Addresses whose loads are under way together.
+pub(crate) const CHUNK: usize = 64;
 /// A batch that was overtaken this often goes on address by address.
 const BATCH_ATTEMPTS: usize = 3;
 
@@ -114,7 +116,9 @@ impl Dir24_8 {
     pub fn lookup_batch(&self, addrs: &[u32], out: &mut [u32]) {
         for _ in 0..BATCH_ATTEMPTS {
             let epoch = self.epoch();
-            self.read_batch(addrs, out);
+            for (addrs, out) in addrs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+                self.read_each(addrs, out, u32::from);
+            }
             if self.still(epoch) {
                 return;
             }
@@ -150,20 +154,23 @@ impl Dir24_8 {
     // PERF: two passes rather than address by address: 7.5 against 12 ns at 500,000 prefixes, for the
     // loads of a pass wait for nothing (2 shared cores of an AMD EPYC).
     //     cargo run --release -p thruway-lpm --example lookup_rate 500000
+    /// Reads the index for each of up to [`CHUNK`] addresses and puts what `then` makes of it into
+    /// the same place of `out`. What was stored before an index (with release) is seen by `then`.
     #[inline]
-    pub(crate) fn read_batch(&self, addrs: &[u32], out: &mut [u32]) {
-        let default = u32::from(self.default.load(Ordering::Relaxed));
-        for (out, &addr) in out.iter_mut().zip(addrs) {
-            *out = u32::from(self.tbl24[(addr >> 8) as usize].load(Ordering::Relaxed));
+    pub(crate) fn read_each<T>(&self, addrs: &[u32], out: &mut [T], then: impl Fn(u16) -> T) {
+        let mut entries = [0; CHUNK];
+        for (entry, &addr) in entries.iter_mut().zip(addrs) {
+            *entry = self.tbl24[(addr >> 8) as usize].load(Ordering::Relaxed);
         }
-        fence(Ordering::Acquire); // F1
-        for (out, &addr) in out.iter_mut().zip(addrs) {
-            let mut entry = *out;
-            if entry & u32::from(EXTENDED) != 0 {
-                let index = tbl8_index(entry as u16, addr);
-                entry = u32::from(self.tbl8[index].load(Ordering::Relaxed));
+        // F1, and for `then`: acquire here for indices of `tbl24`, at the loads for the others.
+        fence(Ordering::Acquire);
+        let default = self.default.load(Ordering::Acquire);
+        for ((out, &addr), &entry) in out.iter_mut().zip(addrs).zip(&entries) {
+            let mut entry = entry;
+            if entry & EXTENDED != 0 {
+                entry = self.tbl8[tbl8_index(entry, addr)].load(Ordering::Acquire);
             }
-            *out = if entry == 0 { default } else { entry };
+            *out = then(if entry == 0 { default } else { entry });
         }
     }
 

@@ -1,15 +1,17 @@
 //! IPv4 routes: a base for the control plane, a DIR-24-8 table for packets.
 
 use crate::control::Control;
-use crate::dir24_8::{Dir24_8, Groups};
+use crate::dir24_8::{CHUNK, Dir24_8, Groups};
 use crate::error::LpmError;
-use crate::hops::{Acquired, MAX_HOPS, Route};
+use crate::hops::{Acquired, Hop, MAX_HOPS, Route};
 use crate::prefix::Prefix;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use thruway_sync::atomic::{AtomicU64, Ordering, fence};
+use thruway_sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
 type Hops = [AtomicU64; MAX_HOPS + 1];
+/// Every index is below [`MAX_HOPS`] + 1, a power of two: this tells the compiler so.
+const INDEX_MASK: u16 = MAX_HOPS as u16;
 
 /// An IPv4 route table: share it in an `Arc`, look up from any thread, change it from any thread.
 ///
@@ -30,8 +32,8 @@ type Hops = [AtomicU64; MAX_HOPS + 1];
 pub struct Fib4 {
     control: Mutex<Writer>,
     table: Dir24_8,
-    /// By index: the gateway in the high half, the port in the low, in one atomic so that no
-    /// reader sees the one without the other.
+    /// By index, each in one atomic so that no reader sees a gateway without its port; that of
+    /// index 0 is "no route".
     hops: Box<Hops>,
 }
 
@@ -48,10 +50,12 @@ impl Fib4 {
     /// [`LpmError::NoMemory`] when 48 MB of address space cannot be had (of which only what is
     /// written becomes memory).
     pub fn new() -> Result<Self, LpmError> {
+        let hops = Hops::new_box_zeroed().map_err(|_| LpmError::NoMemory)?;
+        hops[crate::NO_ROUTE as usize].store(Hop::NONE.0, Ordering::Relaxed);
         Ok(Fib4 {
             control: Mutex::new(Writer { base: Control::new(), groups: Groups::new() }),
             table: Dir24_8::new()?,
-            hops: Hops::new_box_zeroed().map_err(|_| LpmError::NoMemory)?,
+            hops,
         })
     }
 
@@ -65,7 +69,7 @@ impl Fib4 {
     /// none; see [`Dir24_8::lookup_batch`].
     ///
     /// An index means the same route until the last prefix that leads to that route is gone; where
-    /// routes change under way, [`Fib4::route_batch`] never mixes two.
+    /// routes change under way, [`Fib4::hop_batch`] never mixes two.
     #[inline]
     pub fn lookup_batch(&self, addrs: &[u32], out: &mut [u32]) {
         self.table.lookup_batch(addrs, out);
@@ -77,7 +81,7 @@ impl Fib4 {
         if index == crate::NO_ROUTE {
             return None;
         }
-        self.hops.get(index as usize).map(|hop| unpack(hop.load(Ordering::Acquire)))
+        self.hops.get(index as usize).map(|hop| Hop(hop.load(Ordering::Acquire)).route())
     }
 
     /// The route for `addr`.
@@ -92,22 +96,19 @@ impl Fib4 {
         }
     }
 
-    /// The route for each of `addrs`, in the same place of `out`; only as many as fit in both.
+    /// The hop for each of `addrs`, in the same place of `out`; only as many as fit in both.
     #[inline]
-    pub fn route_batch(&self, addrs: &[u32], out: &mut [Option<Route<u32>>]) {
-        const CHUNK: usize = 64;
-        let mut indices = [0; CHUNK];
+    pub fn hop_batch(&self, addrs: &[u32], out: &mut [Hop]) {
         for (addrs, out) in addrs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-            let indices = &mut indices[..addrs.len().min(out.len())];
             let epoch = self.table.epoch();
-            self.table.read_batch(addrs, indices);
-            fence(Ordering::Acquire); // whoever has an index sees the route behind it
-            for (out, &index) in out.iter_mut().zip(indices.iter()) {
-                *out = self.route(index);
-            }
+            // Whoever has an index sees the hop behind it: `read_each` loads with acquire.
+            let hops = &*self.hops;
+            self.table.read_each(addrs, out, |index| {
+                Hop(hops[usize::from(index & INDEX_MASK)].load(Ordering::Relaxed))
+            });
             if !self.table.still(epoch) {
                 for (out, &addr) in out.iter_mut().zip(addrs) {
-                    *out = self.lookup_route(addr);
+                    *out = self.lookup_route(addr).map_or(Hop::NONE, Hop::new);
                 }
             }
         }
@@ -228,13 +229,8 @@ impl Fib4 {
     fn publish_hop(&self, acquired: Acquired, route: Route<u32>) {
         if acquired.new {
             self.table.before_reuse(acquired.taken);
-            let packed = u64::from(route.gateway) << 32 | u64::from(route.port);
-            self.hops[usize::from(acquired.taken.index)].store(packed, Ordering::Release);
+            let hop = Hop::new(route).0;
+            self.hops[usize::from(acquired.taken.index)].store(hop, Ordering::Release);
         }
     }
-}
-
-#[inline]
-fn unpack(packed: u64) -> Route<u32> {
-    Route { gateway: (packed >> 32) as u32, port: packed as u32 }
 }

@@ -24,6 +24,40 @@ pub struct Route<K> {
     pub port: u32,
 }
 
+/// An IPv4 [`Route`] in one word, as packets want it: no branch between "route" and "no route".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Hop(pub(crate) u64);
+
+impl Hop {
+    /// No route: port `u32::MAX`, gateway 0.
+    pub const NONE: Hop = Hop(u32::MAX as u64);
+
+    /// The hop of a route.
+    #[inline]
+    pub fn new(route: Route<u32>) -> Hop {
+        Hop(u64::from(route.gateway) << 32 | u64::from(route.port))
+    }
+
+    /// The next router's address, or 0 when the destination is on the link.
+    #[inline]
+    pub const fn gateway(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The output port, `u32::MAX` when there is no route.
+    #[inline]
+    pub const fn port(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The route of a hop that is not [`Hop::NONE`].
+    #[inline]
+    pub fn route(self) -> Route<u32> {
+        Route { gateway: self.gateway(), port: self.port() }
+    }
+}
+
 /// Hands out indices 1 to `limit`: fresh ones first, freed ones oldest first.
 #[derive(Debug)]
 pub(crate) struct IndexPool {

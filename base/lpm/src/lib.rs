@@ -25,7 +25,7 @@ pub mod synthetic;
 pub use dir24_8::Dir24_8;
 pub use error::LpmError;
 pub use fib4::Fib4;
-pub use hops::{MAX_HOPS, NO_ROUTE, Route};
+pub use hops::{Hop, MAX_HOPS, NO_ROUTE, Route};
 pub use poptrie::Poptrie;
 pub use poptrie_fib::{Fib6, PoptrieFib, Reader};
 pub use prefix::{Key, Prefix, PrefixLenError};

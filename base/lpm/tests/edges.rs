@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::thread;
 use thruway_lpm::{
-    Fib4, Fib6, LpmError, MAX_HOPS, Prefix4, Prefix6, Reader, Rib6, Route4, Route6, synthetic,
+    Fib4, Fib6, Hop, LpmError, MAX_HOPS, Prefix4, Prefix6, Reader, Rib6, Route4, Route6, synthetic,
 };
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A port that no prefix of these tests has by its address.
+const DEFAULT: u32 = 1 << 24;
 
 fn via(port: u32) -> Route4 {
     Route4 { gateway: 0, port }
@@ -70,16 +73,16 @@ fn routes_are_held_once_and_their_indices_used_again() {
         fib.insert(net(port << 8, 24), via(port)).unwrap();
     }
     let more = net(0xf000_0000, 24);
-    assert_eq!(fib.insert(more, via(u32::MAX)), Err(LpmError::HopsExhausted));
+    assert_eq!(fib.insert(more, via(DEFAULT)), Err(LpmError::HopsExhausted));
     assert_eq!(fib.get(more), None);
     fib.insert(more, via(9)).unwrap();
     assert_eq!(fib.usage().0, MAX_HOPS);
     // Gone with its last prefix only.
     fib.remove(net(9 << 8, 24)).unwrap();
-    assert_eq!(fib.insert(net(9 << 8, 24), via(u32::MAX)), Err(LpmError::HopsExhausted));
+    assert_eq!(fib.insert(net(9 << 8, 24), via(DEFAULT)), Err(LpmError::HopsExhausted));
     fib.remove(more).unwrap();
-    fib.insert(net(9 << 8, 24), via(u32::MAX)).unwrap();
-    assert_eq!(fib.lookup_route(9 << 8), Some(via(u32::MAX)));
+    fib.insert(net(9 << 8, 24), via(DEFAULT)).unwrap();
+    assert_eq!(fib.lookup_route(9 << 8), Some(via(DEFAULT)));
 }
 
 #[test]
@@ -104,19 +107,19 @@ fn a_table_full_of_long_prefixes_says_so_and_stays_right() {
 fn readers_never_see_another_prefixes_route() {
     let rounds = if cfg!(debug_assertions) { 3_000 } else { 60_000 };
     let fib = Fib4::new().unwrap();
-    fib.insert(Prefix4::default_route(), via(u32::MAX)).unwrap();
+    fib.insert(Prefix4::default_route(), via(DEFAULT)).unwrap();
     let stop = AtomicBool::new(false);
     let seen = AtomicU64::new(0);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let addrs: Vec<u32> = (0..256).map(|n| n << 8 | 77).collect();
-            let mut out = vec![None; addrs.len()];
+            let mut out = vec![Hop::NONE; addrs.len()];
             while !stop.load(Ordering::Relaxed) {
-                fib.route_batch(&addrs, &mut out);
-                for (addr, route) in addrs.iter().zip(&out) {
-                    let port = route.expect("there is always the default route").port;
-                    assert!(port == u32::MAX || port == *addr >> 8, "{addr:x} to {port}");
-                    seen.fetch_add(u64::from(port != u32::MAX), Ordering::Relaxed);
+                fib.hop_batch(&addrs, &mut out);
+                for (addr, hop) in addrs.iter().zip(&out) {
+                    let port = hop.port(); // there is always the default route
+                    assert!(port == DEFAULT || port == *addr >> 8, "{addr:x} to {port}");
+                    seen.fetch_add(u64::from(port != DEFAULT), Ordering::Relaxed);
                 }
             }
         });

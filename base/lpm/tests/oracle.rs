@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thruway_lpm::synthetic::{self, Random};
-use thruway_lpm::{Fib4, Key, LpmError, NO_ROUTE, PoptrieFib, Prefix, Reader, Route};
+use thruway_lpm::{Fib4, Hop, Key, LpmError, NO_ROUTE, PoptrieFib, Prefix, Reader, Route};
 
 /// The oracle: all prefixes, each looked at for every lookup.
 #[derive(Default)]
@@ -43,8 +43,10 @@ impl Table<u32> for Fib4 {
     fn lookup_all(&self, addrs: &[u32]) -> Vec<Option<Route<u32>>> {
         let mut indices = vec![u32::MAX; addrs.len()];
         self.lookup_batch(addrs, &mut indices);
-        let mut routes = vec![None; addrs.len()];
-        self.route_batch(addrs, &mut routes);
+        let mut hops = vec![Hop::NONE; addrs.len()];
+        self.hop_batch(addrs, &mut hops);
+        let route = |hop: &Hop| Some(hop.route()).filter(|_| *hop != Hop::NONE);
+        let routes: Vec<_> = hops.iter().map(route).collect();
         for ((&addr, &index), &route) in addrs.iter().zip(&indices).zip(&routes) {
             assert_eq!(self.route(index), route);
             assert_eq!(self.lookup(addr), Some(index).filter(|&index| index != NO_ROUTE));

@@ -28,6 +28,8 @@ pub use stats::{NodeStats, Stats};
 pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
 pub use wires::{PullFrom, Slot, Target, Wires};
 
+use std::any::Any;
+
 use thruway_packet::Batch;
 
 /// What [`Element::run`] wants next.
@@ -103,6 +105,18 @@ pub trait Element: Send {
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         let _ = (cx, value);
         Err(HandlerError::no_write(name))
+    }
+
+    /// Gives up its state to the element of the same name and class in a configuration that
+    /// replaces this one while packets flow (hot swap); `None` when there is nothing worth keeping.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
+    /// Takes what the element's predecessor handed over, before [`Element::initialize`]. A state of
+    /// another type is ignored.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        drop(state);
     }
 
     /// Called once after the last packet: flushes and closes. What cannot be written is said.

@@ -23,6 +23,9 @@ pub(crate) struct Mailbox {
     pub wake: OwnedFd,
 }
 
+/// Replaces the running configuration by another text, or says why that does not do.
+pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
+
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
     halt: AtomicBool,
@@ -31,6 +34,7 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    reconfigure: Mutex<Option<Reconfigure>>,
     pub(crate) chatter: Chatter,
 }
 
@@ -49,6 +53,7 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            reconfigure: Mutex::default(),
             chatter,
         })
     }
@@ -57,6 +62,11 @@ impl Control {
     pub fn halt(&self) {
         self.halt.store(true, Ordering::Release);
         self.wake_all();
+    }
+
+    /// Takes a halt back.
+    pub(crate) fn resume(&self) {
+        self.halt.store(false, Ordering::Release);
     }
 
     /// Whether the threads are to end.
@@ -90,6 +100,20 @@ impl Control {
             self.managers.fetch_add(1, Ordering::AcqRel);
         } else {
             self.managers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Gives the router a writable `hotconfig` handler.
+    pub fn allow_reconfigure(&self, reconfigure: Reconfigure) {
+        *self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reconfigure);
+    }
+
+    /// Replaces the configuration, where that is allowed.
+    pub(crate) fn reconfigure(&self, text: &str) -> Result<(), HandlerError> {
+        let reconfigure = self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner());
+        match &*reconfigure {
+            Some(reconfigure) => reconfigure(text).map_err(HandlerError::refused),
+            None => Err(HandlerError::no_write("hotconfig")),
         }
     }
 

@@ -142,7 +142,7 @@ impl Core {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, node as usize, call)?;
         let Some(target) = call.node else {
-            return handlers::write_global(&self.control, call.name);
+            return handlers::write_global(&self.control, call.name, value);
         };
         // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
         let value = if call.param.is_empty() { value } else { call.param };

@@ -90,8 +90,9 @@ pub(crate) fn read_global(
     })
 }
 
-pub(crate) fn write_global(control: &Control, name: &str) -> Result<(), HandlerError> {
+pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result<(), HandlerError> {
     match name {
+        "hotconfig" => control.reconfigure(value),
         "stop" => {
             control.stop();
             Ok(())

@@ -115,6 +115,23 @@ impl Router {
         self.control.stats()
     }
 
+    /// Hands the state of `old`'s elements to those of the same name and class here, replica by
+    /// replica. `old` no longer runs, and this router is not initialised yet.
+    pub fn take_over(&mut self, old: &mut Router) {
+        let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        for (node, decl) in layout.graph.elements.iter().enumerate() {
+            let same = before.find(&decl.name);
+            let same = same.filter(|at| before.graph.elements[*at].class == decl.class);
+            let Some(at) = same else { continue };
+            for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
+                let state = old.core.elements[at].as_mut().and_then(|element| element.hand_over());
+                if let (Some(element), Some(state)) = (&mut new.core.elements[node], state) {
+                    element.take_over(state);
+                }
+            }
+        }
+    }
+
     /// Opens files and devices, starts timers.
     ///
     /// # Errors
@@ -139,9 +156,21 @@ impl Router {
         }
     }
 
+    /// Runs until a stop and finishes: files are flushed and closed.
+    pub fn run(&mut self) -> Outcome {
+        let mut outcome = self.run_threads();
+        outcome.errors = self.finish();
+        outcome
+    }
+
+    /// Lets [`Router::run_threads`] run again after a stop.
+    pub fn resume(&self) {
+        self.control.resume();
+    }
+
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
     /// own, each on a core of its own where there are enough.
-    pub fn run(&mut self) -> Outcome {
+    pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();
         self.control.set_running(true);
@@ -177,16 +206,15 @@ impl Router {
             }
         }
         self.control.set_running(false);
-        let errors = self.finish();
         Outcome {
             elapsed: begin.elapsed(),
             cycles: thruway_packet::cycles().wrapping_sub(cycles),
-            errors,
+            errors: Vec::new(),
         }
     }
 
-    /// Lets every element flush and close.
-    fn finish(&mut self) -> Vec<BuildError> {
+    /// Lets every element flush and close; what could not be written.
+    pub fn finish(&mut self) -> Vec<BuildError> {
         let mut errors = Vec::new();
         for engine in &mut self.engines {
             for node in 0..self.layout.graph.elements.len() {
@@ -232,7 +260,7 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
-            return handlers::write_global(&self.control, call.name);
+            return handlers::write_global(&self.control, call.name, value);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
         for thread in &layout.threads[node] {

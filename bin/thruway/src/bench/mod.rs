@@ -16,8 +16,6 @@ mod traffic;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
-
 use crate::click::glob;
 use case::{Case, Place, Subject, Suite};
 use machine::Machine;
@@ -31,7 +29,7 @@ const SUITES: &[&Suite] = &[&path::SUITE];
 const PROBE: u64 = 200_000;
 
 /// Arguments of `thruway bench`.
-#[derive(Debug, Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = suites())]
 pub struct Options {
     /// Which bench; without it, lists them
@@ -67,12 +65,16 @@ fn suites() -> String {
     format!("Benches:\n{}", lines.collect::<String>())
 }
 
-/// Runs `thruway bench`: exit code 1 when a goal was to be met and was not.
-///
-/// # Errors
-/// What could not be measured or written, and why.
-pub fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    Ok(if run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// Runs `thruway bench`.
+pub fn main(options: &Options) -> ExitCode {
+    match run(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("thruway bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Whether PATTERN means this case.
@@ -133,7 +135,7 @@ impl Bench<'_> {
         for case in chosen {
             let row = self
                 .measure(case, &mut meter)
-                .map_err(|error| anyhow::anyhow!("case {}: {error:#}", case.name))?;
+                .map_err(|error| error.context(format!("case {}", case.name)))?;
             print!("{}", report::line(&row, width, self.options.goals));
             rows.push(row);
         }

@@ -1,9 +1,11 @@
 //! `thruway click`: the command line, the exit codes and the output of Click's userlevel driver.
 
 mod options;
+mod swap;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use thruway_engine::Router;
@@ -11,6 +13,7 @@ use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Libraries, Origin};
 use options::{Command, Settings};
+use swap::Swap;
 
 /// Runs Click's driver with these arguments (without the program's name).
 pub fn main(args: Vec<String>) -> ExitCode {
@@ -24,7 +27,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             println!("Speaks the language and the command line of the Click modular router.");
             ExitCode::SUCCESS
         }
-        Ok(Command::Run(settings)) => drive(&settings),
+        Ok(Command::Run(settings)) => drive(&Arc::from(settings)),
         Err(message) => {
             eprintln!("click: {message}");
             eprintln!("Usage: click [OPTION]... [ROUTERFILE]");
@@ -34,18 +37,23 @@ pub fn main(args: Vec<String>) -> ExitCode {
     }
 }
 
-/// The text with the control sockets of the command line added.
+/// The text of the command line's origin.
 fn source(settings: &Settings) -> Result<Source, String> {
     let origin = settings.origin.clone().unwrap_or(Origin::File("-".into()));
-    let mut source = origin.read().map_err(|error| error.to_string())?;
+    let source = origin.read().map_err(|error| error.to_string())?;
+    Ok(with_sockets(source, settings))
+}
+
+/// The text with the control sockets of the command line added.
+fn with_sockets(mut source: Source, settings: &Settings) -> Source {
     for (at, config) in settings.sockets.iter().enumerate() {
         // On a line of its own behind everything: the lines of the user's text keep their numbers.
         source.text += &format!("\n; click_driver@@ControlSocket@{at} :: ControlSocket({config});");
     }
-    Ok(source)
+    source
 }
 
-fn drive(settings: &Settings) -> ExitCode {
+fn drive(settings: &Arc<Settings>) -> ExitCode {
     let source = match source(settings) {
         Ok(source) => source,
         Err(message) => {
@@ -73,7 +81,7 @@ fn drive(settings: &Settings) -> ExitCode {
         if settings.warnings {
             eprintln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router) {
+    } else if !run(&mut router, settings) {
         code = 1;
     }
     if settings.time {
@@ -88,16 +96,33 @@ fn drive(settings: &Settings) -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-/// Runs to the stop; false when something could not be finished.
-fn run(router: &mut Router) -> bool {
-    if let Err(error) = crate::signals::stop_on_signal(router.control()) {
-        eprintln!("cannot handle signals: {error}");
+/// Runs to the stop, and on with whatever configurations replace it; false when something could
+/// not be finished.
+fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
+    let stop = crate::signals::stop_on_signal(router.control())
+        .map_err(|error| eprintln!("cannot handle signals: {error}"));
+    let swap = Swap::new(settings);
+    swap.offer(router.control());
+    loop {
+        router.run_threads();
+        if let Some(next) = swap.take() {
+            swap.replace(router, next);
+            if let Ok(stop) = &stop {
+                stop.follow(router.control());
+            }
+            continue;
+        }
+        return finish(router);
     }
-    let outcome = router.run();
+}
+
+/// Closes everything; false when something could not be finished.
+fn finish(router: &mut Router) -> bool {
+    let errors = router.finish();
     let graph = &router.layout().graph;
-    let none = Diagnostics::about(&graph.sources);
-    eprint!("{}", load::explain(graph, &outcome.errors, none).click.click());
-    outcome.errors.is_empty()
+    let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
+    eprint!("{}", told.click.click());
+    errors.is_empty()
 }
 
 fn tell(warnings: &Diagnostics, wanted: bool) {

@@ -18,7 +18,8 @@ Options:
   -j, --threads N               Run N threads (default 1).
   -p, --port PORT               Listen for control connections on this TCP port.
   -u, --unix-socket FILE        Listen for control connections on this Unix socket.
-  -R, --allow-reconfigure       Accepted; the configuration cannot be changed while running yet.
+  -R, --allow-reconfigure       Provide a writable 'hotconfig' handler: another configuration
+                                takes over, with the state of elements that keep their name.
   -h, --handler ELEMENT.H       Read handler H of ELEMENT after the run and print it.
   -x, --exit-handler ELEMENT.H  Use the value of that handler as exit status.
   -o, --output FILE             Write the flat configuration to FILE.
@@ -55,6 +56,7 @@ pub struct Settings {
     /// Configuration strings of the ControlSockets to add.
     pub sockets: Vec<String>,
     pub path: String,
+    pub reconfigure: bool,
     pub quit: bool,
     pub time: bool,
     pub warnings: bool,
@@ -107,6 +109,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         output: None,
         sockets: Vec::new(),
         path: std::env::var("CLICKPATH").unwrap_or_default(),
+        reconfigure: false,
         quit: false,
         time: false,
         warnings: true,
@@ -207,6 +210,7 @@ impl Settings {
                     .ok_or_else(|| format!("'{text}' is not a number of threads from 1 to 256"))?;
             }
             "clickpath" => self.path = text,
+            "allow-reconfigure" => self.reconfigure = true,
             "quit" => self.quit = true,
             "time" => self.time = true,
             "warnings" => self.warnings = true,

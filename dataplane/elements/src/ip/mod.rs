@@ -5,14 +5,19 @@ mod arp_querier;
 mod arp_responder;
 mod check_ip_header;
 mod dec_ip_ttl;
+pub(crate) mod dispatch;
 mod fix_ip_src;
 mod get_ip_address;
 mod icmp_error;
 mod icmp_ping_responder;
+mod ip_classifier;
+mod ip_filter;
 mod ip_fragmenter;
+mod ip_lookup;
 mod ipgw_options;
 mod mark_ip_header;
 pub(crate) mod resolution;
+pub(crate) mod route_table;
 mod set_ip_checksum;
 
 use thruway_element::Entry;
@@ -24,10 +29,13 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_responder::ENTRY,
     &check_ip_header::ENTRY,
     &dec_ip_ttl::ENTRY,
+    &ip_lookup::ENTRY,
     &fix_ip_src::ENTRY,
     &get_ip_address::ENTRY,
     &icmp_error::ENTRY,
     &icmp_ping_responder::ENTRY,
+    &ip_classifier::ENTRY,
+    &ip_filter::ENTRY,
     &ip_fragmenter::ENTRY,
     &ipgw_options::ENTRY,
     &mark_ip_header::ENTRY,

@@ -1,0 +1,269 @@
+//! IPFilter and IPClassifier: packets sorted by what their IP and transport headers say.
+
+use std::sync::Arc;
+
+use thruway_element::text::{join, split_args};
+use thruway_element::{
+    Addresses, Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError,
+    Spec, Topic, Ty, reasons,
+};
+use thruway_flow::{
+    DROP, IpProgram, Key, NO_MATCH, Names, PacketView, Rule, RuleError, parse_classifier_rules,
+    parse_filter_rules,
+};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+
+use super::dispatch::{dispatch, drop_for};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IPFilter",
+        topic: Topic::Ip,
+        summary: "filters IP packets by contents",
+        docs: "Each argument is ACTION PATTERN: the action of the first pattern that matches is \
+               done. allow is output 0, a number is that output, drop and deny drop the packet, as \
+               does no match. An action alone is for every packet. The patterns are IPClassifier's. \
+               The packet's IP header must be marked (CheckIPHeader, MarkIPHeader).",
+        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 53) -> \
+                  IPFilter(allow udp dst port 53, deny all) -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        args: &[Arg::rest("RULE", Ty::Rule("ACTION PATTERN"), "a rule")],
+        drops: Dropped::DROPS,
+        handlers: &[
+            Handler::read("program", "the compiled rules"),
+            Handler::both("config", "the rules; those written take the place of all"),
+        ],
+        cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build_filter,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    pub(crate) enum Dropped {
+        Denied = "denied": "a drop or deny rule matched it",
+        NoMatch = "no-match": "no pattern matched it",
+    }
+}
+
+/// Which of the two elements it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Arguments are actions and patterns.
+    Filter,
+    /// Arguments are patterns, one for each output.
+    Classifier,
+}
+
+/// The rules as written, and compiled.
+struct Compiled {
+    texts: Vec<String>,
+    program: IpProgram,
+    warnings: Vec<String>,
+}
+
+/// What compiling again needs.
+struct Context {
+    kind: Kind,
+    outputs: usize,
+    element: String,
+    addresses: Addresses,
+}
+
+impl Names for Context {
+    fn address(&self, name: &str) -> Option<u32> {
+        self.addresses.look_up(&self.element, name, |named| named.ip).map(u32::from)
+    }
+
+    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
+        let prefix = self.addresses.look_up(&self.element, name, |named| named.prefix)?;
+        Some((u32::from(prefix.addr), u32::from(prefix.mask)))
+    }
+
+    fn ether(&self, name: &str) -> Option<[u8; 6]> {
+        self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
+    }
+}
+
+impl Context {
+    /// Compiles rules.
+    ///
+    /// # Errors
+    /// Every rule's first mistake; an error about all of them has no index.
+    fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<(Option<usize>, String)>> {
+        let rules = match self.kind {
+            Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, self),
+            Kind::Classifier if texts.len() != self.outputs => {
+                let message = format!("need {} arguments, one for each output", self.outputs);
+                return Err(vec![(None, message)]);
+            }
+            Kind::Classifier => parse_classifier_rules(&texts, self),
+        };
+        let rules = rules.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
+        let program =
+            IpProgram::compile(&rules).map_err(|error| vec![(None, error.to_string())])?;
+        let warnings = self.warnings(&texts, &rules, &program);
+        Ok(Compiled { texts, program, warnings })
+    }
+
+    fn warnings(&self, texts: &[String], rules: &[Rule], program: &IpProgram) -> Vec<String> {
+        let name = &self.element;
+        let parsed = rules.iter().enumerate().flat_map(|(at, rule)| {
+            rule.warnings.iter().map(move |warning| format!("{name}: pattern {at}: {warning}"))
+        });
+        let silent = program.unreachable().iter().map(|at| {
+            let text = texts.get(*at).map_or("", String::as_str);
+            format!("{name}: warning: pattern {at} matches no packets: {text}")
+        });
+        parsed.chain(silent).collect()
+    }
+}
+
+/// A parser's error as index and message.
+fn told(error: &RuleError) -> (Option<usize>, String) {
+    let hint =
+        error.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean '{s}'?"));
+    (Some(error.rule), format!("{}{hint}", error.message))
+}
+
+struct IpFilter {
+    context: Context,
+    compiled: Arc<Compiled>,
+    keys: Box<[Key; MAX_BATCH]>,
+    verdicts: Box<[u32; MAX_BATCH]>,
+}
+
+fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    build(args, Kind::Filter)
+}
+
+/// Builds either.
+pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, ArgErrors> {
+    let env = args.env();
+    let context = Context {
+        kind,
+        outputs: env.outputs,
+        element: env.name.to_owned(),
+        addresses: env.addresses.clone(),
+    };
+    let indices: Vec<usize> = args.rest().map(|(index, _)| index).collect();
+    let compile = || {
+        let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
+        context.compile(texts).map(Arc::new).map_err(|errors| {
+            let told = errors.into_iter().map(|(rule, message)| {
+                let index = rule.and_then(|rule| indices.get(rule).copied());
+                ArgError { index, message }
+            });
+            ArgErrors(told.collect())
+        })
+    };
+    // Replicas share what was compiled once.
+    let shared: Arc<Result<Arc<Compiled>, ArgErrors>> = args.shared("program", compile);
+    let compiled = Arc::clone((*shared).as_ref().map_err(Clone::clone)?);
+    Ok(Box::new(IpFilter {
+        context,
+        compiled,
+        keys: Box::new([Key::default(); MAX_BATCH]),
+        verdicts: Box::new([0; MAX_BATCH]),
+    }))
+}
+
+/// A packet's bytes as the compiled program looks at them.
+#[inline]
+fn view(packet: &Packet) -> PacketView<'_> {
+    PacketView {
+        // Only Ethernet addresses are asked for.
+        frame: packet.mac_bytes(14).unwrap_or(&[]),
+        network: packet.network(),
+        transport: packet.transport(),
+    }
+}
+
+/// A verdict as an output, or the drop it means.
+#[inline]
+fn port_of(verdict: u32) -> u32 {
+    match verdict {
+        DROP => drop_for(Dropped::Denied as u8),
+        NO_MATCH => drop_for(Dropped::NoMatch as u8),
+        output => output,
+    }
+}
+
+impl IpFilter {
+    fn recompile(&mut self, texts: Vec<String>) -> Result<(), HandlerError> {
+        let compiled = self.context.compile(texts).map_err(|errors| {
+            let line = |(rule, message): &(Option<usize>, String)| match rule {
+                Some(rule) => format!("pattern {rule}: {message}"),
+                None => message.clone(),
+            };
+            HandlerError::refused(errors.iter().map(line).collect::<Vec<_>>().join("\n"))
+        })?;
+        self.compiled = Arc::new(compiled);
+        Ok(())
+    }
+
+    /// The number in a handler name `patternI`, if there is such a pattern.
+    fn pattern(&self, name: &str) -> Option<usize> {
+        let digits =
+            name.strip_prefix("pattern").filter(|_| self.context.kind == Kind::Classifier)?;
+        let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+        digits.parse().ok().filter(|at| plain && *at < self.compiled.texts.len())
+    }
+}
+
+impl Element for IpFilter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for warning in &self.compiled.warnings {
+            cx.chatter(warning);
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let program = &self.compiled.program;
+        let count = batch.len();
+        if count > MAX_BATCH {
+            let settle = |packet: &mut Packet| port_of(program.classify(&view(packet)));
+            let ports: Vec<u32> = batch.iter_mut().map(settle).collect();
+            return dispatch(cx, batch, &ports, false);
+        }
+        let verdicts = &mut self.verdicts[..count];
+        let packets = batch.iter().as_slice();
+        for (key, packet) in self.keys.iter_mut().zip(packets) {
+            let (network, transport) = (packet.network(), packet.transport());
+            *key = Key::from_view(&PacketView { frame: &[], network, transport });
+        }
+        program.classify_batch(&self.keys[..count], |at| view(&packets[at]), verdicts);
+        let first = verdicts.first().copied().unwrap_or(0);
+        let mut differs = 0;
+        for verdict in &mut *verdicts {
+            differs |= *verdict ^ first;
+            *verdict = port_of(*verdict);
+        }
+        dispatch(cx, batch, verdicts, differs == 0);
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "program" => Ok(self.compiled.program.to_string()),
+            "config" => Ok(join(&self.compiled.texts)),
+            _ => match self.pattern(name) {
+                Some(at) => Ok(self.compiled.texts[at].clone()),
+                None => Err(HandlerError::no_read(name)),
+            },
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        if name == "config" {
+            return self.recompile(split_args(value).into_iter().map(|(text, _)| text).collect());
+        }
+        let at = self.pattern(name).ok_or_else(|| HandlerError::no_write(name))?;
+        let mut texts = self.compiled.texts.clone();
+        texts[at] = value.trim().to_owned();
+        self.recompile(texts)
+    }
+}

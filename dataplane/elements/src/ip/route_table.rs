@@ -1,0 +1,472 @@
+//! The table of routes behind the elements that route by address: how routes are written, changed
+//! by handlers and shown, for IPv4 and IPv6 alike.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use thruway_element::{
+    Addresses, ArgErrors, Args, Env, FromArg, HandlerError, Ip6Prefix, IpPrefix, Shared,
+};
+use thruway_lpm::{Fib4, Fib6, Key, LpmError, Prefix, Route};
+
+/// Longest file of routes, in bytes: some ten million routes.
+const FILE_BYTES_MAX: u64 = 1 << 28;
+
+/// An address as configurations write it.
+pub(crate) trait Address: Key {
+    fn parse(text: &str, env: &Env<'_>) -> Option<Self>;
+    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<Self>>;
+}
+
+impl Address for u32 {
+    fn parse(text: &str, env: &Env<'_>) -> Option<u32> {
+        Ipv4Addr::from_arg(text, env).ok().map(u32::from)
+    }
+
+    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<u32>> {
+        let prefix = IpPrefix::from_arg(text, env).ok()?;
+        Prefix::new(u32::from(prefix.addr), prefix.length()?).ok()
+    }
+}
+
+impl Address for u128 {
+    fn parse(text: &str, env: &Env<'_>) -> Option<u128> {
+        Ipv6Addr::from_arg(text, env).ok().map(u128::from)
+    }
+
+    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<u128>> {
+        let prefix = Ip6Prefix::from_arg(text, env).ok()?;
+        Prefix::new(u128::from(prefix.addr), prefix.length).ok()
+    }
+}
+
+/// A prefix and its route.
+type Entry<K> = (Prefix<K>, Route<K>);
+
+/// A forwarding table, as far as its changes go.
+pub(crate) trait Fib: Send + Sync + Sized + 'static {
+    type Key: Address;
+
+    fn new() -> Result<Self, LpmError>;
+    fn get(&self, prefix: Prefix<Self::Key>) -> Option<Route<Self::Key>>;
+    fn replace(&self, prefix: Prefix<Self::Key>, route: Route<Self::Key>) -> Result<(), LpmError>;
+    fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError>;
+    fn routes(&self) -> Vec<Entry<Self::Key>>;
+    fn clear(&self);
+    /// The route for an address, as of all changes so far.
+    fn look_up(&self, addr: Self::Key) -> Option<Route<Self::Key>>;
+    /// Shows changes to readers, where that does not happen by itself.
+    fn publish(&self) {}
+}
+
+macro_rules! changes {
+    ($table:ident) => {
+        fn get(&self, prefix: Prefix<Self::Key>) -> Option<Route<Self::Key>> {
+            $table::get(self, prefix)
+        }
+
+        fn replace(
+            &self,
+            prefix: Prefix<Self::Key>,
+            route: Route<Self::Key>,
+        ) -> Result<(), LpmError> {
+            $table::replace(self, prefix, route).map(|_| ())
+        }
+
+        fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError> {
+            $table::remove(self, prefix).map(|_| ())
+        }
+
+        fn routes(&self) -> Vec<Entry<Self::Key>> {
+            $table::routes(self)
+        }
+
+        fn clear(&self) {
+            $table::clear(self);
+        }
+    };
+}
+
+impl Fib for Fib4 {
+    type Key = u32;
+    changes!(Fib4);
+
+    fn new() -> Result<Self, LpmError> {
+        Fib4::new()
+    }
+
+    fn look_up(&self, addr: u32) -> Option<Route<u32>> {
+        self.lookup_route(addr)
+    }
+}
+
+/// IPv6's table behind the handle from which its readers come.
+pub(crate) type SharedFib6 = std::sync::Arc<Fib6>;
+
+impl Fib for SharedFib6 {
+    type Key = u128;
+    changes!(Fib6);
+
+    fn new() -> Result<Self, LpmError> {
+        Ok(SharedFib6::default())
+    }
+
+    fn look_up(&self, addr: u128) -> Option<Route<u128>> {
+        self.reader().lookup(addr)
+    }
+
+    fn publish(&self) {
+        Fib6::publish(self);
+    }
+}
+
+/// A route as written; a removal may leave the output away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Written<K> {
+    prefix: Prefix<K>,
+    gateway: K,
+    port: Option<u32>,
+}
+
+impl<K: Key> Written<K> {
+    fn of(prefix: Prefix<K>, route: Route<K>) -> Written<K> {
+        Written { prefix, gateway: route.gateway, port: Some(route.port) }
+    }
+
+    /// Whether a removal written so means this route.
+    fn means(&self, route: Route<K>) -> bool {
+        self.port.is_none_or(|port| route == Route { gateway: self.gateway, port })
+    }
+}
+
+impl<K: Key> fmt::Display for Written<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gateway = Shown(self.gateway);
+        write!(f, "{} {gateway} {}", self.prefix, self.port.map_or(-1, i64::from))
+    }
+}
+
+/// A gateway, `-` when there is none.
+struct Shown<K>(K);
+
+impl<K: Key> fmt::Display for Shown<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == K::zero() { f.write_str("-") } else { self.0.fmt_address(f) }
+    }
+}
+
+/// What a line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// A route where there is none yet.
+    Add,
+    /// A route, whatever there is.
+    Set,
+    /// No route.
+    Remove,
+}
+
+impl Change {
+    /// The change that handler or command `word` makes.
+    fn named(word: &str) -> Option<Change> {
+        match word {
+            "add" => Some(Change::Add),
+            "set" => Some(Change::Set),
+            "remove" => Some(Change::Remove),
+            _ => None,
+        }
+    }
+}
+
+/// What a prefix had before a change.
+type Before<K> = (Prefix<K>, Option<Route<K>>);
+
+/// The routes of one element, shared by its replicas.
+pub(crate) struct RouteTable<F> {
+    fib: F,
+    /// Outputs of the element: ports are below this.
+    outputs: u32,
+    element: String,
+    addresses: Addresses,
+    /// Arguments that named a prefix which an earlier one had.
+    doubles: usize,
+    /// Whether the user was told of them.
+    told: OnceLock<()>,
+    /// How reading FILE went, once it was read.
+    file: OnceLock<Result<(), String>>,
+    /// Held while a handler changes routes: a transaction is not mixed with another.
+    changing: Mutex<()>,
+}
+
+impl<F: Fib> RouteTable<F> {
+    /// The table with the routes of an element's further arguments.
+    ///
+    /// # Errors
+    /// All arguments that are no routes.
+    pub(crate) fn build(args: &Args<'_>) -> Result<RouteTable<F>, ArgErrors> {
+        let env = args.env();
+        let mut table = RouteTable {
+            fib: F::new().map_err(|error| ArgErrors::whole(error.to_string()))?,
+            outputs: u32::try_from(env.outputs).unwrap_or(u32::MAX),
+            element: env.name.to_owned(),
+            addresses: env.addresses.clone(),
+            doubles: 0,
+            told: OnceLock::new(),
+            file: OnceLock::new(),
+            changing: Mutex::new(()),
+        };
+        let mut errors = Vec::new();
+        for (index, text) in args.rest() {
+            match table.first(env, text) {
+                Ok(new) => table.doubles += usize::from(!new),
+                Err(message) => errors.push(args.rest_error(index, message)),
+            }
+        }
+        table.fib.publish();
+        if errors.is_empty() { Ok(table) } else { Err(ArgErrors(errors)) }
+    }
+
+    /// The forwarding table.
+    pub(crate) fn fib(&self) -> &F {
+        &self.fib
+    }
+
+    /// What to tell the user about the arguments, the first time this is asked.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.told.set(()).ok()?;
+        let routes = match self.doubles {
+            0 => return None,
+            1 => "1 route is".to_owned(),
+            n => format!("{n} routes are"),
+        };
+        let name = &self.element;
+        Some(format!("{name}: warning: {routes} for prefixes that have one; the first stays"))
+    }
+
+    /// Enters a route of the configuration; false if the prefix has one, which stays, as in Click.
+    fn first(&self, env: &Env<'_>, text: &str) -> Result<bool, String> {
+        let written: Written<F::Key> = parse(env, text, Change::Add)?;
+        let route = self.route(&written)?;
+        if self.fib.get(written.prefix).is_some() {
+            return Ok(false);
+        }
+        self.fib.replace(written.prefix, route).map_err(|error| error.to_string())?;
+        Ok(true)
+    }
+
+    fn route(&self, written: &Written<F::Key>) -> Result<Route<F::Key>, String> {
+        let port = written.port.filter(|port| *port < self.outputs);
+        let port = port.ok_or_else(|| format!("bad OUTPUT; there are {} outputs", self.outputs))?;
+        Ok(Route { gateway: written.gateway, port })
+    }
+
+    /// Enters the routes of a file, a line each; the first replica that asks reads it.
+    ///
+    /// # Errors
+    /// What is wrong with the file, with the line's number.
+    pub(crate) fn load(&self, file: &str) -> Result<(), String> {
+        let read = || {
+            let text = read_file(file).map_err(|error| format!("FILE {file}: {error}"))?;
+            self.with_env(|env| self.load_lines(env, &text))
+                .map_err(|error| format!("FILE {file}, {error}"))
+        };
+        self.file.get_or_init(read).clone()
+    }
+
+    fn load_lines(&self, env: &Env<'_>, text: &str) -> Result<(), String> {
+        for (at, line) in text.lines().enumerate() {
+            let line = bare(line, "#");
+            if !line.is_empty() {
+                self.first(env, line).map_err(|error| format!("line {}: {error}", at + 1))?;
+            }
+        }
+        self.fib.publish();
+        Ok(())
+    }
+
+    /// Calls `f` with what names of addresses need.
+    fn with_env<T>(&self, f: impl FnOnce(&Env<'_>) -> T) -> T {
+        f(&Env {
+            name: &self.element,
+            class: "",
+            addresses: &self.addresses,
+            shared: &Shared::default(),
+            thread: 0,
+            threads: 1,
+            inputs: 0,
+            outputs: self.outputs as usize,
+        })
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The write handlers.
+    ///
+    /// # Errors
+    /// Why the table is as it was.
+    pub(crate) fn write(&self, name: &str, value: &str) -> Result<(), HandlerError> {
+        match (name, Change::named(name)) {
+            (_, Some(change)) => self.change(change, value),
+            ("ctrl", _) => self.control(value),
+            ("flush", _) => {
+                self.flush();
+                Ok(())
+            }
+            _ => Err(HandlerError::no_write(name)),
+        }
+    }
+
+    fn change(&self, change: Change, text: &str) -> Result<(), HandlerError> {
+        let _alone = self.changing();
+        let done = self.with_env(|env| self.apply(env, change, text));
+        self.fib.publish();
+        done.map(|_| ()).map_err(HandlerError::refused)
+    }
+
+    /// Handler `ctrl`: a command a line, all or none.
+    fn control(&self, text: &str) -> Result<(), HandlerError> {
+        let _alone = self.changing();
+        let mut before = Vec::new();
+        let done = self.with_env(|env| self.run_lines(env, text, &mut before));
+        if done.is_err() {
+            self.undo(before);
+        }
+        self.fib.publish();
+        done.map_err(HandlerError::refused)
+    }
+
+    fn run_lines(
+        &self,
+        env: &Env<'_>,
+        text: &str,
+        before: &mut Vec<Before<F::Key>>,
+    ) -> Result<(), String> {
+        for line in text.lines().map(|line| bare(line, "//")).filter(|line| !line.is_empty()) {
+            let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let change = Change::named(word).ok_or_else(|| {
+                format!("bad command '{word}'; write add, set or remove and a route")
+            })?;
+            before.push(self.apply(env, change, rest)?);
+        }
+        Ok(())
+    }
+
+    /// Takes changes back, the last one first. What was there before had room, so it has again.
+    fn undo(&self, before: Vec<Before<F::Key>>) {
+        for (prefix, route) in before.into_iter().rev() {
+            let undone = match route {
+                Some(route) => self.fib.replace(prefix, route),
+                None => self.fib.remove(prefix),
+            };
+            debug_assert_eq!(undone, Ok(()));
+        }
+    }
+
+    /// Makes one change and says what was there before.
+    fn apply(&self, env: &Env<'_>, change: Change, text: &str) -> Result<Before<F::Key>, String> {
+        let written: Written<F::Key> = parse(env, text, change)?;
+        let prefix = written.prefix;
+        let before = self.fib.get(prefix);
+        let done = match (change, before) {
+            (Change::Remove, Some(route)) if written.means(route) => self.fib.remove(prefix),
+            (Change::Remove, _) => return Err(format!("route '{written}' not found")),
+            (Change::Add, Some(route)) => {
+                let there = Written::of(prefix, route);
+                return Err(format!("conflict with existing route '{there}'"));
+            }
+            (Change::Add | Change::Set, _) => self.fib.replace(prefix, self.route(&written)?),
+        };
+        done.map_err(|error| format!("no room for route '{written}': {error}"))?;
+        Ok((prefix, before))
+    }
+
+    fn flush(&self) {
+        let _alone = self.changing();
+        self.fib.clear();
+        self.fib.publish();
+    }
+
+    /// Handler `table`: a line per route, in order, in columns.
+    pub(crate) fn dump(&self) -> String {
+        let mut text = String::new();
+        for (prefix, route) in self.fib.routes() {
+            column(&mut text, &prefix.to_string(), 16);
+            column(&mut text, &Shown(route.gateway).to_string(), 8);
+            text.push_str(&format!("{}\n", route.port));
+        }
+        text
+    }
+
+    /// Handler `lookup`: output and gateway for an address, `-1` without a route.
+    ///
+    /// # Errors
+    /// When `text` is no address.
+    pub(crate) fn look_up(&self, text: &str) -> Result<String, HandlerError> {
+        let addr = self.with_env(|env| F::Key::parse(text.trim(), env)).ok_or_else(|| {
+            HandlerError::refused(format!("expected IP address, not '{}'", text.trim()))
+        })?;
+        Ok(match self.fib.look_up(addr) {
+            None => "-1".to_owned(),
+            Some(route) if is_direct(route) => route.port.to_string(),
+            Some(route) => format!("{} {}", route.port, Shown(route.gateway)),
+        })
+    }
+}
+
+/// Whether the destination itself is on the link.
+fn is_direct<K: Key>(route: Route<K>) -> bool {
+    route.gateway == K::zero()
+}
+
+/// A line without its comment and outer blanks.
+fn bare<'a>(line: &'a str, comment: &str) -> &'a str {
+    line.split(comment).next().unwrap_or("").trim()
+}
+
+/// A word and the tabs after it: two when it ends before the second tab stop.
+fn column(text: &mut String, word: &str, wide: usize) {
+    text.push_str(word);
+    text.push_str(if word.len() < wide { "\t\t" } else { "\t" });
+}
+
+fn read_file(file: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// The route that `text` says: `ADDR/MASK [GATEWAY] OUTPUT`, the output optional in a removal.
+fn parse<K: Address>(env: &Env<'_>, text: &str, change: Change) -> Result<Written<K>, String> {
+    let wrong = || match change {
+        Change::Remove => "expected 'ADDR/MASK [GATEWAY OUTPUT]'".to_owned(),
+        _ => "expected 'ADDR/MASK [GATEWAY] OUTPUT'".to_owned(),
+    };
+    let mut words = text.split_ascii_whitespace();
+    let prefix = words.next().and_then(|word| K::parse_prefix(word, env)).ok_or_else(wrong)?;
+    let mut word = words.next();
+    let mut gateway = K::zero();
+    match word.map(|word| (word, K::parse(word, env))) {
+        Some(("-", _)) => word = words.next(),
+        Some((_, Some(addr))) => {
+            gateway = addr;
+            word = words.next();
+        }
+        _ => {}
+    }
+    let port = match word.map(|word| i64::from(i32::from_arg(word, env).unwrap_or(i32::MIN))) {
+        None | Some(-1) if change == Change::Remove => None,
+        Some(port) if port > i64::from(i32::MIN) => {
+            Some(u32::try_from(port).map_err(|_| "bad OUTPUT".to_owned())?)
+        }
+        _ => return Err(wrong()),
+    };
+    if words.next().is_some() { Err(wrong()) } else { Ok(Written { prefix, gateway, port }) }
+}
