@@ -118,6 +118,15 @@ pub trait Host {
     /// Declares that `node` takes up stops (DriverManager): the driver then no longer does.
     fn manage_stops(&mut self, node: u32, on: bool);
 
+    /// Has handler `run` of `node` written, once, when the process receives this signal.
+    ///
+    /// # Errors
+    /// Where this driver passes no signals on.
+    fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {
+        let _ = (node, signal);
+        Err("this driver does not pass signals on to elements".to_owned())
+    }
+
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
 

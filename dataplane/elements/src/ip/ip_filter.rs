@@ -267,3 +267,6 @@ impl Element for IpFilter {
         self.recompile(texts)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod null;
 mod print;
 mod random;
 mod rated_source;
+mod script;
 mod static_thread_sched;
 mod template;
 mod text;
@@ -33,6 +34,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &null::ENTRY,
     &print::ENTRY,
     &rated_source::ENTRY,
+    &script::ENTRY,
     &static_thread_sched::ENTRY,
     &timed_source::ENTRY,
 ];
