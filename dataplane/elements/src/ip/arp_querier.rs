@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -98,6 +98,7 @@ struct ArpQuerier {
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast_poll: bool,
+    names: Names,
     expires: bool,
     queries: u64,
     responses: u64,
@@ -116,6 +117,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ip: own.addr,
         mac,
         broadcast_poll: args.get("BROADCAST_POLL")?,
+        names: args.names(),
         expires: limits.timeout != 0,
         queries: 0,
         responses: 0,
@@ -239,15 +241,19 @@ impl Element for ArpQuerier {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "ipaddr" => self.ip = handler_value(name, value)?,
-            "broadcast" => self.resolver.set_broadcast(handler_value(name, value)?),
+            "ipaddr" => self.ip = self.names.handler_value(name, value)?,
+            "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),
             "insert" => {
                 let [ip, mac] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+                self.resolver.learn(
+                    cx,
+                    self.names.handler_value(name, &ip)?,
+                    self.names.handler_value(name, &mac)?,
+                );
             }
             "delete" => {
                 let [ip] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
             }
             "clear" => {
                 self.resolver.clear(cx);

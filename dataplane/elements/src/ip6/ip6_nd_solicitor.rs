@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -89,6 +89,7 @@ struct Ip6NdSolicitor {
     resolver: Resolver<Ipv6Addr>,
     ip: Ipv6Addr,
     mac: MacAddr,
+    names: Names,
     expires: bool,
     queries: u64,
     responses: u64,
@@ -101,6 +102,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         resolver: Resolver::new(args, limits, mac, Ipv6Addr::UNSPECIFIED),
         ip: args.get("IP")?,
         mac,
+        names: args.names(),
         expires: limits.timeout != 0,
         queries: 0,
         responses: 0,
@@ -205,11 +207,15 @@ impl Element for Ip6NdSolicitor {
         match name {
             "insert" => {
                 let [ip, mac] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+                self.resolver.learn(
+                    cx,
+                    self.names.handler_value(name, &ip)?,
+                    self.names.handler_value(name, &mac)?,
+                );
             }
             "delete" => {
                 let [ip] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
             }
             "clear" => {
                 self.resolver.clear(cx);
