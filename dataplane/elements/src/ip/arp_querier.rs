@@ -23,21 +23,22 @@ pub static ENTRY: Entry = Entry::new(
         docs: "IP packets enter at input 0 with their next hop in the destination annotation \
                (CheckIPHeader, GetIPAddress or a route table sets it) and leave by output 0 in \
                Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
-               packet is held and an ARP query is sent: by output 1 if there is one, else by output \
-               0. ARP replies enter at input 1 with their Ethernet header; what waited for the \
-               address then goes out in order of arrival. With one argument, IP is a name that \
+               packet is held and an ARP query is sent: by output 1 if there is one, else by \
+               output 0. ARP replies enter at input 1 with their Ethernet header; what waited for \
+               the address then goes out in order of arrival. With one argument, IP is a name that \
                stands for both addresses (AddressInfo).\n\
                Packets to 255.255.255.255, to BROADCAST or to a multicast group need no query. \
                Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
                and every two seconds once ten queries went unanswered. An address in use that was \
-               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless BROADCAST_POLL, \
-               while its packets still flow; one not confirmed for TIMEOUT is forgotten.\n\
+               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless \
+               BROADCAST_POLL, while its packets still flow; one not confirmed for TIMEOUT is \
+               forgotten.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
                dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table. Different \
                from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, so that a \
                scan cannot use up memory; the TABLE argument does not exist.",
-        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> GetIPAddress(16) \
+        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, \
+                  STOP true) -> MarkIPHeader -> GetIPAddress(16) \
                   -> q :: ARPQuerier(2.0.0.1, 02:00:00:00:00:01) -> Print(q) -> Discard; \
                   Idle -> [1] q",
         ports: "2/1-2",

@@ -21,9 +21,9 @@ pub static ENTRY: Entry = Entry::new(
         summary: "answers ARP queries",
         docs: "Each argument is one or more IP addresses or prefixes and an Ethernet address (or a \
                name that stands for both, see AddressInfo): ARP queries for those addresses are \
-               answered with it. The most specific prefix counts. Queries enter with their Ethernet \
-               header and come out as replies. What is not answered leaves by output 1, or is \
-               dropped where there is none.",
+               answered with it. The most specific prefix counts. Queries enter with their \
+               Ethernet header and come out as replies. What is not answered leaves by output 1, \
+               or is dropped where there is none.",
         example: "InfiniteSource(\\<ffffffffffff 020000000001 0806 0001 0800 06 04 0001 \
                   020000000001 01000001 000000000000 01000002>, LIMIT 1, STOP true) \
                   -> ARPResponder(1.0.0.2 02:00:00:00:00:02) -> Print(reply) -> Discard",

@@ -19,20 +19,20 @@ pub static ENTRY: Entry = Entry::new(
         name: "IP6NDSolicitor",
         topic: Topic::Ip6,
         summary: "puts IPv6 packets into Ethernet frames, with addresses found by discovery",
-        docs: "IPv6 packets enter at input 0 with their next hop in the IPv6 destination annotation \
-               (CheckIP6Header or LookupIP6Route sets it) and leave by output 0 in Ethernet frames \
-               from ETH. While the next hop's Ethernet address is not known, the packet is held and \
-               a neighbour solicitation is sent: by output 1 if there is one, else by output 0. \
-               Neighbour advertisements enter at input 1 with their Ethernet header; what waited for \
-               the address then goes out in order of arrival. Packets to multicast groups need no \
-               solicitation; packets to :: are dropped.\n\
+        docs: "IPv6 packets enter at input 0 with their next hop in the IPv6 destination \
+               annotation (CheckIP6Header or LookupIP6Route sets it) and leave by output 0 in \
+               Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
+               packet is held and a neighbour solicitation is sent: by output 1 if there is one, \
+               else by output 0. Neighbour advertisements enter at input 1 with their Ethernet \
+               header; what waited for the address then goes out in order of arrival. Packets to \
+               multicast groups need no solicitation; packets to :: are dropped.\n\
                An address is asked for at most once a second (RFC 4861 section 10), an address in \
-               use that was not confirmed for POLL_TIMEOUT by unicast, while its packets still flow; \
-               one not confirmed for TIMEOUT is forgotten. Advertisements must be valid (RFC 4861 \
-               section 7.1.2); those for addresses that nobody asked for are not learnt, and those \
-               without the override flag do not replace a known address (section 7.2.5). The bounds \
-               of held packets and addresses are ARPQuerier's. Different from Click: more than one \
-               packet waits for an address, and all of them go out.",
+               use that was not confirmed for POLL_TIMEOUT by unicast, while its packets still \
+               flow; one not confirmed for TIMEOUT is forgotten. Advertisements must be valid (RFC \
+               4861 section 7.1.2); those for addresses that nobody asked for are not learnt, and \
+               those without the override flag do not replace a known address (section 7.2.5). The \
+               bounds of held packets and addresses are ARPQuerier's. Different from Click: more \
+               than one packet waits for an address, and all of them go out.",
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
                   -> nd :: IP6NDSolicitor(fe80::1, 02:00:00:00:00:01) -> Print(nd) -> Discard; \
