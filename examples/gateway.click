@@ -35,13 +35,13 @@ elementclass Side { $port, $ip, $ip6, $mac |
     in :: FromDevice($port, PROMISC true)
         -> for_us :: HostEtherFilter($mac)
         -> kind :: Classifier(
-            12/0806 20/0001,         // ARP query
-            12/0806 20/0002,         // ARP reply
-            12/0800,                 // IPv4
-            12/86dd 20/3a 54/87,     // neighbour solicitation
-            12/86dd 20/3a 54/88,     // neighbour advertisement
-            12/86dd,                 // IPv6
-            -);
+        12/0806 20/0001,         // ARP query
+        12/0806 20/0002,         // ARP reply
+        12/0800,                 // IPv4
+        12/86dd 20/3a 54/87,     // neighbour solicitation
+        12/86dd 20/3a 54/88,     // neighbour advertisement
+        12/86dd,                 // IPv6
+        -);
     arp :: ARPQuerier($ip, $mac);
     nd :: IP6NDSolicitor($ip6, $mac);
     queue :: Queue -> out :: ToDevice($port);
@@ -71,10 +71,10 @@ elementclass Forward { $ip, $mtu |
     mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu) -> [1]output;
 }
 
-// The same for IPv6 (RFC 8200).
-elementclass Forward6 { $ip6 |
+// The same for IPv6 (RFC 8200). Errors come from $from, the gateway's address where packets come in.
+elementclass Forward6 { $from |
     input -> DropBroadcasts -> hops :: DecIP6HLIM -> output;
-    hops[1] -> ICMP6Error($ip6, timeexceeded, 0) -> [1]output;
+    hops[1] -> ICMP6Error($from, timeexceeded, 0) -> [1]output;
 }
 
 lan :: Side($LAN, $LAN_IP, $LAN_IP6, $LAN_MAC);
@@ -156,10 +156,10 @@ routes6 :: LookupIP6Route(
 
 lan[1] -> routes6;
 wan[1] -> inbound6;
-inbound6[0,1,2,3] -> routes6;
+inbound6[0, 1, 2, 3] -> routes6;
 inbound6[4] -> denied6 :: Discard;
 
-routes6[0] -> to_lan6 :: Forward6($LAN_IP6) -> [1]lan;
-routes6[1] -> to_wan6 :: Forward6($WAN_IP6) -> [1]wan;
+routes6[0] -> to_lan6 :: Forward6($WAN_IP6) -> [1]lan;
+routes6[1] -> to_wan6 :: Forward6($LAN_IP6) -> [1]wan;
 to_lan6[1], to_wan6[1] -> routes6;
 routes6[2] -> stays6 :: Discard;
