@@ -9,6 +9,7 @@
 pub mod config;
 mod table;
 
+use std::any::Any;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -152,9 +153,17 @@ impl<A> Query<A> {
     }
 }
 
+/// What is handed over when a configuration replaces another.
+struct Handover<A> {
+    /// The element's address, its Ethernet address, and the one whose packets go to all.
+    own: (A, MacAddr, A),
+    table: Table<A>,
+}
+
 /// One replica's resolver.
 pub struct Resolver<A> {
     shared: Arc<Shared<A>>,
+    limits: Limits,
     cache: Box<[Cached<A>]>,
     /// The shared generation as of the beginning of this batch.
     generation: u64,
@@ -181,6 +190,7 @@ impl<A: Address> Resolver<A> {
         let none = Cached { address: A::UNSET, header: [0; 14], until: 0, generation: 0 };
         Resolver {
             shared,
+            limits,
             cache: vec![none; 1 << CACHE_BITS].into(),
             generation: 1,
             mac,
@@ -325,6 +335,23 @@ impl<A: Address> Resolver<A> {
         table.slim(cx.now(), &mut self.lost);
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+    }
+
+    /// Gives the table up to the resolver that replaces this one (hot swap). `own` is the element's
+    /// address.
+    pub fn hand_over(&mut self, own: A) -> Box<dyn Any + Send> {
+        let empty = Table::new(self.limits);
+        let table = std::mem::replace(&mut *self.shared.table(), empty);
+        Box::new(Handover { own: (own, self.mac, self.broadcast), table })
+    }
+
+    /// Takes the table of the resolver that this one replaces, if it was for the same addresses.
+    pub fn take_over(&mut self, own: A, state: Box<dyn Any + Send>) {
+        if let Ok(state) = state.downcast::<Handover<A>>()
+            && state.own == (own, self.mac, self.broadcast)
+        {
+            self.shared.table().adopt(state.table);
+        }
     }
 
     /// The address whose packets go to all.
