@@ -170,7 +170,9 @@ fn kind(args: &Args<'_>) -> Result<(Kind, Vec<Signal>), ArgError> {
         ["SIGNAL", _, ..] => Kind::Signal,
         ["SIGNAL"] => return Err(args.error("TYPE", "SIGNAL needs the names of signals")),
         _ => {
-            return Err(args.error("TYPE", "must be ACTIVE, PASSIVE, PACKET, PROXY, DRIVER, SIGNAL"));
+            return Err(
+                args.error("TYPE", "must be ACTIVE, PASSIVE, PACKET, PROXY, DRIVER, SIGNAL")
+            );
         }
     };
     let signals =
