@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use thruway_packet::{Batch, Packet};
 
 use crate::reason::Reason;
-use crate::wires::{PullFrom, Wires};
+use crate::wires::{PullFrom, Target, Wires};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +117,15 @@ pub trait Host {
 
     /// Declares that `node` takes up stops (DriverManager): the driver then no longer does.
     fn manage_stops(&mut self, node: u32, on: bool);
+
+    /// Has handler `run` of `node` written, once, when the process receives this signal.
+    ///
+    /// # Errors
+    /// Where this driver passes no signals on.
+    fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {
+        let _ = (node, signal);
+        Err("this driver does not pass signals on to elements".to_owned())
+    }
 
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
@@ -265,9 +274,38 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Whether packets were sent to the output that is being pulled.
+    pub(crate) fn has_returned(&self) -> bool {
+        !self.wires.returned.is_empty()
+    }
+
+    /// Tells sources upstream whether this element, which stores packets, is full.
+    #[inline]
+    pub fn set_full(&mut self, full: bool) {
+        self.wires.stores.set(self.node, full);
+    }
+
+    /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`
+    /// end in, when all ways end in one: then a source may rest while all are full.
+    pub fn stores_downstream(&self, port: usize) -> Option<Vec<u32>> {
+        self.wires.stores_downstream(self.node, port)
+    }
+
+    /// Whether a storing element is full.
+    #[inline]
+    pub fn is_full(&self, node: u32) -> bool {
+        self.wires.stores.get(node) == Some(true)
+    }
+
     /// Whether input `port` is a pull input.
     pub fn is_pull_input(&self, port: usize) -> bool {
         self.wires.source(self.node, port).is_some()
+    }
+
+    /// Whether output `port` is a pull output: then packets are made when they are pulled, and a
+    /// source's task has nothing to do.
+    pub fn is_pull_output(&self, port: usize) -> bool {
+        self.wires.target(self.node, port) == Target::Puller
     }
 
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).

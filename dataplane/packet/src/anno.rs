@@ -30,14 +30,18 @@ impl Anno {
     pub const AGGREGATE: Anno = Anno { offset: 24, size: 4 };
     /// Packet number.
     pub const NUMBER: Anno = Anno { offset: 24, size: 4 };
-    /// Packets that this one stands for besides itself (summaries, samples).
-    pub const EXTRA_PACKETS: Anno = Anno { offset: 20, size: 2 };
+    /// Packets that this one stands for besides itself (summaries, samples); overlaps `VLAN_TCI`,
+    /// which such packets do not have.
+    pub const EXTRA_PACKETS: Anno = Anno { offset: 22, size: 2 };
+    /// Bytes that the packet had on the wire and the capture left out; 65,535 for more.
+    pub const EXTRA_LENGTH: Anno = Anno { offset: 20, size: 2 };
 
     /// The names a configuration may use.
     pub const NAMES: &'static [(&'static str, Anno)] = &[
         ("AGGREGATE", Anno::AGGREGATE),
         ("DST_IP", Anno::DST_IP),
         ("DST_IP6", Anno::DST_IP6),
+        ("EXTRA_LENGTH", Anno::EXTRA_LENGTH),
         ("EXTRA_PACKETS", Anno::EXTRA_PACKETS),
         ("FIX_IP_SRC", Anno::FIX_IP_SRC),
         ("ICMP_PARAM", Anno::ICMP_PARAM),

@@ -1,5 +1,6 @@
 //! Batches: the vectors of packets that functions pass on.
 
+use crate::image::Image;
 use crate::packet::Packet;
 use crate::pool;
 
@@ -43,6 +44,24 @@ impl Batch {
     #[inline]
     pub fn push(&mut self, packet: Packet) {
         self.packets.push(packet);
+    }
+
+    /// Adds `count` packets as `image` describes them by number, and says how many: fewer when
+    /// packet memory is used up, and without those that exceed the largest frame.
+    #[inline]
+    pub fn fill<'a>(&mut self, count: usize, mut image: impl FnMut(usize) -> Image<'a>) -> usize {
+        let first = self.packets.len();
+        let taken = pool::take_many(&mut self.packets, count);
+        let mut at = first;
+        for number in 0..taken {
+            if self.packets[at].become_image(&image(number)) {
+                at += 1;
+            } else {
+                // Rare: there was no large frame for it. Its small frame goes back.
+                drop(self.packets.remove(at));
+            }
+        }
+        at - first
     }
 
     /// Takes the last packet.

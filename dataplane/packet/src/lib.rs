@@ -10,12 +10,14 @@
 
 mod anno;
 mod batch;
+mod image;
 mod meta;
 mod packet;
 mod pool;
 
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
+pub use image::{Image, Marks};
 pub use meta::PacketKind;
 pub use packet::Packet;
 pub use pool::{LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};

@@ -4,7 +4,7 @@
 pub(crate) const NO_HEADER: u16 = u16::MAX;
 
 /// How the frame reached this host (`struct sockaddr_ll`'s `sll_pkttype`, Click's packet type).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum PacketKind {
     /// Sent to this host.

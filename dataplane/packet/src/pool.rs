@@ -163,7 +163,7 @@ pub struct PoolStats {
 /// Head room is coloured: frames start at multiples of 2 kB, which all fall into the same few sets
 /// of a first-level cache; without colours a batch of 64 would evict itself.
 const COLOURS: u32 = 6;
-const MAX_HEADROOM: usize = HEADROOM + 64 * (COLOURS as usize - 1);
+pub(crate) const MAX_HEADROOM: usize = HEADROOM + 64 * (COLOURS as usize - 1);
 
 impl Pool {
     fn new(id: u8, capacity: u32, pages: Pages) -> Result<Pool, RegionError> {
@@ -329,7 +329,8 @@ impl Drop for Caches {
 }
 
 thread_local! {
-    static CACHES: UnsafeCell<Caches> = const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
+    static CACHES: UnsafeCell<Caches> =
+        const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
 }
 
 /// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
@@ -346,9 +347,35 @@ fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
         .ok()
 }
 
+/// Adds up to `count` packets of small frames, of old content, and says how many: fewer only when
+/// there are no more. One look at the thread's cache for all of them.
+#[inline]
+pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
+    let pool = Memory::get().small();
+    packets.reserve(count);
+    with_cache(SMALL, |cache| {
+        for made in 0..count {
+            let Some(meta) = cache.pop(pool) else { return made };
+            // JUSTIFICATION: a packet is a pointer to its line.
+            // SAFETY: popped from the free frames, so no other Packet has it; its line is
+            // initialised (`first_use` or an earlier packet), with an extent inside the frame.
+            packets.push(unsafe { Packet::from_meta(meta) });
+        }
+        count
+    })
+    .unwrap_or(0)
+}
+
+/// The coloured head room of a frame of the small pool.
+#[inline]
+pub(crate) fn small_headroom(meta: NonNull<Meta>) -> u32 {
+    Memory::get().small().colour(meta)
+}
+
 /// Gives one frame back.
 #[inline]
 pub(crate) fn release_one(meta: NonNull<Meta>) {
+    // JUSTIFICATION: the line is reached by pointer.
     // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
     let id = unsafe { meta.as_ref() }.pool;
     if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
@@ -360,6 +387,7 @@ pub(crate) fn release_one(meta: NonNull<Meta>) {
 #[inline]
 pub(crate) fn release_all(packets: &mut Vec<Packet>) {
     let released = CACHES.try_with(|caches| {
+        // JUSTIFICATION: as in `with_cache`.
         // SAFETY: as in `with_cache`; the loop moves pointers and trades bundles only.
         let caches = unsafe { &mut *caches.get() };
         for packet in packets.drain(..) {

@@ -1,6 +1,6 @@
 //! Frames: who has them, what moves them, where they go.
 
-use thruway_packet::{Anno, Batch, LARGE_FRAME, Memory, Packet, SMALL_FRAME};
+use thruway_packet::{Anno, Batch, Image, LARGE_FRAME, Memory, Packet, SMALL_FRAME};
 
 #[test]
 fn bytes_survive_push_pull_and_growth() {
@@ -76,4 +76,37 @@ fn extract_keeps_order_on_both_sides() {
     let kept: Vec<u8> = batch.iter().map(|p| p.data()[0]).collect();
     assert_eq!(kept, (0..100).step_by(2).collect::<Vec<u8>>());
     assert!(odd.iter().all(|(p, n)| p.data()[0] == *n) && odd.len() == 50);
+}
+
+#[test]
+fn images_become_packets_with_bytes_marks_and_time() {
+    let mut model = Packet::new(&[1; 60]).unwrap();
+    model.set_mac_offset(0);
+    model.set_network(14, 20);
+    model.set_anno_number(Anno::PAINT, 3);
+    let marks = model.marks();
+    let block: Vec<u8> = (0..120_000u32).map(|i| i as u8).collect();
+    let lengths = [60, 0, 1, 64, 65, 1514, 1600, 1601, 9000, LARGE_FRAME + 1, 100];
+    let mut batch = Batch::new();
+    let mut expected = Vec::new();
+    // With bytes behind them and without: by whole lines, and exactly.
+    for slack in [64, 0] {
+        let image = |at: usize| Image {
+            bytes: &block[at..at + lengths[at] + slack],
+            len: lengths[at],
+            timestamp: at as i64,
+            marks: &marks,
+        };
+        let made = batch.fill(lengths.len(), image);
+        assert_eq!(made, lengths.len() - 1, "one exceeds the largest frame");
+        expected.extend((0..lengths.len()).filter(|at| lengths[*at] <= LARGE_FRAME));
+    }
+    assert_eq!(batch.len(), expected.len());
+    for (packet, at) in batch.iter().zip(expected) {
+        assert_eq!(packet.data(), &block[at..at + lengths[at]]);
+        assert_eq!((packet.timestamp(), packet.paint()), (at as i64, 3));
+        assert_eq!(packet.mac_offset(), Some(0));
+        assert_eq!(packet.network_offset(), Some(14));
+        assert_eq!(packet.marks(), marks);
+    }
 }

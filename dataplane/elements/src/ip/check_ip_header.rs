@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry::new(
                255.255.255.255 bad sources and 18.26.4.9 a good destination. The old form \
                CheckIPHeader(BADSRC, OFFSET) makes 0.0.0.0 and 255.255.255.255 bad sources besides \
                the listed ones.",
-        example: "InfiniteSource(\\<4500001400000000401164d8010000010200000207>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader(VERBOSE true) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",

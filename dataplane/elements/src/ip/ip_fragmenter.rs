@@ -23,9 +23,8 @@ pub static ENTRY: Entry = Entry::new(
                none; usually an ICMPError(..., unreachable, needfrag) is connected there (RFC 1191). \
                With HONOR_DF false the DF bit is cleared and the packet, whose identification may \
                not be unique, gets a new one.",
-        example: "InfiniteSource(LENGTH 200, LIMIT 1, STOP true) -> Unstrip(20) \
-                  -> StoreData(0, \\<450000dc000000004011 0000 01000001 02000002>) -> SetIPChecksum \
-                  -> CheckIPHeader -> IPFragmenter(100) -> Print(ok) -> Discard",
+        example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
+                  LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "h/h",
         args: &[

@@ -14,6 +14,7 @@ mod null;
 mod print;
 mod random;
 mod rated_source;
+mod script;
 mod static_thread_sched;
 mod template;
 mod text;
@@ -27,12 +28,13 @@ pub static ELEMENTS: &[&Entry] = &[
     &counter::ENTRY,
     &discard::ENTRY,
     &fast_udp_flows::ENTRY,
-    &ip_print::ENTRY,
     &idle::ENTRY,
     &infinite_source::ENTRY,
+    &ip_print::ENTRY,
     &null::ENTRY,
     &print::ENTRY,
     &rated_source::ENTRY,
+    &script::ENTRY,
     &static_thread_sched::ENTRY,
     &timed_source::ENTRY,
 ];

@@ -1,6 +1,23 @@
 //! Captures, summaries, devices.
 
+mod capture_in;
+mod capture_out;
+mod encap;
+mod from_device;
+mod from_dump;
+mod port_spec;
+mod replay_unqueue;
+mod to_device;
+mod to_dump;
+mod window;
+
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[];
+pub static ELEMENTS: &[&Entry] = &[
+    &from_device::ENTRY,
+    &from_dump::ENTRY,
+    &replay_unqueue::ENTRY,
+    &to_device::ENTRY,
+    &to_dump::ENTRY,
+];

@@ -14,9 +14,11 @@ mod offload;
 mod options;
 mod ring;
 mod segment;
+mod sender;
 mod transmit;
 
 pub use options::{Fanout, FanoutMode, PacketOptions};
+pub use sender::PacketSender;
 pub use transmit::SEND_BATCH;
 
 use crate::error::PortError;

@@ -193,6 +193,17 @@ impl CaptureReader {
         self.source.offset()
     }
 
+    /// Moves on to byte `offset` of the file, which must be where a record starts: nobody can check
+    /// that, and elsewhere garbage is read. Offsets already passed are left alone.
+    ///
+    /// # Errors
+    /// [`CaptureError::Read`].
+    pub fn skip_to(&mut self, offset: u64) -> Result<(), CaptureError> {
+        self.source.take(std::mem::take(&mut self.padding));
+        let distance = offset.saturating_sub(self.source.offset());
+        self.source.skip(distance).map(|_| ())
+    }
+
     /// Whether `link` is among `wanted`.
     ///
     /// # Errors

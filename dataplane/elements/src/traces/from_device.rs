@@ -1,0 +1,457 @@
+//! FromDevice: packets in by a port.
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Run, Spec, Topic, Ty,
+    handler_value, reasons,
+};
+use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, PacketKind};
+use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
+use thruway_port::capture::LinkType;
+
+use super::capture_in::{CaptureIn, Taken};
+use super::encap;
+use super::port_spec::{Direction, PortSpec, Ports};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FromDevice",
+        topic: Topic::Traces,
+        summary: "reads packets from a network interface, or from a capture in its place",
+        docs: "The port is an interface of this host; or `pcap:FILE`, a capture in its place; or \
+               `pcap:IN>OUT`, where one name stands for both directions of a port (either may be \
+               left out); or `none`. So a configuration runs unchanged over captures and live. \
+               (Captures and `none` are this program's own; Click knows interfaces only.)\n\
+               Packets bear the time of their arrival, the mark of their link-layer header, and \
+               whether they were for this host, for all, for a group or for others. From an \
+               interface they are whole: checksums and segments that a sender left to the hardware \
+               are completed. The host's own stack sees them too. What this host sends is seen \
+               with OUTBOUND only.\n\
+               When all ports of a configuration that have inputs are captures, read to their \
+               ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
+               METHOD and CAPTURE are accepted for LINUX and PCAP; BPF_FILTER, SNIFFER false and \
+               PROTOCOL are not supported.",
+        example: "FromDevice(pcap:in.pcap) -> Counter -> Discard",
+        ports: "0/1",
+        processing: "/h",
+        args: ARGS,
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets in"),
+            Handler::sum("byte_count", "bytes in"),
+            Handler::write("reset_counts", "sets the counts to zero"),
+            Handler::read("kernel_drops", "packets the kernel dropped before they were read"),
+            Handler::read("encap", "what packets begin with, as ENCAP takes it"),
+            Handler::both("active", "whether it reads packets"),
+        ],
+        task: true,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+const ARGS: &[Arg] = &[
+    Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
+    Arg::keyword("SNIFFER", Ty::Bool, "whether the host's stack sees packets too; must be true")
+        .or("true"),
+    Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("false"),
+    Arg::keyword("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("0"),
+    Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
+    Arg::keyword("METHOD", Ty::Choice(&["LINUX", "PCAP"]), "accepted: packet rings serve both"),
+    Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "as METHOD"),
+    Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
+    Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
+    Arg::keyword("OUTBOUND", Ty::Bool, "whether to read what this host sends, too").or("false"),
+    Arg::keyword("HEADROOM", Ty::UInt, "accepted: there are always 128 bytes").or("128"),
+    Arg::keyword("ENCAP", Ty::Str, "what packets begin with, if the port cannot tell"),
+    Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
+    Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets bear their time of arrival").or("true"),
+    Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
+];
+
+reasons! {
+    /// Why a packet that reached the port is not emitted.
+    enum Lost {
+        RingFull = "ring-full": "the kernel dropped it: it came faster than it was read",
+        TooLong = "too-long": "longer than any frame has room for",
+        Offload = "offload": "its sender left work undone that only hardware does",
+        NotIp = "not-ip": "FORCE_IP, and there is no whole IPv4 header",
+        Damaged = "damaged": "the capture is cut off or damaged here",
+    }
+}
+
+/// How long no port must have sent anything before a run over captures ends, nanoseconds.
+const QUIET_NS: i64 = 20_000_000;
+/// How often that is looked at.
+const LOOK_NS: i64 = 1_000_000;
+/// How often the kernel is asked what it dropped.
+const STATISTICS_NS: i64 = 1_000_000_000;
+/// Longest head room and header that must fit a frame.
+const HEADROOM_MAX: usize = 128;
+
+/// Where packets come from.
+enum Source {
+    /// Not opened yet.
+    Closed(PortSpec),
+    Live(Box<Live>),
+    Capture(CaptureIn),
+    Nothing,
+}
+
+/// An open interface.
+struct Live {
+    socket: PacketSocket,
+    /// What was counted as dropped so far.
+    told: PacketStatistics,
+    /// Runs without a packet.
+    idle: u32,
+}
+
+/// How a run over captures comes to its end.
+enum Ending {
+    /// There is more to read, or others do.
+    NotYet,
+    /// This was the last input; nothing more was sent than `sent`, since `since`.
+    Quiet {
+        since: i64,
+        sent: u64,
+    },
+    Done,
+}
+
+/// How packets are to be.
+struct Shape {
+    snaplen: usize,
+    force_ip: bool,
+    timestamp: bool,
+    encap: Option<LinkType>,
+}
+
+struct FromDevice {
+    source: Source,
+    ports: Arc<Ports>,
+    ending: Ending,
+    shape: Shape,
+    options: PacketOptions,
+    active: bool,
+    burst: Option<usize>,
+    count: u64,
+    bytes: u64,
+    batch: Batch,
+}
+
+/// Refuses what is not supported, with what to do instead.
+fn refuse(args: &Args<'_>) -> Result<(), ArgErrors> {
+    if args.opt::<String>("BPF_FILTER")?.is_some_and(|filter| !filter.is_empty()) {
+        let why = "not supported; put Classifier or IPClassifier behind FromDevice";
+        return Err(args.error("BPF_FILTER", why).into());
+    }
+    if !args.get::<bool>("SNIFFER")? {
+        let why = "not supported: keep packets from the host's stack by a firewall rule";
+        return Err(args.error("SNIFFER", why).into());
+    }
+    if args.opt::<u32>("PROTOCOL")?.unwrap_or(0) != 0 {
+        let why = "not supported; put Classifier(12/TYPE) behind FromDevice";
+        return Err(args.error("PROTOCOL", why).into());
+    }
+    for name in ["METHOD", "CAPTURE"] {
+        let method: Option<String> = args.opt(name)?;
+        if method.is_some_and(|method| !["LINUX", "PCAP"].contains(&method.as_str())) {
+            return Err(args.error(name, "packet rings are used; write LINUX or leave it").into());
+        }
+    }
+    Ok(())
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    refuse(args)?;
+    let spec = PortSpec::of(args, Direction::In)?;
+    let ports = Ports::of(args);
+    if let PortSpec::Capture(path) = &spec {
+        ports.reads(path);
+    }
+    let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
+    let burst = args.opt("BURST")?;
+    if burst == Some(0) {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    Ok(Box::new(FromDevice {
+        source: Source::Closed(spec),
+        ports,
+        ending: Ending::NotYet,
+        shape: Shape {
+            snaplen: match args.get("SNAPLEN")? {
+                0 => usize::MAX,
+                snaplen => snaplen,
+            },
+            force_ip: args.get("FORCE_IP")?,
+            timestamp: args.get("TIMESTAMP")?,
+            encap: encap.map_err(|message| args.error("ENCAP", message))?,
+        },
+        options: PacketOptions {
+            promiscuous: args.get("PROMISC")?,
+            ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
+            ..PacketOptions::default()
+        },
+        active: args.get("ACTIVE")?,
+        burst,
+        count: 0,
+        bytes: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+/// How a frame reached the interface, in the packet's terms.
+fn kind_of(packet_type: PacketType) -> PacketKind {
+    match packet_type {
+        PacketType::Host => PacketKind::Host,
+        PacketType::Broadcast => PacketKind::Broadcast,
+        PacketType::Multicast => PacketKind::Multicast,
+        PacketType::OtherHost => PacketKind::OtherHost,
+        PacketType::Outgoing => PacketKind::Outgoing,
+    }
+}
+
+/// How a captured frame reached the interface it was captured at, as far as its destination tells.
+fn kind_of_destination(packet: &Packet, link: LinkType) -> PacketKind {
+    match packet.data() {
+        [255, 255, 255, 255, 255, 255, ..] if link == LinkType::Ethernet => PacketKind::Broadcast,
+        [first, ..] if link == LinkType::Ethernet && first & 1 == 1 => PacketKind::Multicast,
+        _ => PacketKind::Host,
+    }
+}
+
+/// A packet of a received frame.
+#[inline]
+fn packet_of(frame: &Frame<'_>) -> Option<Packet> {
+    let mut packet = Packet::new(frame.bytes)?;
+    packet.set_mac_offset(0);
+    packet.set_kind(kind_of(frame.packet_type));
+    packet.set_timestamp(i64::try_from(frame.timestamp_ns).unwrap_or(i64::MAX));
+    Some(packet)
+}
+
+impl Shape {
+    /// Whether packets can be taken as they come.
+    fn is_plain(&self) -> bool {
+        self.snaplen == usize::MAX && !self.force_ip && self.timestamp
+    }
+
+    /// Makes packets as they are to be.
+    fn apply(&self, cx: &mut Cx<'_>, batch: &mut Batch, link: LinkType) {
+        batch.extract(
+            |packet| {
+                let cut = packet.len().saturating_sub(self.snaplen);
+                if cut > 0 {
+                    let extra = packet.anno_number(Anno::EXTRA_LENGTH) + cut as u32;
+                    packet.set_anno_number(Anno::EXTRA_LENGTH, extra.min(u32::from(u16::MAX)));
+                    packet.truncate(self.snaplen);
+                }
+                if !self.timestamp {
+                    packet.set_timestamp(0);
+                }
+                (self.force_ip && !encap::mark_ip(packet, link)).then_some(())
+            },
+            |packet, ()| cx.drop(Lost::NotIp, packet),
+        );
+    }
+}
+
+impl FromDevice {
+    fn link(&mut self) -> LinkType {
+        let told = match &mut self.source {
+            Source::Live(live) if !live.socket.interface().is_ethernet => Some(LinkType::Raw),
+            Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
+            _ => None,
+        };
+        self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
+    }
+
+    fn fill_live(live: &mut Live, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+        let (mut no_memory, mut too_long) = (0, 0);
+        live.socket.receive(max, |frame| match packet_of(&frame) {
+            Some(packet) => batch.push(packet),
+            None if frame.bytes.len() > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
+            None => no_memory += 1,
+        });
+        cx.count_drops(Reason::NO_MEMORY, no_memory);
+        cx.count_drops(Lost::TooLong, too_long);
+        if !batch.is_empty() {
+            live.idle = 0;
+            return;
+        }
+        live.idle = live.idle.wrapping_add(1);
+        // An error that is not taken would end every sleep at once.
+        if live.idle.is_multiple_of(64)
+            && let Err(error) = live.socket.take_error()
+        {
+            cx.chatter(&error.to_string());
+        }
+    }
+
+    /// Says whether the capture is at its end.
+    fn fill_capture(
+        capture: &mut CaptureIn,
+        cx: &mut Cx<'_>,
+        max: usize,
+        batch: &mut Batch,
+    ) -> bool {
+        for _ in 0..max {
+            match capture.take() {
+                Taken::Packet(mut packet, link) => {
+                    packet.set_kind(kind_of_destination(&packet, link));
+                    batch.push(packet);
+                }
+                Taken::TooLong => cx.count_drops(Lost::TooLong, 1),
+                Taken::NoMemory => cx.count_drops(Reason::NO_MEMORY, 1),
+                Taken::Damage(line) => {
+                    cx.count_drops(Lost::Damaged, 1);
+                    cx.chatter(&line);
+                    return batch.is_empty();
+                }
+                Taken::End => return batch.is_empty(),
+            }
+        }
+        false
+    }
+
+    /// The capture is at its end: when to look again whether all is quiet.
+    fn come_to_end(&mut self, cx: &mut Cx<'_>) -> Run {
+        let now = cx.now();
+        let sent = self.ports.sent();
+        self.ending = match self.ending {
+            Ending::NotYet if self.ports.close_input() => Ending::Quiet { since: now, sent },
+            Ending::Quiet { since, sent: before } if before == sent => {
+                if now.saturating_sub(since) >= QUIET_NS {
+                    cx.stop();
+                    Ending::Done
+                } else {
+                    Ending::Quiet { since, sent }
+                }
+            }
+            Ending::Quiet { .. } => Ending::Quiet { since: now, sent },
+            Ending::NotYet | Ending::Done => Ending::Done,
+        };
+        match self.ending {
+            Ending::Quiet { .. } => Run::At(now.saturating_add(LOOK_NS)),
+            _ => Run::Idle,
+        }
+    }
+
+    /// Counts what the kernel dropped since the last time.
+    fn count_kernel_drops(&mut self, cx: &mut Cx<'_>) {
+        let Source::Live(live) = &mut self.source else { return };
+        let now = live.socket.statistics();
+        let before = std::mem::replace(&mut live.told, now);
+        let news = |now: u64, before: u64| now.saturating_sub(before) as usize;
+        cx.count_drops(Lost::RingFull, news(now.dropped_ring_full, before.dropped_ring_full));
+        cx.count_drops(Lost::TooLong, news(now.dropped_too_long, before.dropped_too_long));
+        cx.count_drops(Lost::Offload, news(now.dropped_offload, before.dropped_offload));
+    }
+
+    fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
+        let Source::Closed(spec) = &self.source else { return Ok(Source::Nothing) };
+        match spec {
+            PortSpec::Nothing => Ok(Source::Nothing),
+            PortSpec::Capture(path) => {
+                let mut capture = CaptureIn::new(path.clone());
+                capture.check_link(&[LinkType::Ethernet, LinkType::Raw, LinkType::Ipv4])?;
+                self.ports.open_input();
+                Ok(Source::Capture(capture))
+            }
+            PortSpec::Interface(name) => {
+                let socket = PacketSocket::open(name, &self.options);
+                let socket = socket.map_err(|error| error.to_string())?;
+                cx.watch(&socket).map_err(|error| format!("interface '{name}': {error}"))?;
+                cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+                self.ports.open_input();
+                let told = PacketStatistics::default();
+                Ok(Source::Live(Box::new(Live { socket, told, idle: 0 })))
+            }
+        }
+    }
+}
+
+impl Element for FromDevice {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.source = self.open(cx)?;
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.active {
+            return Run::Idle;
+        }
+        let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
+        let mut batch = std::mem::take(&mut self.batch);
+        let at_end = match &mut self.source {
+            Source::Live(live) => {
+                FromDevice::fill_live(live, cx, burst, &mut batch);
+                false
+            }
+            Source::Capture(capture) => FromDevice::fill_capture(capture, cx, burst, &mut batch),
+            Source::Closed(_) | Source::Nothing => false,
+        };
+        let came = !batch.is_empty();
+        if came {
+            if !self.shape.is_plain() {
+                let link = self.link();
+                self.shape.apply(cx, &mut batch, link);
+            }
+            self.count += batch.len() as u64;
+            self.bytes += batch.bytes();
+            cx.emit_all(0, &mut batch);
+        }
+        self.batch = batch;
+        match (came, at_end) {
+            (true, _) => Run::Again,
+            (false, true) => self.come_to_end(cx),
+            (false, false) => Run::Idle,
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.count_kernel_drops(cx);
+        cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "active" => Ok(self.active.to_string()),
+            "encap" => Ok(encap::name(self.link())),
+            "kernel_drops" => Ok(match &mut self.source {
+                Source::Live(live) => {
+                    let drops = live.socket.statistics();
+                    (drops.dropped_ring_full + drops.dropped_too_long).to_string()
+                }
+                _ => "0".to_owned(),
+            }),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count_kernel_drops(cx);
+        match &self.source {
+            Source::Live(live) => {
+                cx.unwatch(&live.socket);
+                Ok(())
+            }
+            Source::Capture(capture) => capture.finish(),
+            Source::Closed(_) | Source::Nothing => Ok(()),
+        }
+    }
+}

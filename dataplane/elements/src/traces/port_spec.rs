@@ -1,0 +1,140 @@
+//! What a port is: an interface, a capture in its place, or nothing; and what the capture ports of
+//! a configuration know of each other.
+
+use std::sync::{Arc, Mutex};
+
+use thruway_element::{ArgErrors, Args};
+use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What stands at one direction of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PortSpec {
+    /// A network interface.
+    Interface(String),
+    /// A capture file.
+    Capture(String),
+    /// Nothing: no packet comes, and those sent are dropped.
+    Nothing,
+}
+
+/// The two directions of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    In,
+    Out,
+}
+
+impl PortSpec {
+    /// The port written `text`, seen from one direction.
+    pub(super) fn parse(text: &str, direction: Direction) -> Result<PortSpec, String> {
+        let Some(files) = text.strip_prefix("pcap:") else {
+            return match text {
+                "none" => Ok(PortSpec::Nothing),
+                "" => Err("a port has a name: an interface, pcap:FILE or none".to_owned()),
+                name => Ok(PortSpec::Interface(name.to_owned())),
+            };
+        };
+        let file = match (files.split_once('>'), direction) {
+            (Some((file, _)), Direction::In) | (Some((_, file)), Direction::Out) => file,
+            (None, _) if files.is_empty() => {
+                return Err("no file behind pcap:; write pcap:FILE or pcap:IN>OUT".to_owned());
+            }
+            (None, _) => files,
+        };
+        Ok(match file.trim() {
+            "" => PortSpec::Nothing,
+            file => PortSpec::Capture(file.to_owned()),
+        })
+    }
+
+    /// The port that argument DEVNAME means.
+    pub(super) fn of(args: &Args<'_>, direction: Direction) -> Result<PortSpec, ArgErrors> {
+        let text: String = args.get("DEVNAME")?;
+        PortSpec::parse(&text, direction).map_err(|message| args.error("DEVNAME", message).into())
+    }
+}
+
+/// What all ports of a configuration share.
+#[derive(Default)]
+pub(super) struct Ports {
+    /// Inputs that have more to give: captures not read to their end, and every interface.
+    open_inputs: AtomicUsize,
+    /// Packets that went out by capture ports and into nothing.
+    sent: AtomicU64,
+    /// Captures that inputs read.
+    inputs: Mutex<Vec<String>>,
+}
+
+impl Ports {
+    /// Those of the configuration that is being built.
+    pub(super) fn of(args: &Args<'_>) -> Arc<Ports> {
+        // Elements have names; the empty one is free for what belongs to none.
+        args.env().shared.get("", "ports", Ports::default).expect("one type per key")
+    }
+
+    /// Notes that a capture is read, so that no output writes over it.
+    pub(super) fn reads(&self, path: &str) {
+        self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).push(path.to_owned());
+    }
+
+    /// Whether some input reads this file.
+    pub(super) fn is_read(&self, path: &str) -> bool {
+        let same = |other: &String| {
+            let place = |path: &str| std::fs::canonicalize(path).ok();
+            path == other || place(path).is_some_and(|path| Some(path) == place(other))
+        };
+        path != "-"
+            && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
+    }
+
+    /// An input has something to give.
+    pub(super) fn open_input(&self) {
+        self.open_inputs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An input is at its end; true when it was the last.
+    pub(super) fn close_input(&self) -> bool {
+        self.open_inputs.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Packets went out.
+    pub(super) fn count_sent(&self, packets: usize) {
+        // Relaxed: the number only has to change while packets are under way.
+        self.sent.fetch_add(packets as u64, Ordering::Relaxed);
+    }
+
+    /// Packets that went out so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_an_interface_a_capture_or_nothing() {
+        let both =
+            |text| (PortSpec::parse(text, Direction::In), PortSpec::parse(text, Direction::Out));
+        let file = |name: &str| Ok(PortSpec::Capture(name.to_owned()));
+        let nothing = Ok(PortSpec::Nothing);
+        let eth = Ok(PortSpec::Interface("eth0".to_owned()));
+        assert_eq!(both("eth0"), (eth.clone(), eth));
+        assert_eq!(both("pcap:a.pcap"), (file("a.pcap"), file("a.pcap")));
+        assert_eq!(both("pcap:a>b"), (file("a"), file("b")));
+        assert_eq!(both("pcap:a>"), (file("a"), nothing.clone()));
+        assert_eq!(both("pcap:>b"), (nothing.clone(), file("b")));
+        assert_eq!(both("none"), (nothing.clone(), nothing));
+        assert!(both("pcap:").0.is_err() && both("").1.is_err());
+    }
+
+    #[test]
+    fn the_last_input_to_end_is_told_so() {
+        let ports = Ports::default();
+        ports.open_input();
+        ports.open_input();
+        assert!(!ports.close_input());
+        assert!(ports.close_input());
+    }
+}

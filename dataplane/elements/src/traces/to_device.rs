@@ -1,0 +1,303 @@
+//! ToDevice: packets out by a port.
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::af_packet::{PacketSender, SEND_BATCH};
+use thruway_port::capture::WriterOptions;
+
+use super::capture_out::CaptureOut;
+use super::encap;
+use super::port_spec::{Direction, PortSpec, Ports};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ToDevice",
+        topic: Topic::Traces,
+        summary: "sends packets to a network interface, or to a capture in its place",
+        docs: "The port is an interface of this host; or `pcap:FILE`, a capture that is written in \
+               its place; or `pcap:IN>OUT`, where one name stands for both directions of a port \
+               (either may be left out); or `none`, which drops. (Captures and `none` are this \
+               program's own; Click knows interfaces only.) ENCAP is the link type of the \
+               capture.\n\
+               Packets are pulled, BURST at a time, or pushed. They must have their link-layer \
+               header. When the interface's queue is full, packets wait and are tried again; of \
+               those that are pushed, no more than 1,024 wait. Packets that cannot be sent leave \
+               by the output, if there is one, and are dropped otherwise.\n\
+               A file that another port reads is not written over. METHOD is accepted for LINUX; \
+               IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
+               counted, not printed.",
+        example: "FromDevice(pcap:in.pcap) -> Queue -> ToDevice(pcap:out.pcap)",
+        ports: "1/0-1",
+        processing: "a/h",
+        args: &[
+            Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
+            Arg::keyword(
+                "BURST",
+                Ty::UInt,
+                "packets to pull at once; the engine's choice if not \
+                          given",
+            ),
+            Arg::keyword("METHOD", Ty::Choice(&["LINUX"]), "accepted"),
+            Arg::keyword("ENCAP", Ty::Str, "what packets begin with, for a capture").or("ETHER"),
+            Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted and ignored").or("false"),
+            Arg::keyword("SET_ERROR_ANNO", Ty::Bool, "accepted and ignored").or("false"),
+        ],
+        drops: Unsent::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets sent"),
+            Handler::sum("byte_count", "bytes sent"),
+            Handler::write("reset_counts", "sets the counts to zero"),
+        ],
+        task: true,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet is not sent.
+    enum Unsent {
+        RingFull = "ring-full": "pushed while the interface's queue was full and 1,024 waited",
+        Refused = "refused": "too long or too short for the interface",
+        Failed = "interface-failed": "the interface is down or gone",
+        NotWritten = "not-written": "the capture could not be written",
+        Nowhere = "no-port": "the port is none",
+        Stopped = "stopped": "it waited for the interface when the run ended",
+    }
+}
+
+/// Packets that wait for the interface at most, where they are pushed.
+const WAITING_MAX: usize = 1024;
+/// When a full queue is tried again, nanoseconds.
+const RETRY_NS: i64 = 50_000;
+
+/// Where packets go.
+enum Sink {
+    Interface(String),
+    Live(PacketSender),
+    Capture(CaptureOut, WriterOptions),
+    Nothing,
+}
+
+/// What one go at the sink came to; what is not dealt with stays in the batch.
+#[derive(Default)]
+struct Sent {
+    packets: usize,
+    bytes: u64,
+    refused: usize,
+    failed: usize,
+    error: Option<String>,
+}
+
+struct ToDevice {
+    sink: Sink,
+    ports: Arc<Ports>,
+    burst: Option<usize>,
+    /// Packets for the interface, in order.
+    waiting: Batch,
+    retrying: bool,
+    /// An error was told and nothing was sent since.
+    complained: bool,
+    count: u64,
+    bytes: u64,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    if args.opt::<String>("METHOD")?.is_some_and(|method| method != "LINUX") {
+        return Err(args
+            .error("METHOD", "packet sockets are used; write LINUX or leave it")
+            .into());
+    }
+    let link = encap::parse(&args.get::<String>("ENCAP")?);
+    let link = link.map_err(|message| args.error("ENCAP", message))?;
+    let burst = args.opt("BURST")?;
+    if burst == Some(0) {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    let sink = match PortSpec::of(args, Direction::Out)? {
+        PortSpec::Interface(name) => Sink::Interface(name),
+        PortSpec::Capture(path) => {
+            let options = WriterOptions { link, ..WriterOptions::default() };
+            Sink::Capture(CaptureOut::new(args, path), options)
+        }
+        PortSpec::Nothing => Sink::Nothing,
+    };
+    Ok(Box::new(ToDevice {
+        sink,
+        ports: Ports::of(args),
+        burst,
+        waiting: Batch::new(),
+        retrying: false,
+        complained: false,
+        count: 0,
+        bytes: 0,
+    }))
+}
+
+/// Sends packets from the front of a batch; those that must wait stay in it, those that failed are
+/// counted last.
+fn send_live(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
+    let mut sent = Sent::default();
+    let refused_before = sender.counts().1;
+    while !batch.is_empty() {
+        let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
+        let count = batch.len().min(SEND_BATCH);
+        for (frame, packet) in frames.iter_mut().zip(batch.iter()) {
+            *frame = packet.data();
+        }
+        let done = match sender.send(&frames[..count]) {
+            Ok(done) => done,
+            Err(error) => {
+                sent.error = Some(error.to_string());
+                sent.failed = count;
+                break;
+            }
+        };
+        sent.packets += done;
+        sent.bytes += frames[..done].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        batch.drain_front(done).for_each(drop);
+        if done < count {
+            break;
+        }
+    }
+    sent.refused = (sender.counts().1 - refused_before) as usize;
+    sent.packets -= sent.refused.min(sent.packets);
+    sent
+}
+
+impl ToDevice {
+    /// Sends what waits; what must wait longer stays.
+    fn send(&mut self, cx: &mut Cx<'_>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let sent = match &mut self.sink {
+            Sink::Live(sender) => send_live(sender, &mut self.waiting),
+            Sink::Capture(out, _) => {
+                let written = out.write(&self.waiting, cx.now());
+                let lost = self.waiting.len() - written.packets;
+                self.waiting.clear();
+                cx.count_drops(Unsent::NotWritten, lost);
+                self.ports.count_sent(written.packets);
+                Sent {
+                    packets: written.packets,
+                    bytes: written.bytes,
+                    error: written.error,
+                    ..Sent::default()
+                }
+            }
+            Sink::Nothing | Sink::Interface(_) => {
+                self.ports.count_sent(self.waiting.len());
+                cx.drop_all(Unsent::Nowhere, &mut self.waiting);
+                return;
+            }
+        };
+        cx.count_drops(Unsent::Refused, sent.refused);
+        for packet in self.waiting.drain_front(sent.failed) {
+            cx.reject(0, Unsent::Failed, packet);
+        }
+        if sent.packets > 0 {
+            self.complained = false;
+        }
+        self.count += sent.packets as u64;
+        self.bytes += sent.bytes;
+        if let Some(error) = sent.error
+            && !std::mem::replace(&mut self.complained, true)
+        {
+            cx.chatter(&error);
+        }
+    }
+
+    /// Asks for another try later.
+    fn retry(&mut self, cx: &mut Cx<'_>) {
+        if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {
+            cx.set_timer(0, cx.now().saturating_add(RETRY_NS));
+        }
+    }
+}
+
+impl Element for ToDevice {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        match &mut self.sink {
+            Sink::Interface(name) => {
+                let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
+                self.sink = Sink::Live(sender);
+                Ok(())
+            }
+            Sink::Capture(out, _) if self.ports.is_read(out.path()) => Err(format!(
+                "'{}' is read by a port and would be written over; write pcap:IN>OUT",
+                out.path()
+            )),
+            Sink::Capture(out, options) => out.create(options),
+            Sink::Live(_) | Sink::Nothing => Ok(()),
+        }
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let room = WAITING_MAX.saturating_sub(self.waiting.len());
+        if batch.len() <= room {
+            self.waiting.append(batch);
+        } else {
+            self.waiting.extend(batch.drain_front(room));
+            for packet in batch.drain() {
+                cx.reject(0, Unsent::RingFull, packet);
+            }
+        }
+        self.send(cx);
+        self.retry(cx);
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !cx.is_pull_input(0) {
+            return Run::Idle;
+        }
+        if self.waiting.is_empty() {
+            let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
+            cx.pull(0, burst, &mut self.waiting);
+            if self.waiting.is_empty() {
+                return Run::Idle;
+            }
+        }
+        self.send(cx);
+        match self.waiting.is_empty() {
+            true => Run::Again,
+            false => Run::At(cx.now().saturating_add(RETRY_NS)),
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.retrying = false;
+        self.send(cx);
+        self.retry(cx);
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+        match name {
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.send(cx);
+        cx.drop_all(Unsent::Stopped, &mut self.waiting);
+        match &mut self.sink {
+            Sink::Capture(out, _) => out.finish(),
+            _ => Ok(()),
+        }
+    }
+}
