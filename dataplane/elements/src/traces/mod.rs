@@ -6,6 +6,7 @@ mod encap;
 mod from_device;
 mod from_dump;
 mod port_spec;
+mod replay_unqueue;
 mod to_device;
 mod to_dump;
 mod window;
@@ -13,5 +14,10 @@ mod window;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] =
-    &[&from_device::ENTRY, &from_dump::ENTRY, &to_device::ENTRY, &to_dump::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &from_device::ENTRY,
+    &from_dump::ENTRY,
+    &replay_unqueue::ENTRY,
+    &to_device::ENTRY,
+    &to_dump::ENTRY,
+];

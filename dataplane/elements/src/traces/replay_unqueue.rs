@@ -1,0 +1,400 @@
+//! ReplayUnqueue: a whole trace from memory, over and over.
+
+use std::collections::HashMap;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec, Topic, Ty,
+    handler_value,
+};
+use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ReplayUnqueue",
+        topic: Topic::Traces,
+        summary: "loads all packets of its inputs, then replays them from memory",
+        docs: "When it first runs, it pulls packets until its inputs are dry (or LIMIT of them) and \
+               keeps them in memory, side by side. Then it pushes copies of them, BURST at a time, \
+               as fast as it is scheduled: bytes, timestamps, annotations and header marks are \
+               those they came with. With several inputs (several captures), packets are ordered \
+               by their timestamps and leave by the output of their input's number.\n\
+               After STOP rounds, or when STOP_TIME has passed, the driver is asked to stop; by \
+               default it goes on forever. A trace of more than 4 GB is cut. QUICK_CLONE and \
+               USE_SIGNAL are accepted and ignored: all inputs are emptied, and copies are always \
+               whole and cheap.",
+        example: "FromDump(in.pcap) -> ReplayUnqueue(STOP 10) -> Counter -> Discard",
+        ports: "1-/=",
+        processing: "l/h",
+        flow: "#/#",
+        args: &[
+            Arg::keyword("STOP", Ty::Int, "rounds until the driver stops; -1 for never").or("-1"),
+            Arg::keyword("STOP_TIME", Ty::Time, "time until the driver stops; 0 for never").or("0"),
+            Arg::keyword("BURST", Ty::UInt, "packets per scheduling").or("32"),
+            Arg::keyword("LIMIT", Ty::Int, "packets to load; -1 for all").or("-1"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether it replays").or("true"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether a line tells of every round").or("false"),
+            Arg::keyword("QUICK_CLONE", Ty::Bool, "accepted and ignored").or("false"),
+            Arg::keyword("USE_SIGNAL", Ty::Bool, "accepted and ignored").or("false"),
+        ],
+        handlers: &[
+            Handler::sum("count", "packets replayed"),
+            Handler::read("loaded", "packets in memory"),
+            Handler::both("active", "whether it replays"),
+            Handler::both("stop", "rounds left; -1 for no end"),
+            Handler::write("reset", "forgets the packets and loads again"),
+        ],
+        task: true,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Bytes before each packet in the store: length, marks and input, time.
+const HEAD: usize = 16;
+/// Packets start at multiples of this, so that their heads do not straddle lines needlessly.
+const ALIGN: usize = 16;
+/// Bytes that are kept behind the last packet, so that copies may go by whole lines.
+const SLACK: usize = 64;
+/// Bytes of packets that are loaded at most.
+const STORE_MAX: usize = 4 << 30;
+
+/// Packets side by side in one block of memory, each behind its head: one stream of reads, which
+/// processors fetch ahead by themselves.
+#[derive(Default)]
+struct Store {
+    block: Vec<u8>,
+    /// End of the last packet; the slack follows.
+    end: usize,
+    packets: usize,
+    /// Inputs they came by.
+    inputs: usize,
+    /// Marks and input, which few packets have to themselves.
+    kinds: Vec<(Marks, u32)>,
+    numbers: HashMap<(Marks, u32), u32>,
+}
+
+/// A packet's head in the store.
+#[derive(Clone, Copy)]
+struct Head {
+    len: usize,
+    kind: u32,
+    timestamp: i64,
+    /// Where the next one's head is.
+    next: usize,
+}
+
+impl Store {
+    /// Adds a packet of an input; false when the store is full.
+    fn add(&mut self, packet: &Packet, input: u32) -> bool {
+        let next = (self.end + HEAD + packet.len()).next_multiple_of(ALIGN);
+        if next > STORE_MAX {
+            return false;
+        }
+        let kinds = &mut self.kinds;
+        let kind = *self.numbers.entry((packet.marks(), input)).or_insert_with_key(|kind| {
+            kinds.push(kind.clone());
+            kinds.len() as u32 - 1
+        });
+        self.block.truncate(self.end);
+        self.block.extend_from_slice(&(packet.len() as u32).to_ne_bytes());
+        self.block.extend_from_slice(&kind.to_ne_bytes());
+        self.block.extend_from_slice(&packet.timestamp().to_ne_bytes());
+        self.block.extend_from_slice(packet.data());
+        self.block.resize(next + SLACK, 0);
+        self.end = next;
+        self.packets += 1;
+        true
+    }
+
+    /// The head at `at`, if a packet is there.
+    #[inline]
+    fn head(&self, at: usize) -> Option<Head> {
+        if at >= self.end {
+            return None;
+        }
+        let head: &[u8; HEAD] = self.block.get(at..)?.first_chunk()?;
+        let (len, rest) = head.split_first_chunk()?;
+        let (kind, rest) = rest.split_first_chunk()?;
+        let len = u32::from_ne_bytes(*len) as usize;
+        Some(Head {
+            len,
+            kind: u32::from_ne_bytes(*kind),
+            timestamp: i64::from_ne_bytes(*rest.first_chunk()?),
+            next: (at + HEAD + len).next_multiple_of(ALIGN),
+        })
+    }
+
+    /// The input that a kind of packet came by.
+    fn input(&self, kind: u32) -> usize {
+        self.kinds[kind as usize].1 as usize
+    }
+
+    /// Adds to `batch` up to `max` packets at the cursor that leave by one output, and says which.
+    #[inline]
+    fn fill(&self, cursor: &mut Cursor, max: usize, batch: &mut Batch) -> usize {
+        let Some(first) = self.head(cursor.at) else { return 0 };
+        let output = self.input(first.kind);
+        let most = max.min(cursor.left);
+        let count = if self.inputs > 1 { self.alike(cursor.at, most, output) } else { most };
+        let mut at = cursor.at;
+        batch.fill(count, |_| {
+            // `count` packets follow; were it not so, the first would stand in for them.
+            let head = self.head(at).unwrap_or(first);
+            let image = Image {
+                bytes: self.block.get(at + HEAD..).unwrap_or(&[]),
+                len: head.len,
+                timestamp: head.timestamp,
+                marks: &self.kinds[head.kind as usize].0,
+            };
+            at = head.next;
+            image
+        });
+        *cursor = Cursor { at, left: cursor.left - count };
+        output
+    }
+
+    /// How many packets from `at` on, `max` at most, leave by `output`.
+    fn alike(&self, mut at: usize, max: usize, output: usize) -> usize {
+        let mut count = 0;
+        while count < max
+            && let Some(head) = self.head(at)
+            && self.input(head.kind) == output
+        {
+            count += 1;
+            at = head.next;
+        }
+        count
+    }
+
+    /// The first packet of a round.
+    fn start(&self) -> Cursor {
+        Cursor { at: 0, left: self.packets }
+    }
+}
+
+/// How far a round has come.
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    /// Where the next packet's head is.
+    at: usize,
+    /// Packets left in the round.
+    left: usize,
+}
+
+struct ReplayUnqueue {
+    store: Store,
+    cursor: Cursor,
+    loaded: bool,
+    limit: usize,
+    burst: usize,
+    /// Rounds left; negative for no end.
+    rounds: i64,
+    stop_time: i64,
+    /// When to stop, once it has begun.
+    deadline: Option<i64>,
+    active: bool,
+    verbose: bool,
+    count: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let burst: usize = args.get("BURST")?;
+    if !(1..=MAX_BATCH).contains(&burst) {
+        return Err(args.error("BURST", format!("must be from 1 to {MAX_BATCH}")).into());
+    }
+    let rounds: i64 = args.get("STOP")?;
+    if rounds == 0 {
+        return Err(args.error("STOP", "0 rounds replay nothing; write -1 for no end").into());
+    }
+    Ok(Box::new(ReplayUnqueue {
+        store: Store::default(),
+        cursor: Cursor::default(),
+        loaded: false,
+        limit: usize::try_from(args.get::<i64>("LIMIT")?).unwrap_or(usize::MAX),
+        burst,
+        rounds,
+        stop_time: args.get::<Nanos>("STOP_TIME")?.0,
+        deadline: None,
+        active: args.get("ACTIVE")?,
+        verbose: args.get("VERBOSE")?,
+        count: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+/// An input while it is being emptied.
+struct Feed {
+    batch: Batch,
+    dry: bool,
+}
+
+impl Feed {
+    /// Sees to it that a packet is at hand, unless the input is dry.
+    fn refill(&mut self, cx: &mut Cx<'_>, port: usize, max: usize) {
+        if self.batch.is_empty() && !self.dry {
+            cx.pull(port, max, &mut self.batch);
+            self.dry = self.batch.is_empty();
+        }
+    }
+}
+
+impl ReplayUnqueue {
+    /// Loads the packets of all inputs, earliest first.
+    fn load(&mut self, cx: &mut Cx<'_>) {
+        self.loaded = true;
+        let inputs = cx.inputs();
+        self.store = Store { inputs, ..Store::default() };
+        let mut feeds: Vec<Feed> =
+            (0..inputs).map(|_| Feed { batch: Batch::with_room(), dry: false }).collect();
+        let full = match feeds.as_mut_slice() {
+            [feed] => self.load_one(cx, feed),
+            feeds => self.load_ordered(cx, feeds),
+        };
+        if full {
+            let told = self.store.packets;
+            cx.chatter(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
+        }
+        self.cursor = self.store.start();
+        if self.verbose {
+            cx.chatter(&format!("{} packets loaded", self.store.packets));
+        }
+    }
+
+    /// Of one input in its order; says whether the store was full before.
+    fn load_one(&mut self, cx: &mut Cx<'_>, feed: &mut Feed) -> bool {
+        while self.store.packets < self.limit {
+            feed.refill(cx, 0, MAX_BATCH.min(self.limit - self.store.packets));
+            if feed.dry {
+                break;
+            }
+            for packet in feed.batch.drain() {
+                if !self.store.add(&packet, 0) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Of several inputs by time; says whether the store was full before.
+    fn load_ordered(&mut self, cx: &mut Cx<'_>, feeds: &mut [Feed]) -> bool {
+        while self.store.packets < self.limit {
+            for (port, feed) in feeds.iter_mut().enumerate() {
+                // One at a time, so that no more is taken than is used.
+                feed.refill(cx, port, 1);
+            }
+            let times = feeds.iter().enumerate().filter_map(|(port, feed)| {
+                feed.batch.iter().next().map(|packet| (packet.timestamp(), port))
+            });
+            let Some((_, port)) = times.min() else { break };
+            let Some(packet) = feeds[port].batch.pop() else { break };
+            if !self.store.add(&packet, port as u32) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A round is over: begins the next, or stops.
+    fn next_round(&mut self, cx: &mut Cx<'_>) {
+        self.cursor = self.store.start();
+        if self.rounds > 0 {
+            self.rounds -= 1;
+        }
+        let late = self.deadline.is_some_and(|deadline| cx.now() >= deadline);
+        if self.rounds == 0 || late {
+            self.active = false;
+            cx.stop();
+        } else if self.verbose {
+            cx.chatter(&format!("{} packets replayed; from the start", self.count));
+        }
+    }
+}
+
+impl Element for ReplayUnqueue {
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.active {
+            return Run::Idle;
+        }
+        if !self.loaded {
+            self.load(cx);
+            if self.stop_time > 0 {
+                self.deadline = Some(cx.now().saturating_add(self.stop_time));
+            }
+        }
+        let output = self.store.fill(&mut self.cursor, self.burst, &mut self.batch);
+        self.count += self.batch.len() as u64;
+        let made = !self.batch.is_empty();
+        if made {
+            cx.emit_all(output, &mut self.batch);
+        }
+        let late = self.deadline.is_some_and(|deadline| cx.now() >= deadline);
+        if self.cursor.left == 0 || late {
+            self.next_round(cx);
+        }
+        // An empty trace, or memory used up downstream: others first.
+        if made { Run::Again } else { Run::Idle }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "loaded" => Ok(self.store.packets.to_string()),
+            "active" => Ok(self.active.to_string()),
+            "stop" => Ok(self.rounds.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            "stop" => self.rounds = handler_value(name, value)?,
+            "reset" => self.loaded = false,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_back_as_they_were_stored_round_after_round() {
+        let mut store = Store { inputs: 2, ..Store::default() };
+        let lengths = [60, 0, 1514, 1, 9000, 64, 1600, 17];
+        let made: Vec<(Packet, u32)> = (0..40)
+            .map(|number| {
+                let bytes: Vec<u8> = (0..lengths[number % 8]).map(|i| (i + number) as u8).collect();
+                let mut packet = Packet::new(&bytes).expect("memory");
+                packet.set_timestamp(number as i64);
+                packet.set_mac_offset(0);
+                (packet, u32::from(number % 5 == 0))
+            })
+            .collect();
+        for (packet, input) in &made {
+            assert!(store.add(packet, *input));
+        }
+        assert_eq!(store.kinds.len(), 2);
+        for burst in [1, 3, 64] {
+            let mut cursor = store.start();
+            let mut back = Vec::new();
+            while cursor.left > 0 {
+                let mut batch = Batch::new();
+                let output = store.fill(&mut cursor, burst, &mut batch);
+                assert!((1..=burst).contains(&batch.len()));
+                back.extend(batch.drain().map(|packet| (packet, output as u32)));
+            }
+            assert_eq!(back.len(), made.len());
+            for ((packet, output), (model, input)) in back.iter().zip(&made) {
+                assert_eq!(packet.data(), model.data());
+                assert_eq!((packet.timestamp(), *output), (model.timestamp(), *input));
+                assert_eq!(packet.marks(), model.marks());
+            }
+        }
+    }
+}
