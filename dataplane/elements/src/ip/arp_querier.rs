@@ -257,11 +257,6 @@ impl Element for ArpQuerier {
         }
         Ok(())
     }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.resolver.clear(cx);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -219,11 +219,6 @@ impl Element for Ip6NdSolicitor {
         }
         Ok(())
     }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.resolver.clear(cx);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
