@@ -274,6 +274,29 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Whether packets were sent to the output that is being pulled.
+    pub(crate) fn has_returned(&self) -> bool {
+        !self.wires.returned.is_empty()
+    }
+
+    /// Tells sources upstream whether this element, which stores packets, is full.
+    #[inline]
+    pub fn set_full(&mut self, full: bool) {
+        self.wires.stores.set(self.node, full);
+    }
+
+    /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`
+    /// end in, when all ways end in one: then a source may rest while all are full.
+    pub fn stores_downstream(&self, port: usize) -> Option<Vec<u32>> {
+        self.wires.stores_downstream(self.node, port)
+    }
+
+    /// Whether a storing element is full.
+    #[inline]
+    pub fn is_full(&self, node: u32) -> bool {
+        self.wires.stores.get(node) == Some(true)
+    }
+
     /// Whether input `port` is a pull input.
     pub fn is_pull_input(&self, port: usize) -> bool {
         self.wires.source(self.node, port).is_some()

@@ -330,7 +330,7 @@ fn classifier_patterns() {
     assert_eq!(program.classify(&frame([8, 6], 1)[..21]), 3);
     assert_eq!(program.classify(&frame([8, 0], 0)[..14]), 2);
     assert_eq!(program.classify(&[]), 3);
-    assert_eq!(program.to_string().lines().count(), 5);
+    assert_eq!(program.to_string().lines().count(), 6);
     let one = |text: &str, frame: &[u8]| {
         let rules = PatternProgram::parse(&[text]).unwrap();
         PatternProgram::compile(&rules).unwrap().classify(frame) == 0

@@ -79,26 +79,31 @@ pub fn misplaced(tree: &Tree) -> Vec<Problem> {
 
 fn misplaced_in(tree: &Tree, spec: &Spec) -> Option<Problem> {
     let folder = format!("{ELEMENTS}/{}/", folder(spec.topic));
-    let file = |extension: &str| {
-        tree.files.iter().find(|(path, _)| {
-            path.strip_prefix(&folder)
-                .and_then(|name| name.strip_suffix(extension))
-                .is_some_and(|stem| stem.replace(['_', '/'], "") == spec.name.to_lowercase())
-        })
-    };
-    let Some((source, _)) = file(".rs").or_else(|| file("/mod.rs")) else {
+    let declared = format!("name: \"{}\"", spec.name);
+    let source = tree.sources().find(|(path, text)| {
+        path.starts_with(&folder) && text.contains(&declared) && is_named_after(path, spec)
+    });
+    let Some((source, _)) = source else {
         return Some(Problem::new(
             spec.name,
             format!("no source file named after it in {folder}"),
             "one element, one file, in the folder of its topic, in snake case",
         ));
     };
-    if file(".clicktest").is_some_and(|(_, text)| text.contains("%expect")) {
+    let test = source.trim_end_matches(".rs").trim_end_matches("/mod").to_owned() + ".clicktest";
+    if tree.text(&test).is_some_and(|text| text.contains("%expect")) {
         return None;
     }
-    let test = source.trim_end_matches(".rs").trim_end_matches("/mod").to_owned() + ".clicktest";
     let remedy = format!("write {test} with a %script and what to %expect (CONTRIBUTING.md)");
     Some(Problem::new(spec.name, "no golden test", remedy))
+}
+
+/// Whether the file has the name of the class or, where several classes are one idea, its end:
+/// `ip_lookup.rs` holds DirectIPLookup.
+fn is_named_after(path: &str, spec: &Spec) -> bool {
+    let stem = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    let stem = stem.rsplit('/').next().unwrap_or_default().replace('_', "");
+    !stem.is_empty() && spec.name.to_lowercase().ends_with(&stem)
 }
 
 /// Lists that are not sorted, and names that stand for two things.
@@ -158,7 +163,10 @@ mod tests {
     #[test]
     fn files_stand_where_they_belong() {
         let with = |paths: &[&str]| {
-            let file = |path: &&str| (format!("{ELEMENTS}/{path}"), "%expect stdout".to_owned());
+            let file = |path: &&str| {
+                let text = "name: \"CheckFoo\" %expect stdout";
+                (format!("{ELEMENTS}/{path}"), text.to_owned())
+            };
             misplaced_in(&Tree { files: paths.iter().map(file).collect() }, &GOOD)
         };
         assert!(with(&[]).is_some());

@@ -45,15 +45,9 @@ fn unsafe_in(path: &str, text: &str) -> Vec<Problem> {
             let remedy = format!("unsafe code lives in {} only", UNSAFE.join(", "));
             return Some(Problem::new(place, "unsafe", remedy));
         }
-        let comment = comment_above(text, *line);
-        let missing: Vec<&str> = ["JUSTIFICATION:", "SAFETY:"]
-            .into_iter()
-            .filter(|word| !comment.contains(word))
-            .collect();
-        (!missing.is_empty()).then(|| {
-            let what = format!("unsafe without a comment {}", missing.join(" and "));
-            Problem::new(place, what, "say above it why it is needed and why it is sound")
-        })
+        let missing = missing_comment(text, *line)?;
+        let what = format!("unsafe without a comment {missing}");
+        Some(Problem::new(place, what, "say above it why it is needed and why it is sound"))
     };
     lines.iter().filter_map(problem).collect()
 }
@@ -78,19 +72,24 @@ fn unsafe_lines(tokens: TokenStream, lines: &mut Vec<usize>) {
     }
 }
 
-/// The comment lines above a line, past the beginning of the statement and attributes.
-fn comment_above(text: &str, line: usize) -> String {
+/// Which of its two comments an unsafe block lacks: `SAFETY:` stands right above it,
+/// `JUSTIFICATION:` once in its function. An `unsafe impl` is its own justification.
+fn missing_comment(text: &str, line: usize) -> Option<&'static str> {
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
     let mut at = line - 1;
     // The statement may have begun some lines above: `let x =` or a closure.
     while at > 0 && line - at < 6 && !lines[at - 1].starts_with("//") {
         at -= 1;
     }
-    let end = at;
-    while at > 0 && lines[at - 1].starts_with("//") {
-        at -= 1;
+    let mut above = lines[..at].iter().rev().take_while(|line| line.starts_with("//"));
+    if !above.any(|line| line.contains("SAFETY:")) {
+        return Some("SAFETY:");
     }
-    lines[at..end].join("\n")
+    let is_head = |line: &&str| line.contains("fn ") && !line.starts_with("//");
+    let mut function = lines[..line].iter().rev().take_while(|line| !is_head(line));
+    let justified = lines[line - 1].starts_with("unsafe impl")
+        || function.any(|line| line.contains("JUSTIFICATION:"));
+    (!justified).then_some("JUSTIFICATION:")
 }
 
 /// Atomics that are not taken from `thruway_sync`.

@@ -2,8 +2,9 @@
 //!
 //! What is larger than wanted stands with its size in `sizes.txt`; a size there may only shrink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
 use crate::{Problem, Tree};
@@ -88,17 +89,40 @@ pub fn problems(found: &BTreeMap<String, usize>, listed: &BTreeMap<String, usize
 
 /// Lines that are too long for a page. Strings are left alone: rustfmt cannot break them.
 pub fn wide(tree: &Tree) -> Vec<Problem> {
+    tree.sources().flat_map(|(path, text)| wide_in(path, text)).collect()
+}
+
+fn wide_in(path: &str, text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.sources() {
-        for (at, line) in text.lines().enumerate() {
-            let columns = line.chars().count();
-            if columns > COLUMNS && !line.contains('"') {
-                let place = format!("{path}:{}", at + 1);
-                problems.push(Problem::new(place, format!("{columns} columns"), "break the line"));
-            }
+    let is_wide = |line: &str| line.chars().count() > COLUMNS;
+    if !text.lines().any(is_wide) {
+        return problems;
+    }
+    let mut strings = BTreeSet::new();
+    if let Ok(tokens) = text.parse() {
+        lines_of_literals(tokens, &mut strings);
+    }
+    for (at, line) in text.lines().enumerate() {
+        if is_wide(line) && !strings.contains(&(at + 1)) {
+            let place = format!("{path}:{}", at + 1);
+            let what = format!("{} columns", line.chars().count());
+            problems.push(Problem::new(place, what, format!("break the line at {COLUMNS}")));
         }
     }
     problems
+}
+
+/// Lines that a literal touches.
+fn lines_of_literals(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => lines_of_literals(group.stream(), lines),
+            TokenTree::Literal(literal) => {
+                lines.extend(literal.span().start().line..=literal.span().end().line);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Name and size of each function of a source.

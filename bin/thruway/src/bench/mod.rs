@@ -30,6 +30,7 @@ const PROBE: u64 = 200_000;
 
 /// Arguments of `thruway bench`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = suites())]
 pub struct Options {
     /// Which bench; without it, lists them
     name: Option<String>,

@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::new(
                done. allow is output 0, a number is that output, drop and deny drop the packet, as \
                does no match. An action alone is for every packet. The patterns are IPClassifier's. \
                The packet's IP header must be marked (CheckIPHeader, MarkIPHeader).",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 53) -> \
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
                   IPFilter(allow udp dst port 53, deny all) -> Discard",
         ports: "1/-",
         processing: "h/h",

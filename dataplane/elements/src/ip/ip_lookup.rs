@@ -42,8 +42,9 @@ pub static ENTRY: Entry = Entry::new(
                32,767 /24 networks with longer prefixes. All names are this one table, so none \
                becomes slow with many routes, and the table handler lists routes in order of \
                address.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> SetIPAddress(10.1.2.3) -> \
-                  r :: DirectIPLookup(10.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
+                  DirectIPLookup(2.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
         ports: "1/-",
         processing: "h/h",
         args: &[
