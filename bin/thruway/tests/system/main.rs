@@ -6,6 +6,8 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod frames;
+mod hostile;
 mod network;
 mod process;
 mod router;
