@@ -17,7 +17,7 @@ pub mod text;
 mod values;
 mod wires;
 
-pub use args::{ArgError, ArgErrors, Args, Env, Shared, handler_value};
+pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict};
 pub use entry::{Catalog, Entry, Registry};
 pub use reason::Reason;

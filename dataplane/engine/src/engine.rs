@@ -179,8 +179,9 @@ impl Engine {
         emitted > 0
     }
 
-    /// Dispatches until no packet is under way, then does the handler calls that waited for it.
+    /// Dispatches until no packet is under way.
     pub(crate) fn drain(&mut self) {
+        self.call_later();
         if self.wires.emitted == 1 {
             self.drain_single();
         } else if self.wires.emitted > 1 {
@@ -188,14 +189,22 @@ impl Engine {
         }
         self.wires.emitted = 0;
         self.core.meter(&self.wires, IDLE);
-        while !self.core.later.is_empty() {
-            for (node, call, value) in std::mem::take(&mut self.core.later) {
-                if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                    (self.core.control.chatter)(&format!("{call}: {error}"));
-                }
-            }
-            if self.wires.emitted > 0 {
-                self.drain();
+    }
+
+    /// Does the handler calls that waited for the running element to return: before the packets
+    /// that it sent arrive, as if it had called them itself.
+    #[inline]
+    fn call_later(&mut self) {
+        if !self.core.later.is_empty() {
+            self.call_all();
+        }
+    }
+
+    #[cold]
+    fn call_all(&mut self) {
+        for (node, call, value) in std::mem::take(&mut self.core.later) {
+            if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
+                (self.core.control.chatter)(&format!("{call}: {error}"));
             }
         }
     }
@@ -274,6 +283,7 @@ impl Engine {
                 }
             }
         });
+        self.call_later();
     }
 
     /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.

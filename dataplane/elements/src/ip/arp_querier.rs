@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -23,21 +23,22 @@ pub static ENTRY: Entry = Entry::new(
         docs: "IP packets enter at input 0 with their next hop in the destination annotation \
                (CheckIPHeader, GetIPAddress or a route table sets it) and leave by output 0 in \
                Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
-               packet is held and an ARP query is sent: by output 1 if there is one, else by output \
-               0. ARP replies enter at input 1 with their Ethernet header; what waited for the \
-               address then goes out in order of arrival. With one argument, IP is a name that \
+               packet is held and an ARP query is sent: by output 1 if there is one, else by \
+               output 0. ARP replies enter at input 1 with their Ethernet header; what waited for \
+               the address then goes out in order of arrival. With one argument, IP is a name that \
                stands for both addresses (AddressInfo).\n\
                Packets to 255.255.255.255, to BROADCAST or to a multicast group need no query. \
                Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
                and every two seconds once ten queries went unanswered. An address in use that was \
-               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless BROADCAST_POLL, \
-               while its packets still flow; one not confirmed for TIMEOUT is forgotten.\n\
+               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless \
+               BROADCAST_POLL, while its packets still flow; one not confirmed for TIMEOUT is \
+               forgotten.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
                dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table. Different \
                from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, so that a \
                scan cannot use up memory; the TABLE argument does not exist.",
-        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> GetIPAddress(16) \
+        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, \
+                  STOP true) -> MarkIPHeader -> GetIPAddress(16) \
                   -> q :: ARPQuerier(2.0.0.1, 02:00:00:00:00:01) -> Print(q) -> Discard; \
                   Idle -> [1] q",
         ports: "2/1-2",
@@ -98,6 +99,7 @@ struct ArpQuerier {
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast_poll: bool,
+    names: Names,
     expires: bool,
     queries: u64,
     responses: u64,
@@ -116,6 +118,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ip: own.addr,
         mac,
         broadcast_poll: args.get("BROADCAST_POLL")?,
+        names: args.names(),
         expires: limits.timeout != 0,
         queries: 0,
         responses: 0,
@@ -239,15 +242,19 @@ impl Element for ArpQuerier {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "ipaddr" => self.ip = handler_value(name, value)?,
-            "broadcast" => self.resolver.set_broadcast(handler_value(name, value)?),
+            "ipaddr" => self.ip = self.names.handler_value(name, value)?,
+            "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),
             "insert" => {
                 let [ip, mac] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+                self.resolver.learn(
+                    cx,
+                    self.names.handler_value(name, &ip)?,
+                    self.names.handler_value(name, &mac)?,
+                );
             }
             "delete" => {
                 let [ip] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
             }
             "clear" => {
                 self.resolver.clear(cx);

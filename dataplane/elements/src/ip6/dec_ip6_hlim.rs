@@ -11,9 +11,9 @@ pub static ENTRY: Entry = Entry::new(
         name: "DecIP6HLIM",
         topic: Topic::Ip6,
         summary: "decrements the IPv6 hop limit, drops dead packets",
-        docs: "Expects IPv6 packets whose network header is marked (CheckIP6Header). A packet with a \
-               hop limit above 1 has it decremented and goes out of output 0 (RFC 8200 section 3). \
-               The others go out of output 1, or are dropped where there is none; usually an \
+        docs: "Expects IPv6 packets whose network header is marked (CheckIP6Header). A packet with \
+               a hop limit above 1 has it decremented and goes out of output 0 (RFC 8200 section \
+               3). The others go out of output 1, or are dropped where there is none; usually an \
                ICMP6Error(..., 3, 0) is connected there (RFC 4443 section 3.3).",
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \

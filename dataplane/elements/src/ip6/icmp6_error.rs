@@ -22,16 +22,16 @@ pub static ENTRY: Entry = Entry::new(
                that quotes as much of the packet as fits 1280 bytes (RFC 4443 section 2.4 (c)). \
                Expects marked IPv6 headers. TYPE is unreachable, packettoobig, timeexceeded, \
                parameterproblem, redirect or a number; CODE is a number.\n\
-               No error is sent (the packet is dropped) in answer to an ICMPv6 error or redirect, to \
-               a packet for a multicast address or one that came by a multicast or broadcast of the \
-               link (except packettoobig, and parameterproblem of code 2), to a fragment but the \
-               first, or from a source that is no single node (RFC 4443 section 2.4 (e)); addresses \
-               on BADADDRS count as such. \n\
-               packettoobig tells PMTU. A parameter problem points where the ICMP parameter problem \
-               annotation says. A redirect's target is the IPv6 destination annotation (RFC 4861 \
-               section 4.5). The IPv6 destination annotation of the error is its destination, and \
-               its Fix IP Source annotation is set. Different from Click: more is quoted than RFC \
-               1885's 576 bytes, redirects bear a proper Redirected Header option.",
+               No error is sent (the packet is dropped) in answer to an ICMPv6 error or redirect, \
+               to a packet for a multicast address or one that came by a multicast or broadcast of \
+               the link (except packettoobig, and parameterproblem of code 2), to a fragment but \
+               the first, or from a source that is no single node (RFC 4443 section 2.4 (e)); \
+               addresses on BADADDRS count as such.\n\
+               packettoobig tells PMTU. A parameter problem points where the ICMP parameter \
+               problem annotation says. A redirect's target is the IPv6 destination annotation \
+               (RFC 4861 section 4.5). The IPv6 destination annotation of the error is its \
+               destination, and its Fix IP Source annotation is set. Different from Click: more is \
+               quoted than RFC 1885's 576 bytes, redirects bear a proper Redirected Header option.",
         example: "InfiniteSource(\\<6000000000003b0120010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
                   -> d :: DecIP6HLIM -> Discard; \

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -19,20 +19,20 @@ pub static ENTRY: Entry = Entry::new(
         name: "IP6NDSolicitor",
         topic: Topic::Ip6,
         summary: "puts IPv6 packets into Ethernet frames, with addresses found by discovery",
-        docs: "IPv6 packets enter at input 0 with their next hop in the IPv6 destination annotation \
-               (CheckIP6Header or LookupIP6Route sets it) and leave by output 0 in Ethernet frames \
-               from ETH. While the next hop's Ethernet address is not known, the packet is held and \
-               a neighbour solicitation is sent: by output 1 if there is one, else by output 0. \
-               Neighbour advertisements enter at input 1 with their Ethernet header; what waited for \
-               the address then goes out in order of arrival. Packets to multicast groups need no \
-               solicitation; packets to :: are dropped.\n\
+        docs: "IPv6 packets enter at input 0 with their next hop in the IPv6 destination \
+               annotation (CheckIP6Header or LookupIP6Route sets it) and leave by output 0 in \
+               Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
+               packet is held and a neighbour solicitation is sent: by output 1 if there is one, \
+               else by output 0. Neighbour advertisements enter at input 1 with their Ethernet \
+               header; what waited for the address then goes out in order of arrival. Packets to \
+               multicast groups need no solicitation; packets to :: are dropped.\n\
                An address is asked for at most once a second (RFC 4861 section 10), an address in \
-               use that was not confirmed for POLL_TIMEOUT by unicast, while its packets still flow; \
-               one not confirmed for TIMEOUT is forgotten. Advertisements must be valid (RFC 4861 \
-               section 7.1.2); those for addresses that nobody asked for are not learnt, and those \
-               without the override flag do not replace a known address (section 7.2.5). The bounds \
-               of held packets and addresses are ARPQuerier's. Different from Click: more than one \
-               packet waits for an address, and all of them go out.",
+               use that was not confirmed for POLL_TIMEOUT by unicast, while its packets still \
+               flow; one not confirmed for TIMEOUT is forgotten. Advertisements must be valid (RFC \
+               4861 section 7.1.2); those for addresses that nobody asked for are not learnt, and \
+               those without the override flag do not replace a known address (section 7.2.5). The \
+               bounds of held packets and addresses are ARPQuerier's. Different from Click: more \
+               than one packet waits for an address, and all of them go out.",
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
                   -> nd :: IP6NDSolicitor(fe80::1, 02:00:00:00:00:01) -> Print(nd) -> Discard; \
@@ -89,6 +89,7 @@ struct Ip6NdSolicitor {
     resolver: Resolver<Ipv6Addr>,
     ip: Ipv6Addr,
     mac: MacAddr,
+    names: Names,
     expires: bool,
     queries: u64,
     responses: u64,
@@ -101,6 +102,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         resolver: Resolver::new(args, limits, mac, Ipv6Addr::UNSPECIFIED),
         ip: args.get("IP")?,
         mac,
+        names: args.names(),
         expires: limits.timeout != 0,
         queries: 0,
         responses: 0,
@@ -205,11 +207,15 @@ impl Element for Ip6NdSolicitor {
         match name {
             "insert" => {
                 let [ip, mac] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+                self.resolver.learn(
+                    cx,
+                    self.names.handler_value(name, &ip)?,
+                    self.names.handler_value(name, &mac)?,
+                );
             }
             "delete" => {
                 let [ip] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
             }
             "clear" => {
                 self.resolver.clear(cx);
