@@ -2,6 +2,7 @@
 
 mod average_counter;
 mod call;
+mod control_socket;
 mod counter;
 mod discard;
 mod ewma;
@@ -25,6 +26,7 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &average_counter::ENTRY,
+    &control_socket::ENTRY,
     &counter::ENTRY,
     &discard::ENTRY,
     &fast_udp_flows::ENTRY,
