@@ -281,6 +281,11 @@ impl<A: Address> Resolver<A> {
                 cx.drop(Lost::NoAddress, packet);
                 continue;
             }
+            // Another thread may have learnt it since this one looked.
+            if table.entry(address, now).flatten().is_some() {
+                self.ready.push(packet);
+                continue;
+            }
             let query = Query::new(address, None, &packet);
             if table.wait(address, packet, now, &mut self.lost) {
                 self.queries.push(query);
@@ -288,6 +293,7 @@ impl<A: Address> Resolver<A> {
         }
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+        self.send_ready(cx);
     }
 
     /// Lets all replicas look again when the table says that their copies are void.
@@ -306,10 +312,15 @@ impl<A: Address> Resolver<A> {
         table.insert(address, mac, now, (&mut self.ready, &mut self.lost));
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+        self.send_ready(cx);
+    }
+
+    /// Sends packets that need not wait any more.
+    fn send_ready(&mut self, cx: &mut Cx<'_>) {
         if self.ready.is_empty() {
             return;
         }
-        // Through the same gate as all packets, because the address may be one of several answers.
+        // By the way of all packets: what is known may just have been forgotten again.
         let mut ready = std::mem::take(&mut self.ready);
         self.encapsulate(cx, &mut ready);
         cx.emit_all(0, &mut ready);
