@@ -344,6 +344,7 @@ impl Handler {
         Handler::sum("batches", "batches dispatched"),
         Handler::sum("cycles", "clock cycles spent in this element"),
         Handler::sum("drops", "dropped packets, a line per reason"),
+        Handler::sum("drop_reasons", "the same, also where the element's own drops is one number"),
     ];
 }
 

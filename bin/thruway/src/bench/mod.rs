@@ -3,6 +3,8 @@
 //! A bench is a [`Suite`](case::Suite) of cases; this module runs them, each a number of times on
 //! one core, and prints rows.
 
+#[cfg(test)]
+mod alloc_tests;
 mod case;
 mod counters;
 mod machine;

@@ -13,7 +13,7 @@ use thruway_flow::{
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use super::dispatch::{dispatch, drop_for};
+use super::dispatch::{Sorter, drop_for};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -135,6 +135,7 @@ struct IpFilter {
     compiled: Arc<Compiled>,
     keys: Box<[Key; MAX_BATCH]>,
     verdicts: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
 }
 
 fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -169,6 +170,7 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
         compiled,
         keys: Box::new([Key::default(); MAX_BATCH]),
         verdicts: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(env.outputs),
     }))
 }
 
@@ -229,7 +231,7 @@ impl Element for IpFilter {
         if count > MAX_BATCH {
             let settle = |packet: &mut Packet| port_of(program.classify(&view(packet)));
             let ports: Vec<u32> = batch.iter_mut().map(settle).collect();
-            return dispatch(cx, batch, &ports, false);
+            return self.sorter.send(cx, batch, &ports, false);
         }
         let verdicts = &mut self.verdicts[..count];
         let packets = batch.iter().as_slice();
@@ -244,7 +246,7 @@ impl Element for IpFilter {
             differs |= *verdict ^ first;
             *verdict = port_of(*verdict);
         }
-        dispatch(cx, batch, verdicts, differs == 0);
+        self.sorter.send(cx, batch, verdicts, differs == 0);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

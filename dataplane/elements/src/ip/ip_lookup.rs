@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use super::dispatch::{dispatch, drop_for};
+use super::dispatch::{Sorter, drop_for};
 use super::route_table::RouteTable;
 
 /// See the spec.
@@ -92,6 +92,7 @@ struct IpLookup {
     keys: Box<[u32; MAX_BATCH]>,
     hops: Box<[Hop; MAX_BATCH]>,
     ports: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -107,6 +108,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         keys: Box::new([0; MAX_BATCH]),
         hops: Box::new([Hop::NONE; MAX_BATCH]),
         ports: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(args.env().outputs),
     }))
 }
 
@@ -185,7 +187,7 @@ impl Element for IpLookup {
         if lost && self.complaints < COMPLAINTS {
             self.complain(cx, count);
         }
-        dispatch(cx, batch, &self.ports[..count], differs == 0);
+        self.sorter.send(cx, batch, &self.ports[..count], differs == 0);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {

@@ -5,10 +5,13 @@ mod capture_out;
 mod encap;
 mod from_device;
 mod from_dump;
+mod from_ip_summary_dump;
 mod port_spec;
 mod replay_unqueue;
+mod summary;
 mod to_device;
 mod to_dump;
+mod to_ip_summary_dump;
 mod window;
 
 use thruway_element::Entry;
@@ -17,7 +20,9 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &from_device::ENTRY,
     &from_dump::ENTRY,
+    &from_ip_summary_dump::ENTRY,
     &replay_unqueue::ENTRY,
     &to_device::ENTRY,
     &to_dump::ENTRY,
+    &to_ip_summary_dump::ENTRY,
 ];
