@@ -7,7 +7,7 @@ use thruway_element::{Cx, HandlerError, handler_value, text};
 
 use super::functions;
 use super::machine::{Caller, Machine, State, element_name};
-use super::parse::End;
+use super::parse::Ending;
 use super::signal;
 use super::{Kind, WAIT};
 use crate::seeing::call::first_word;
@@ -102,7 +102,7 @@ impl Machine {
         self.restart();
         cx.clear_timer(WAIT);
         self.execute(cx, 0);
-        if self.kind == Kind::Signal && self.state == State::Ended(End::End) {
+        if self.kind == Kind::Signal && self.state == State::Ended(Ending::End) {
             signal::install(cx, &self.signals).map_err(HandlerError::Refused)?;
         }
         self.outcome(cx)
@@ -110,10 +110,10 @@ impl Machine {
 
     /// What a run on behalf of a handler comes to.
     fn outcome(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        if self.state == State::Ended(End::Stop) {
+        if self.state == State::Ended(Ending::Stop) {
             cx.stop();
         }
-        if self.errors.is_empty() && self.state != State::Ended(End::Error) {
+        if self.errors.is_empty() && self.state != State::Ended(Ending::Error) {
             return Ok(self.returned());
         }
         Err(HandlerError::Refused(std::mem::take(&mut self.errors).join("\n")))
