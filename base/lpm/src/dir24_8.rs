@@ -151,7 +151,7 @@ impl Dir24_8 {
         if entry == 0 { self.default.load(Ordering::Acquire) } else { entry }
     }
 
-    // PERF: two passes rather than address by address: 7.5 against 12 ns at 500,000 prefixes, for the
+    // PERF: two passes, not address by address: 7.5 against 12 ns at 500,000 prefixes, for the
     // loads of a pass wait for nothing (2 shared cores of an AMD EPYC).
     //     cargo run --release -p thruway-lpm --example lookup_rate 500000
     /// Reads the index for each of up to [`CHUNK`] addresses and puts what `then` makes of it into

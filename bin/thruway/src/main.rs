@@ -1,4 +1,4 @@
-//! One binary: run, check, graph, elements, fmt, doctor; and, under the name `click`, Click's
+//! One binary: run, check, graph, elements, fmt, doctor, bench; and, under the name `click`, Click's
 //! userlevel driver.
 #![forbid(unsafe_code)]
 

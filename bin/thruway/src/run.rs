@@ -23,6 +23,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         threads: usize::from(args.threads),
         spread: true,
         burst: usize::from(args.burst),
+        drain: true,
         ..Options::default()
     };
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {

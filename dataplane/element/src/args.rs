@@ -216,6 +216,11 @@ impl<'a> Args<'a> {
         (at, &self.spec.args[at])
     }
 
+    /// The names of addresses that the element may use, for what its handlers will be given.
+    pub fn names(&self) -> Names {
+        Names { element: self.env.name.to_owned(), addresses: self.env.addresses.clone() }
+    }
+
     /// Whether the user gave the argument.
     pub fn given(&self, name: &str) -> bool {
         self.given[self.find(name).0].is_some()
@@ -282,21 +287,50 @@ impl<'a> Args<'a> {
     }
 }
 
+/// The names of addresses that an element may use, kept for what its handlers are given later.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    element: String,
+    addresses: Addresses,
+}
+
+impl Names {
+    /// Parses a text as a value.
+    ///
+    /// # Errors
+    /// A message when the text is not of the type.
+    pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
+        let env = Env {
+            name: &self.element,
+            class: "",
+            addresses: &self.addresses,
+            shared: &Shared::default(),
+            thread: 0,
+            threads: 1,
+            inputs: 0,
+            outputs: 0,
+        };
+        T::from_arg(text.trim(), &env)
+    }
+
+    /// Parses the value written to a handler.
+    ///
+    /// # Errors
+    /// A refusal that names the handler and what was expected.
+    pub fn handler_value<T: FromArg>(
+        &self,
+        handler: &str,
+        value: &str,
+    ) -> Result<T, crate::cx::HandlerError> {
+        let refused = |why| crate::cx::HandlerError::refused(format!("{handler}: {why}"));
+        self.parse(value).map_err(refused)
+    }
+}
+
 /// Parses the value written to a handler, which knows no names of addresses.
 ///
 /// # Errors
 /// A refusal that names the handler and what was expected.
 pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
-    let env = Env {
-        name: "",
-        class: "",
-        addresses: &Addresses::default(),
-        shared: &Shared::default(),
-        thread: 0,
-        threads: 1,
-        inputs: 0,
-        outputs: 0,
-    };
-    T::from_arg(value.trim(), &env)
-        .map_err(|message| crate::cx::HandlerError::refused(format!("{handler}: {message}")))
+    Names::default().handler_value(handler, value)
 }

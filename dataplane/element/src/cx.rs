@@ -118,6 +118,15 @@ pub trait Host {
     /// Declares that `node` takes up stops (DriverManager): the driver then no longer does.
     fn manage_stops(&mut self, node: u32, on: bool);
 
+    /// Has handler `run` of `node` written, once, when the process receives this signal.
+    ///
+    /// # Errors
+    /// Where this driver passes no signals on.
+    fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {
+        let _ = (node, signal);
+        Err("this driver does not pass signals on to elements".to_owned())
+    }
+
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
 
@@ -263,6 +272,29 @@ impl<'a> Cx<'a> {
             let stats = &self.wires.stats[self.node as usize];
             stats.packets.add(batch.len() as u64);
         }
+    }
+
+    /// Whether packets were sent to the output that is being pulled.
+    pub(crate) fn has_returned(&self) -> bool {
+        !self.wires.returned.is_empty()
+    }
+
+    /// Tells sources upstream whether this element, which stores packets, is full.
+    #[inline]
+    pub fn set_full(&mut self, full: bool) {
+        self.wires.stores.set(self.node, full);
+    }
+
+    /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`
+    /// end in, when all ways end in one: then a source may rest while all are full.
+    pub fn stores_downstream(&self, port: usize) -> Option<Vec<u32>> {
+        self.wires.stores_downstream(self.node, port)
+    }
+
+    /// Whether a storing element is full.
+    #[inline]
+    pub fn is_full(&self, node: u32) -> bool {
+        self.wires.stores.get(node) == Some(true)
     }
 
     /// Whether input `port` is a pull input.

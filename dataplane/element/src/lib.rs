@@ -17,7 +17,7 @@ pub mod text;
 mod values;
 mod wires;
 
-pub use args::{ArgError, ArgErrors, Args, Env, Shared, handler_value};
+pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict};
 pub use entry::{Catalog, Entry, Registry};
 pub use reason::Reason;
@@ -26,11 +26,11 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
-pub use wires::{PullFrom, Slot, Target, Wires};
+pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
 
-use thruway_packet::Batch;
+use thruway_packet::{Batch, MAX_BATCH};
 
 /// What [`Element::run`] wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +69,20 @@ pub trait Element: Send {
 
     /// Fills the empty `batch` with up to `max` packets for whoever pulls at output `port`.
     ///
-    /// The default serves agnostic elements: it pulls at input 0 and processes what comes.
+    /// The default serves agnostic elements: it pulls at input 0 and processes what comes. When
+    /// nothing is left of that, it pulls again (not for ever): who pulls would take an empty batch
+    /// to mean that there are no packets, and sleep.
     fn pull(&mut self, cx: &mut Cx<'_>, port: usize, max: usize, batch: &mut Batch) {
         let _ = port;
-        cx.pull(0, max, batch);
-        if !batch.is_empty() {
+        for _ in 0..MAX_BATCH {
+            cx.pull(0, max, batch);
+            if batch.is_empty() {
+                return;
+            }
             self.process(cx, 0, batch);
+            if !batch.is_empty() || cx.has_returned() {
+                return;
+            }
         }
     }
 

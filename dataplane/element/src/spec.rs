@@ -296,6 +296,8 @@ pub struct Handler {
     pub access: Access,
     /// How the answers of several threads' replicas become one.
     pub merge: Merge,
+    /// Whether only the configuration itself may use it, and nobody from outside.
+    pub private: bool,
     /// One line.
     pub doc: &'static str,
 }
@@ -303,27 +305,32 @@ pub struct Handler {
 impl Handler {
     /// A read handler whose numbers add up over threads.
     pub const fn sum(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Read, merge: Merge::Sum, doc }
+        Handler { name, access: Access::Read, merge: Merge::Sum, private: false, doc }
     }
 
     /// A read handler for which any replica can speak.
     pub const fn read(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Read, merge: Merge::First, doc }
+        Handler { name, access: Access::Read, merge: Merge::First, private: false, doc }
     }
 
     /// A write handler, done on every replica.
     pub const fn write(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Write, merge: Merge::First, doc }
+        Handler { name, access: Access::Write, merge: Merge::First, private: false, doc }
     }
 
     /// A handler that is both; writes go to every replica.
     pub const fn both(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::ReadWrite, merge: Merge::First, doc }
+        Handler { name, access: Access::ReadWrite, merge: Merge::First, private: false, doc }
     }
 
     /// The same, with state that all replicas share: one replica answers, one is written.
     pub const fn shared(self) -> Handler {
         Handler { merge: Merge::Shared, ..self }
+    }
+
+    /// The same, for the configuration itself only: control sockets do not show it.
+    pub const fn private(self) -> Handler {
+        Handler { private: true, ..self }
     }
 
     /// Handlers that the engine gives every element.
@@ -337,6 +344,7 @@ impl Handler {
         Handler::sum("batches", "batches dispatched"),
         Handler::sum("cycles", "clock cycles spent in this element"),
         Handler::sum("drops", "dropped packets, a line per reason"),
+        Handler::sum("drop_reasons", "the same, also where the element's own drops is one number"),
     ];
 }
 

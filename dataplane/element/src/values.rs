@@ -67,6 +67,31 @@ impl Addresses {
             }
         }
     }
+
+    /// The IPv4 address `name` as seen from element `from`. `NAME:bcast` is the broadcast address of
+    /// its prefix, `NAME:gw` the first address of that.
+    pub fn ip(&self, from: &str, name: &str) -> Option<Ipv4Addr> {
+        let of_prefix = |bits: fn(u32, u32) -> u32| {
+            let prefix = self.look_up(from, name, |named| named.prefix)?;
+            Some(Ipv4Addr::from(bits(prefix.addr.into(), prefix.mask.into())))
+        };
+        match name.split_once(':') {
+            Some((_, "bcast")) => of_prefix(|addr, mask| addr | !mask),
+            Some((_, "gw")) => of_prefix(|addr, mask| addr & mask | 1),
+            _ => self.look_up(from, name, |named| named.ip),
+        }
+    }
+
+    /// The IPv4 prefix `name` as seen from element `from`. As in Click, a name that stands for an
+    /// address too means that host, unless its suffix is `:ipnet` or `:net`.
+    pub fn prefix(&self, from: &str, name: &str) -> Option<IpPrefix> {
+        let net = || self.look_up(from, name, |named| named.prefix);
+        if matches!(name.split_once(':'), Some((_, "ipnet" | "net"))) {
+            return net();
+        }
+        let host = |addr| IpPrefix { addr, mask: Ipv4Addr::BROADCAST };
+        self.ip(from, name).map(host).or_else(net)
+    }
 }
 
 /// An integer as Click writes it: decimal, `0x` hexadecimal, `0b` binary or `0` octal, with
@@ -139,7 +164,7 @@ impl FromArg for Ipv4Addr {
         let text = unquote_text(text);
         text.parse()
             .ok()
-            .or_else(|| env.addresses.look_up(env.name, &text, |named| named.ip))
+            .or_else(|| env.addresses.ip(env.name, &text))
             .ok_or_else(|| format!("'{text}' is not an IP address"))
     }
 }
@@ -208,10 +233,7 @@ impl IpPrefix {
 impl FromArg for IpPrefix {
     fn from_arg(text: &str, env: &Env<'_>) -> Result<IpPrefix, String> {
         let text = unquote_text(text);
-        let named = || {
-            let host = |ip| IpPrefix { addr: ip, mask: Ipv4Addr::BROADCAST };
-            env.addresses.look_up(env.name, &text, |named| named.prefix.or(named.ip.map(host)))
-        };
+        let named = || env.addresses.prefix(env.name, &text);
         IpPrefix::parse(&text).or_else(named).ok_or_else(|| {
             format!("'{text}' is not an IP prefix; write ADDRESS/LENGTH, such as 10.0.0.0/8")
         })
@@ -330,5 +352,28 @@ impl FromArg for AnnoArg {
                 names.join(", ")
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_of_names() {
+        let mut addresses = Addresses::default();
+        let named = addresses.entry("foo");
+        named.prefix = IpPrefix::parse("1.2.3.4/20");
+        named.ip = Some(Ipv4Addr::new(1, 2, 3, 4));
+        addresses.entry("net").prefix = IpPrefix::parse("10.0.0.0/8");
+        let ip = |name| addresses.ip("x", name).map(|ip| ip.to_string());
+        assert_eq!(ip("foo").as_deref(), Some("1.2.3.4"));
+        assert_eq!(ip("foo:ip").as_deref(), Some("1.2.3.4"));
+        assert_eq!(ip("foo:bcast").as_deref(), Some("1.2.15.255"));
+        assert_eq!(ip("foo:gw").as_deref(), Some("1.2.0.1"));
+        assert_eq!(ip("net"), None);
+        let length = |name| addresses.prefix("x", name).and_then(|prefix| prefix.length());
+        assert_eq!([length("foo"), length("foo:ipnet"), length("net")], [32, 20, 8].map(Some));
+        assert_eq!(length("foo:bcast"), Some(32));
     }
 }

@@ -40,6 +40,30 @@ pub struct PullFrom {
     pub port: u32,
 }
 
+/// Which elements store packets, and whether they are full.
+#[derive(Debug, Default)]
+pub struct Stores(Vec<Option<bool>>);
+
+impl Stores {
+    #[inline]
+    pub(crate) fn set(&mut self, node: u32, full: bool) {
+        let at = node as usize;
+        match self.0.get_mut(at) {
+            Some(known) => *known = Some(full),
+            None => {
+                self.0.resize(at + 1, None);
+                self.0[at] = Some(full);
+            }
+        }
+    }
+
+    /// Whether a node is full; `None` when it does not store packets.
+    #[inline]
+    pub(crate) fn get(&self, node: u32) -> Option<bool> {
+        self.0.get(node as usize).copied().flatten()
+    }
+}
+
 /// The wiring of one thread's graph and the packets on it.
 #[derive(Debug, Default)]
 pub struct Wires {
@@ -65,6 +89,8 @@ pub struct Wires {
     pub emitted: u32,
     /// Packets sent to a pull output while it is being pulled.
     pub returned: Batch,
+    /// Elements that store packets.
+    pub stores: Stores,
     /// Counters by element index.
     pub stats: Arc<Stats>,
     /// Present time, nanoseconds since the Unix epoch.
@@ -153,5 +179,28 @@ impl Wires {
         let first = self.first_source[node as usize] as usize;
         let end = self.first_source[node as usize + 1] as usize;
         self.sources[first..end].get(port).copied().flatten()
+    }
+
+    /// See [`crate::Cx::stores_downstream`].
+    pub(crate) fn stores_downstream(&self, node: u32, port: usize) -> Option<Vec<u32>> {
+        let mut found = Vec::new();
+        let mut seen = Vec::new();
+        let mut ways = vec![self.target(node, port)];
+        while let Some(way) = ways.pop() {
+            let Target::Slot(slot) = way else { return None };
+            let next = self.slots[slot as usize].node;
+            if seen.contains(&next) {
+                continue;
+            }
+            seen.push(next);
+            if self.stores.get(next).is_some() {
+                found.push(next);
+            } else if self.outputs(next) == 0 {
+                return None;
+            } else {
+                ways.extend((0..self.outputs(next)).map(|port| self.target(next, port)));
+            }
+        }
+        Some(found).filter(|found| !found.is_empty())
     }
 }

@@ -12,6 +12,8 @@ mod ip6;
 mod moving;
 mod random;
 mod rate;
+#[cfg(test)]
+mod rig;
 mod seeing;
 mod traces;
 

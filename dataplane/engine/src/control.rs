@@ -29,6 +29,11 @@ pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
     halt: AtomicBool,
+    /// Whether a stop lets the packets under way reach their end first.
+    drain: bool,
+    stopping: AtomicBool,
+    /// Threads that have nothing under way any more, of those in `boxes`.
+    drained: AtomicU32,
     stops: AtomicU32,
     managers: AtomicU32,
     running: AtomicBool,
@@ -39,7 +44,7 @@ pub struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(threads: usize, chatter: Chatter) -> std::io::Result<Control> {
+    pub(crate) fn new(threads: usize, drain: bool, chatter: Chatter) -> std::io::Result<Control> {
         let boxes: Result<Vec<Mailbox>, rustix::io::Errno> = (0..threads)
             .map(|_| {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -48,6 +53,9 @@ impl Control {
             .collect();
         Ok(Control {
             halt: AtomicBool::new(false),
+            drain,
+            stopping: AtomicBool::new(false),
+            drained: AtomicU32::new(0),
             stops: AtomicU32::new(0),
             managers: AtomicU32::new(0),
             running: AtomicBool::new(false),
@@ -67,6 +75,8 @@ impl Control {
     /// Takes a halt back.
     pub(crate) fn resume(&self) {
         self.halt.store(false, Ordering::Release);
+        self.stopping.store(false, Ordering::Release);
+        self.drained.store(0, Ordering::Release);
     }
 
     /// Whether the threads are to end.
@@ -78,10 +88,25 @@ impl Control {
     /// Asks for a stop as an element does: a DriverManager may have other plans.
     pub fn stop(&self) {
         self.stops.fetch_add(1, Ordering::AcqRel);
-        if self.managers.load(Ordering::Acquire) == 0 {
+        if self.managers.load(Ordering::Acquire) == 0 && !self.drain {
             self.halt();
         } else {
+            let managed = self.managers.load(Ordering::Acquire) > 0;
+            self.stopping.fetch_or(!managed, Ordering::AcqRel);
             self.wake_all();
+        }
+    }
+
+    /// Whether the threads are to end once nothing is under way.
+    #[inline]
+    pub(crate) fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// One thread (each says so once) has nothing under way any more.
+    pub(crate) fn drained(&self) {
+        if self.drained.fetch_add(1, Ordering::AcqRel) + 1 >= self.boxes.len() as u32 {
+            self.halt();
         }
     }
 

@@ -1,7 +1,7 @@
 //! One thread: rounds of timers, tasks and dispatch.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thruway_element::{Run, Wires};
@@ -21,6 +21,12 @@ const LOOK_UP: u32 = 4096;
 /// Rounds between two looks at the system's clock while there is work.
 const CLOCK_ROUNDS: u32 = 4;
 
+/// How long a stop waits for packets that are under way.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+const DRAIN_MAX_NS: i64 = DRAIN_MAX.as_nanos() as i64;
+/// Rounds without work after which nothing is under way: other threads may still hand over.
+const DRAIN_ROUNDS: u32 = 3;
+
 /// A task and when it wants to run.
 #[derive(Debug)]
 struct Task {
@@ -37,6 +43,9 @@ pub(crate) struct Engine {
     clock: ClockKind,
     rounds: u32,
     idle_rounds: u32,
+    /// Since when it is stopping, and whether it has said that it is done.
+    stopping: Option<Instant>,
+    drained: bool,
     /// Packets under way, rotated through the slots so that no batch is allocated twice.
     batch: Batch,
 }
@@ -48,16 +57,30 @@ impl Engine {
         };
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
-        Engine { wires, core, tasks, clock, rounds: 0, idle_rounds: 0, batch: Batch::with_room() }
+        Engine {
+            wires,
+            core,
+            tasks,
+            clock,
+            rounds: 0,
+            idle_rounds: 0,
+            stopping: None,
+            drained: false,
+            batch: Batch::with_room(),
+        }
     }
 
     /// Rounds until the stop.
     pub fn run(&mut self) {
+        (self.stopping, self.drained) = (None, false);
         let control = Arc::clone(&self.core.control);
         while !control.halted() {
             let worked = self.round();
             if control.halted() {
                 break;
+            }
+            if control.stopping() {
+                self.look_whether_drained(worked);
             }
             if worked {
                 self.idle_rounds = 0;
@@ -66,6 +89,23 @@ impl Engine {
                 self.idle();
             }
         }
+    }
+
+    /// While stopping: says so when nothing is under way any more, or it takes too long.
+    fn look_whether_drained(&mut self, worked: bool) {
+        let since = *self.stopping.get_or_insert_with(Instant::now);
+        let late = since.elapsed() >= DRAIN_MAX;
+        let waits = self.next_event().is_some_and(|at| at - self.wires.now < DRAIN_MAX_NS);
+        let done = !worked && !waits && self.idle_rounds >= DRAIN_ROUNDS;
+        if (late || done) && !std::mem::replace(&mut self.drained, true) {
+            self.core.control.drained();
+        }
+    }
+
+    /// When the next timer or task wants to run, if not at once.
+    fn next_event(&self) -> Option<i64> {
+        let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.wires.now);
+        tasks.chain(self.core.timers.next()).min()
     }
 
     /// One round: mail, timers, tasks. Says whether anything was done.
@@ -139,8 +179,9 @@ impl Engine {
         emitted > 0
     }
 
-    /// Dispatches until no packet is under way, then does the handler calls that waited for it.
+    /// Dispatches until no packet is under way.
     pub(crate) fn drain(&mut self) {
+        self.call_later();
         if self.wires.emitted == 1 {
             self.drain_single();
         } else if self.wires.emitted > 1 {
@@ -148,14 +189,22 @@ impl Engine {
         }
         self.wires.emitted = 0;
         self.core.meter(&self.wires, IDLE);
-        while !self.core.later.is_empty() {
-            for (node, call, value) in std::mem::take(&mut self.core.later) {
-                if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                    (self.core.control.chatter)(&format!("{call}: {error}"));
-                }
-            }
-            if self.wires.emitted > 0 {
-                self.drain();
+    }
+
+    /// Does the handler calls that waited for the running element to return: before the packets
+    /// that it sent arrive, as if it had called them itself.
+    #[inline]
+    fn call_later(&mut self) {
+        if !self.core.later.is_empty() {
+            self.call_all();
+        }
+    }
+
+    #[cold]
+    fn call_all(&mut self) {
+        for (node, call, value) in std::mem::take(&mut self.core.later) {
+            if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
+                (self.core.control.chatter)(&format!("{call}: {error}"));
             }
         }
     }
@@ -234,12 +283,12 @@ impl Engine {
                 }
             }
         });
+        self.call_later();
     }
 
     /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.
     fn idle(&mut self) {
-        let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.wires.now);
-        let next = tasks.chain(self.core.timers.next()).min();
+        let next = self.next_event();
         if let (ClockKind::Simulated(_), Some(next)) = (self.clock, next) {
             self.wires.now = self.wires.now.max(next);
             return;

@@ -134,7 +134,7 @@ pub(crate) fn read_default(
         "packets" => stats.packets.get().to_string(),
         "batches" => stats.batches.get().to_string(),
         "cycles" => stats.cycles.get().to_string(),
-        "drops" => drops(decl.spec, stats),
+        "drops" | "drop_reasons" => drops(decl.spec, stats),
         _ => return None,
     })
 }

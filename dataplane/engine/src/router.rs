@@ -25,6 +25,9 @@ pub struct Options {
     pub spread: bool,
     /// Packets that sources make per run when the user did not say.
     pub burst: usize,
+    /// Whether a stop that an element asks for lets queued packets reach their end first, for a
+    /// second at most; Click stops at once.
+    pub drain: bool,
     /// Which time elements see.
     pub clock: ClockKind,
     /// Where elements' lines for the user go.
@@ -37,6 +40,7 @@ impl Default for Options {
             threads: 1,
             spread: false,
             burst: 1,
+            drain: false,
             clock: ClockKind::Real,
             chatter: Arc::new(|line| eprintln!("{line}")),
         }
@@ -76,10 +80,13 @@ impl Router {
         let spread = if options.spread { Spread::Around } else { Spread::First };
         let assigned = assign::assign(&graph, &checked, threads, spread)?;
         let layout = Arc::new(Layout::new(graph, checked, assigned));
-        let control = Control::new(threads, Arc::clone(&options.chatter)).map_err(|error| {
-            let message = format!("cannot make a mailbox: {error}; raise the limit of open files");
-            vec![BuildError { stage: Stage::Initialize, node: 0, arg: None, message }]
-        })?;
+        let control = Control::new(threads, options.drain, Arc::clone(&options.chatter)).map_err(
+            |error| {
+                let message =
+                    format!("cannot make a mailbox: {error}; raise the limit of open files");
+                vec![BuildError { stage: Stage::Initialize, node: 0, arg: None, message }]
+            },
+        )?;
         let control = Arc::new(control);
         let addresses = build::declare(&layout.graph, registry)?;
         let shared = Shared::default();

@@ -151,3 +151,16 @@ fn handlers_are_found_by_name_and_number_and_refused_clearly() {
         "no write handler named 'count'"
     );
 }
+
+#[test]
+fn a_stop_drains_queues_where_that_is_asked_for() {
+    let _turn = TURN.lock().unwrap();
+    let text = "Source(2000, 256) -> Store -> Puller -> r :: Record -> Sink;";
+    for threads in [1, 2] {
+        let options = Options { drain: true, threads, spread: true, ..Options::default() };
+        let begin = std::time::Instant::now();
+        assert_eq!(run(text, &options).0.len(), 2000);
+        assert!(begin.elapsed().as_millis() < 900, "an idle router need not wait out the limit");
+    }
+    assert!(run(text, &Options::default()).0.len() < 2000, "without, it stops at once");
+}

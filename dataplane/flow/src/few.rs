@@ -21,32 +21,58 @@ struct Slice {
 #[derive(Clone, Debug)]
 pub(crate) struct Few {
     slices: [Slice; 4],
-    entries: Vec<Entry>,
+    /// The boxes, then boxes that hold nothing: the last one is the first of an empty set.
+    entries: Box<[Entry; ENTRIES_MAX + 1]>,
+    count: usize,
 }
 
 impl Few {
     /// Builds the tables over at most [`ENTRIES_MAX`] boxes sorted by the place of their rule.
-    pub(crate) fn build(entries: Vec<Entry>) -> Few {
+    pub(crate) fn build(entries: &[Entry]) -> Few {
         let slices = std::array::from_fn(|field| {
             let last_shift = if field < 2 { 24 } else { 8 };
             let shifts = (0..=last_shift).rev().step_by(4);
-            let slices = shifts.map(|shift| slice(&entries, field, shift));
+            let slices = shifts.map(|shift| slice(entries, field, shift));
             let best = slices.min_by_key(|s| s.boxes.iter().map(|b| b.count_ones()).sum::<u32>());
             best.unwrap_or(Slice { shift: 0, boxes: Box::new([u64::MAX; 256]) })
         });
-        Few { slices, entries }
+        let count = entries.len();
+        let at = |i: usize| entries.get(i).copied().unwrap_or(Entry::NOTHING);
+        Few { slices, entries: Box::new(std::array::from_fn(at)), count }
     }
 
     /// As [`crate::five_tuple::Tree::find`].
+    ///
+    /// PERF: whether the first possible box holds is turned into the answer without a branch, for
+    /// half of the traffic may match and half not; only a second candidate or a box that is but a
+    /// bound takes a way of its own.
     #[inline]
-    pub(crate) fn find(&self, key: &Key, kind: u32, mut verify: impl FnMut(u32) -> bool) -> u32 {
+    pub(crate) fn find(&self, key: &Key, kind: u32, verify: impl FnMut(u32) -> bool) -> u32 {
         let possible = |f: usize| {
             let slice = &self.slices[f];
             slice.boxes[(key.fields[f] >> slice.shift & 0xff) as usize]
         };
-        let mut left = possible(0) & possible(1) & possible(2) & possible(3);
+        let left = possible(0) & possible(1) & possible(2) & possible(3);
+        let entry = &self.entries[left.trailing_zeros() as usize];
+        let holds = entry.holds(&key.fields, kind);
+        let others = left & left.wrapping_sub(1) != 0;
+        if (!holds & others) | (holds & entry.verify) {
+            return self.find_among(left, key, kind, verify);
+        }
+        if holds { entry.order } else { NONE }
+    }
+
+    /// The same, candidate by candidate.
+    #[cold]
+    fn find_among(
+        &self,
+        mut left: u64,
+        key: &Key,
+        kind: u32,
+        mut verify: impl FnMut(u32) -> bool,
+    ) -> u32 {
         while left != 0 {
-            let Some(entry) = self.entries.get(left.trailing_zeros() as usize) else { break };
+            let entry = &self.entries[left.trailing_zeros() as usize];
             if entry.holds(&key.fields, kind) && (!entry.verify || verify(entry.order)) {
                 return entry.order;
             }
@@ -62,7 +88,7 @@ impl Few {
 
     /// Number of boxes.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.count
     }
 }
 

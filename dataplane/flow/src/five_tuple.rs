@@ -29,11 +29,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// A box that holds no key.
+    pub(crate) const NOTHING: Entry =
+        Entry { lo: [0; 4], span: [0; 4], kinds: 0, order: NONE, verify: false };
+
     #[inline]
     pub(crate) fn holds(&self, fields: &[u32; 4], kind: u32) -> bool {
         let outside: [u32; 4] =
             std::array::from_fn(|f| u32::from(fields[f].wrapping_sub(self.lo[f]) > self.span[f]));
-        outside == [0; 4] && self.kinds >> kind & 1 == 1
+        (outside == [0; 4]) & (self.kinds >> kind & 1 == 1)
     }
 }
 
@@ -151,7 +155,7 @@ impl Finder {
     pub(crate) fn build(boxes: &[Placed]) -> Finder {
         let (classes, entries) = entries(boxes);
         let boxes = if entries.len() <= few::ENTRIES_MAX {
-            Boxes::Few(Few::build(entries))
+            Boxes::Few(Few::build(&entries))
         } else {
             Boxes::Many(build(&entries))
         };

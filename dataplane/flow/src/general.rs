@@ -2,7 +2,7 @@
 
 use crate::ast::{Expr, Word};
 use crate::key::PacketView;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// A place to go on: an instruction's index, or (top bit set) a verdict.
@@ -99,6 +99,28 @@ impl Program {
         }
         let insns = work.to.into_iter().map(|(insn, _)| insn).collect();
         Some((Program { insns }, entry))
+    }
+
+    /// The instruction at a target, if that is one.
+    pub(crate) fn insn(&self, target: Target) -> Option<&Insn> {
+        self.insns.get(target as usize).filter(|_| target & VERDICT == 0)
+    }
+
+    /// The instructions that `entry` reaches, each before what its answers lead to for the first
+    /// time: "yes" first, then "no".
+    pub(crate) fn in_order(&self, entry: Target) -> Vec<Target> {
+        let mut order = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next = vec![entry];
+        while let Some(target) = next.pop() {
+            if let Some(insn) = self.insn(target)
+                && seen.insert(target)
+            {
+                order.push(target);
+                next.extend([insn.no, insn.yes]);
+            }
+        }
+        order
     }
 
     /// Writes the instructions, one a line: number, test, and where each answer leads.

@@ -66,7 +66,6 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, word: &str, expected: &str) -> RuleError {
         let near = match word {
-            "&" => Some("&&".to_owned()),
             "|" => Some("||".to_owned()),
             _ => suggestion(word).filter(|s| s != word),
         };
@@ -115,7 +114,8 @@ impl<'a> Parser<'a> {
     fn conjunction(&mut self) -> Parsed<Expr> {
         let mut list = vec![self.factor()?];
         loop {
-            let explicit = self.accept(&["and", "&&"]);
+            // A lone `&` that is no mask can only mean "and"; Click asks for `&&` there.
+            let explicit = self.accept(&["and", "&&", "&"]);
             if !explicit && self.peek().is_none_or(|w| matches!(w, ")" | "or" | "||" | "?" | ":")) {
                 return Ok(Expr::all(list));
             }
@@ -373,7 +373,7 @@ impl<'a> Parser<'a> {
 }
 
 fn is_connective(word: &str) -> bool {
-    matches!(word, "and" | "&&" | "or" | "||" | ")" | "?" | ":" | "(" | "not" | "!")
+    matches!(word, "and" | "&&" | "&" | "or" | "||" | ")" | "?" | ":" | "(" | "not" | "!")
 }
 
 fn is_strange(word: &str) -> bool {

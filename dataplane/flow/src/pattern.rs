@@ -8,7 +8,7 @@ use crate::lexer::{Token, clauses};
 use crate::program::{RULES_MAX, TESTS_MAX};
 use crate::rules::RULE_BYTES_MAX;
 use crate::{DROP, NO_MATCH, OUTPUT_MAX};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// Specialised code may have this many instructions beyond eight times the plain code.
@@ -168,12 +168,57 @@ impl PatternProgram {
     }
 }
 
-/// The `program` handler's text: one instruction a line, then where to begin.
+/// The `program` handler's text, as Click writes it: one instruction a line, numbered in the order
+/// of first use, with offset, value and mask of the word and where each answer leads (`[X]`: no
+/// output), then how long a packet must be for every test to find its bytes.
 impl fmt::Display for PatternProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut code = String::new();
-        self.program.describe(&mut code);
-        f.write_str(&code)?;
-        writeln!(f, "begins at {}", describe_target(self.entry))
+        let order = self.program.in_order(self.entry);
+        let number: HashMap<Target, usize> =
+            order.iter().enumerate().map(|(i, target)| (*target, i)).collect();
+        let lead = |target: Target| match number.get(&target) {
+            Some(step) => format!("step {step}"),
+            None => describe_target(target),
+        };
+        let mut safe_len = 0;
+        for (i, target) in order.iter().enumerate() {
+            let Some(insn) = self.program.insn(*target) else { continue };
+            let Word { at, lo: value, mask, .. } = insn.word;
+            let (yes, no) = (lead(insn.yes), lead(insn.no));
+            writeln!(f, "{i:2} {at:3}/{value:08x}%{mask:08x}  yes->{yes}  no->{no}")?;
+            safe_len = safe_len.max(usize::from(at) + insn.word.needed_bytes());
+        }
+        if order.is_empty() {
+            writeln!(f, "all->{}", describe_target(self.entry))?;
+        }
+        writeln!(f, "safe length {safe_len}")?;
+        writeln!(f, "alignment offset 0")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(patterns: &[&str]) -> String {
+        PatternProgram::compile(&PatternProgram::parse(patterns).unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn program_text() {
+        assert_eq!(
+            text(&["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"]),
+            " 0  12/08060000%ffff0000  yes->step 1  no->step 3\n \
+             1  20/00010000%ffff0000  yes->[0]  no->step 2\n \
+             2  20/00020000%ffff0000  yes->[1]  no->[3]\n \
+             3  12/08000000%ffff0000  yes->[2]  no->[3]\n\
+             safe length 22\nalignment offset 0\n"
+        );
+        assert_eq!(
+            text(&["1/01", "-"]),
+            " 0   0/00010000%00ff0000  yes->[0]  no->[1]\nsafe length 2\nalignment offset 0\n"
+        );
+        assert_eq!(text(&["-"]), "all->[0]\nsafe length 0\nalignment offset 0\n");
+        assert_eq!(text(&[]), "all->[X]\nsafe length 0\nalignment offset 0\n");
     }
 }

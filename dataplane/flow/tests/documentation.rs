@@ -330,7 +330,7 @@ fn classifier_patterns() {
     assert_eq!(program.classify(&frame([8, 6], 1)[..21]), 3);
     assert_eq!(program.classify(&frame([8, 0], 0)[..14]), 2);
     assert_eq!(program.classify(&[]), 3);
-    assert_eq!(program.to_string().lines().count(), 5);
+    assert_eq!(program.to_string().lines().count(), 6);
     let one = |text: &str, frame: &[u8]| {
         let rules = PatternProgram::parse(&[text]).unwrap();
         PatternProgram::compile(&rules).unwrap().classify(frame) == 0
@@ -339,6 +339,17 @@ fn classifier_patterns() {
     assert!(one("0/00%0f", &[0x40]) && one("!0/01%01", &[2]) && one("! 0/45", &[]));
     assert!(one("1/0203040506", &[1, 2, 3, 4, 5, 6]) && !one("1/0203040506", &[1, 2, 3, 4, 5]));
     assert!(one("!1/0203040506", &[1, 2, 3, 4, 5, 7]) && one("0/01 2/03", &[1, 9, 3]));
+}
+
+#[test]
+fn a_lone_ampersand_that_is_no_mask_means_and() {
+    for (lone, double) in [
+        ("src net 10.0.0.0/8 & udp & dst port 53", "src net 10.0.0.0/8 && udp && dst port 53"),
+        ("ip[0] & 0xf0 = 0x40 & tcp", "(ip[0] & 0xf0 = 0x40) and tcp"),
+    ] {
+        let of = |text| parse_expression(text, &NoNames).unwrap();
+        assert_eq!(of(lone), of(double));
+    }
 }
 
 #[track_caller]
@@ -353,7 +364,7 @@ fn wrong(text: &str, span: &str, said: &str, suggestion: Option<&str>) {
 fn errors_point_at_the_text() {
     wrong("src hsot 10.0.0.1", "hsot", "expected a field", Some("host"));
     wrong("tpc and port 80", "tpc", "expected a test", Some("tcp"));
-    wrong("tcp & udp", "&", "expected", Some("&&"));
+    wrong("tcp | udp", "|", "expected", Some("||"));
     wrong("(tcp", "", "')'", None);
     wrong("tcp ? udp", "", "' : '", None);
     wrong("port 70000", "port 70000", "out of range", None);

@@ -329,7 +329,8 @@ impl Drop for Caches {
 }
 
 thread_local! {
-    static CACHES: UnsafeCell<Caches> = const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
+    static CACHES: UnsafeCell<Caches> =
+        const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
 }
 
 /// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
@@ -355,6 +356,7 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
     with_cache(SMALL, |cache| {
         for made in 0..count {
             let Some(meta) = cache.pop(pool) else { return made };
+            // JUSTIFICATION: a packet is a pointer to its line.
             // SAFETY: popped from the free frames, so no other Packet has it; its line is
             // initialised (`first_use` or an earlier packet), with an extent inside the frame.
             packets.push(unsafe { Packet::from_meta(meta) });
@@ -373,6 +375,7 @@ pub(crate) fn small_headroom(meta: NonNull<Meta>) -> u32 {
 /// Gives one frame back.
 #[inline]
 pub(crate) fn release_one(meta: NonNull<Meta>) {
+    // JUSTIFICATION: the line is reached by pointer.
     // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
     let id = unsafe { meta.as_ref() }.pool;
     if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
@@ -384,6 +387,7 @@ pub(crate) fn release_one(meta: NonNull<Meta>) {
 #[inline]
 pub(crate) fn release_all(packets: &mut Vec<Packet>) {
     let released = CACHES.try_with(|caches| {
+        // JUSTIFICATION: as in `with_cache`.
         // SAFETY: as in `with_cache`; the loop moves pointers and trades bundles only.
         let caches = unsafe { &mut *caches.get() };
         for packet in packets.drain(..) {

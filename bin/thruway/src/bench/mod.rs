@@ -3,6 +3,8 @@
 //! A bench is a [`Suite`](case::Suite) of cases; this module runs them, each a number of times on
 //! one core, and prints rows.
 
+#[cfg(test)]
+mod alloc_tests;
 mod case;
 mod counters;
 mod machine;
@@ -30,6 +32,7 @@ const PROBE: u64 = 200_000;
 
 /// Arguments of `thruway bench`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = suites())]
 pub struct Options {
     /// Which bench; without it, lists them
     name: Option<String>,

@@ -1,5 +1,6 @@
 //! Delay: packets that take their time.
 
+use std::any::Any;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -188,6 +189,11 @@ impl Delay {
 }
 
 impl Element for Delay {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.set_alarm(cx);
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if !self.dice.see(batch.len()) {
             return;
@@ -237,6 +243,16 @@ impl Element for Delay {
             self.overflows = 0;
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(std::mem::replace(&mut self.line, Line::new(0))))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(line) = state.downcast() {
+            self.line = *line;
+        }
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

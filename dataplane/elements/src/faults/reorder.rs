@@ -1,5 +1,6 @@
 //! Reorder: packets that are overtaken.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
@@ -69,6 +70,12 @@ struct Late<T> {
     what: T,
 }
 
+impl<T> Default for Holdback<T> {
+    fn default() -> Holdback<T> {
+        Holdback { held: VecDeque::new(), passed: 0 }
+    }
+}
+
 impl<T> Holdback<T> {
     fn hold(&mut self, gap: u64, deadline: i64, what: T) {
         self.held.push_back(Late { after: self.passed + gap, deadline, what });
@@ -126,6 +133,11 @@ impl Reorder {
 }
 
 impl Element for Reorder {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.set_alarm(cx);
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let active = self.fault.dice.see(batch.len());
         for packet in batch.drain() {
@@ -158,6 +170,16 @@ impl Element for Reorder {
         self.fault.write(name, value)
     }
 
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(std::mem::take(&mut self.back)))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(back) = state.downcast() {
+            self.back = *back;
+        }
+    }
+
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for late in self.back.held.drain(..) {
             cx.drop(Held::Unsent, late.what);
@@ -175,7 +197,7 @@ mod tests {
         /// Each packet that is held back is overtaken by exactly `gap` of those that are not.
         #[test]
         fn overtaken_by_gap(held in prop::collection::vec(any::<bool>(), 0..60), gap in 1u64..5) {
-            let mut back = Holdback { held: VecDeque::new(), passed: 0 };
+            let mut back = Holdback::default();
             let mut out = Vec::new();
             for (number, hold) in held.iter().enumerate() {
                 if *hold {
@@ -199,7 +221,7 @@ mod tests {
 
     #[test]
     fn deadlines() {
-        let mut back = Holdback { held: VecDeque::new(), passed: 0 };
+        let mut back = Holdback::default();
         back.hold(3, 100, 'a');
         back.hold(3, 120, 'b');
         assert_eq!(back.release(99), None);

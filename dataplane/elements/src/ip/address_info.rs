@@ -16,13 +16,14 @@ pub static ENTRY: Entry = Entry {
         topic: Topic::Ip,
         summary: "gives names to addresses",
         docs: "Each argument is a name and the addresses that it stands for: an IPv4 address or \
-               prefix, an IPv6 address or prefix, an Ethernet address. Other elements' arguments may \
-               then use the name where an address of one of those types is expected, with a suffix \
-               (:ip, :ipnet, :ip6, :eth) if the reader should see which. A prefix with host bits is \
-               an address too. A name given inside of a compound element counts there only.\n\
-               An address may also be the name of a network interface of this host, with or without \
-               such a suffix (:ip6net too): it stands for the addresses that the interface has when \
-               the configuration is read. A name alone is the interface of that name.",
+               prefix, an IPv6 address or prefix, an Ethernet address. Other elements' arguments \
+               may then use the name where an address of one of those types is expected, with a \
+               suffix (:ip, :ipnet, :ip6, :eth) if the reader should see which. A prefix with host \
+               bits is an address too. A name given inside of a compound element counts there \
+               only.\n\
+               An address may also be the name of a network interface of this host, with or \
+               without such a suffix (:ip6net too): it stands for the addresses that the interface \
+               has when the configuration is read. A name alone is the interface of that name.",
         example: "AddressInfo(me 1.0.0.1/24 02:00:00:00:00:01); \
                   InfiniteSource(LIMIT 1, STOP true) -> ARPResponder(me) -> Discard",
         ports: "0/0",

@@ -1,18 +1,18 @@
 //! ARPQuerier: Ethernet headers by ARP (RFC 826).
 
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Nanos, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
-use super::resolution::{ENTRIES_MAX, Limits, Lost, Query, Resolver};
+use super::resolution::config::{EXPIRE_EVERY, limits, own_mac, table_text, words};
+use super::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -23,21 +23,22 @@ pub static ENTRY: Entry = Entry::new(
         docs: "IP packets enter at input 0 with their next hop in the destination annotation \
                (CheckIPHeader, GetIPAddress or a route table sets it) and leave by output 0 in \
                Ethernet frames from ETH. While the next hop's Ethernet address is not known, the \
-               packet is held and an ARP query is sent: by output 1 if there is one, else by output \
-               0. ARP replies enter at input 1 with their Ethernet header; what waited for the \
-               address then goes out in order of arrival. With one argument, IP is a name that \
+               packet is held and an ARP query is sent: by output 1 if there is one, else by \
+               output 0. ARP replies enter at input 1 with their Ethernet header; what waited for \
+               the address then goes out in order of arrival. With one argument, IP is a name that \
                stands for both addresses (AddressInfo).\n\
                Packets to 255.255.255.255, to BROADCAST or to a multicast group need no query. \
                Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
                and every two seconds once ten queries went unanswered. An address in use that was \
-               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless BROADCAST_POLL, \
-               while its packets still flow; one not confirmed for TIMEOUT is forgotten.\n\
+               not confirmed for POLL_TIMEOUT is asked for again, by unicast unless \
+               BROADCAST_POLL, while its packets still flow; one not confirmed for TIMEOUT is \
+               forgotten.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
                dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table. Different \
                from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, so that a \
                scan cannot use up memory; the TABLE argument does not exist.",
-        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> GetIPAddress(16) \
+        example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, \
+                  STOP true) -> MarkIPHeader -> GetIPAddress(16) \
                   -> q :: ARPQuerier(2.0.0.1, 02:00:00:00:00:01) -> Print(q) -> Discard; \
                   Idle -> [1] q",
         ports: "2/1-2",
@@ -88,8 +89,6 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// Time between two looks for old entries.
-const EXPIRE_EVERY: i64 = 1_000_000_000;
 /// Shortest time between two queries for an address: ten a second.
 const QUERY_INTERVAL: i64 = 100_000_000;
 /// The same once they went unanswered.
@@ -100,45 +99,11 @@ struct ArpQuerier {
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast_poll: bool,
+    names: Names,
     expires: bool,
     queries: u64,
     responses: u64,
     zero_warned: bool,
-}
-
-/// The bounds by the arguments that ARPQuerier and IP6NDSolicitor have in common.
-pub fn limits(args: &Args<'_>, query_intervals: (i64, i64)) -> Result<Limits, ArgErrors> {
-    let slim_factor: usize = args.get("CAPACITY_SLIM_FACTOR")?;
-    if slim_factor == 0 {
-        return Err(args.error("CAPACITY_SLIM_FACTOR", "must be at least 1").into());
-    }
-    let entries = match args.get::<usize>("ENTRY_CAPACITY")? {
-        0 => ENTRIES_MAX,
-        n => n.min(ENTRIES_MAX),
-    };
-    let time = |name| match args.get::<Nanos>(name)? {
-        Nanos(n @ 0..) => Ok(n),
-        _ => Err(args.error(name, "must not be negative")),
-    };
-    Ok(Limits {
-        packets: args.get("CAPACITY")?,
-        entries,
-        entry_packets: args.get("ENTRY_PACKET_CAPACITY")?,
-        slim_factor,
-        timeout: time("TIMEOUT")?,
-        poll_timeout: time("POLL_TIMEOUT")?,
-        query_interval: query_intervals.0,
-        query_interval_late: query_intervals.1,
-    })
-}
-
-/// ETH, or in the short form the Ethernet address that goes by the name of IP.
-pub fn own_mac(args: &Args<'_>) -> Result<MacAddr, ArgErrors> {
-    if let Some(mac) = args.opt("ETH")? {
-        return Ok(mac);
-    }
-    let name = args.text("IP").unwrap_or_default();
-    args.parse(name).map_err(|why| args.error("ETH", format!("{why}; give ETH")).into())
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -153,6 +118,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ip: own.addr,
         mac,
         broadcast_poll: args.get("BROADCAST_POLL")?,
+        names: args.names(),
         expires: limits.timeout != 0,
         queries: 0,
         responses: 0,
@@ -233,24 +199,6 @@ impl ArpQuerier {
         cx.drop(Lost::Answer, packet);
         self.send_queries(cx);
     }
-
-    fn table(&self, now: i64) -> String {
-        let mut text = String::new();
-        self.resolver.show(now, |row| {
-            let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
-            let mac = row.mac.dashed();
-            let known = u8::from(row.known);
-            let _ = writeln!(text, "{} {known} {mac:#} {seconds}.{micros:06}", row.key);
-        });
-        text
-    }
-}
-
-/// Parses the words of an `insert` or `delete` handler.
-pub fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], HandlerError> {
-    let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
-    let wanted = if N == 1 { "an address" } else { "an address and an Ethernet address" };
-    words.try_into().map_err(|_| HandlerError::refused(format!("{name}: expected {wanted}")))
 }
 
 impl Element for ArpQuerier {
@@ -279,7 +227,7 @@ impl Element for ArpQuerier {
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let drops = self.resolver.drops;
         match name {
-            "table" => Ok(self.table(cx.now())),
+            "table" => Ok(table_text(&self.resolver, cx.now())),
             "stats" => Ok(format!("{drops} packets killed\n{} ARP queries sent\n", self.queries)),
             "queries" => Ok(self.queries.to_string()),
             "responses" => Ok(self.responses.to_string()),
@@ -294,15 +242,19 @@ impl Element for ArpQuerier {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "ipaddr" => self.ip = handler_value(name, value)?,
-            "broadcast" => self.resolver.set_broadcast(handler_value(name, value)?),
+            "ipaddr" => self.ip = self.names.handler_value(name, value)?,
+            "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),
             "insert" => {
                 let [ip, mac] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, handler_value(name, &mac)?);
+                self.resolver.learn(
+                    cx,
+                    self.names.handler_value(name, &ip)?,
+                    self.names.handler_value(name, &mac)?,
+                );
             }
             "delete" => {
                 let [ip] = words(name, value)?;
-                self.resolver.learn(cx, handler_value(name, &ip)?, MacAddr::BROADCAST);
+                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
             }
             "clear" => {
                 self.resolver.clear(cx);
@@ -310,11 +262,6 @@ impl Element for ArpQuerier {
             }
             _ => return Err(HandlerError::no_write(name)),
         }
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.resolver.clear(cx);
         Ok(())
     }
 }

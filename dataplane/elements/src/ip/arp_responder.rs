@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
+    Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -21,9 +21,9 @@ pub static ENTRY: Entry = Entry::new(
         summary: "answers ARP queries",
         docs: "Each argument is one or more IP addresses or prefixes and an Ethernet address (or a \
                name that stands for both, see AddressInfo): ARP queries for those addresses are \
-               answered with it. The most specific prefix counts. Queries enter with their Ethernet \
-               header and come out as replies. What is not answered leaves by output 1, or is \
-               dropped where there is none.",
+               answered with it. The most specific prefix counts. Queries enter with their \
+               Ethernet header and come out as replies. What is not answered leaves by output 1, \
+               or is dropped where there is none.",
         example: "InfiniteSource(\\<ffffffffffff 020000000001 0806 0001 0800 06 04 0001 \
                   020000000001 01000001 000000000000 01000002>, LIMIT 1, STOP true) \
                   -> ARPResponder(1.0.0.2 02:00:00:00:00:02) -> Print(reply) -> Discard",
@@ -64,23 +64,19 @@ struct Places(Vec<Place>);
 
 impl Places {
     /// Adds the prefixes of one argument; a prefix that is there already gets the new address.
-    fn add(
-        &mut self,
-        words: &[&str],
-        prefix: impl Fn(&str) -> Option<IpPrefix>,
-        mac: impl Fn(&str) -> Option<MacAddr>,
-    ) -> Result<(), String> {
-        let (mut prefixes, mut macs) = (Vec::new(), Vec::new());
-        for word in words {
-            match (prefix(word), mac(word)) {
-                (Some(prefix), _) => prefixes.push(prefix),
-                (None, Some(mac)) => macs.push(mac),
-                (None, None) => return Err(format!("'{word}': expected IP/MASK ETH")),
+    fn add(&mut self, text: &str, names: &Names) -> Result<(), String> {
+        let words = split_words(text);
+        let (mut prefixes, mut macs) = (Vec::<IpPrefix>::new(), Vec::<MacAddr>::new());
+        for word in &words {
+            match (names.parse(word), names.parse(word)) {
+                (Ok(prefix), _) => prefixes.push(prefix),
+                (_, Ok(mac)) => macs.push(mac),
+                _ => return Err(format!("'{word}': expected IP/MASK ETH")),
             }
         }
         // A name may stand for both.
         if macs.is_empty() {
-            macs.extend(words.iter().find_map(|word| mac(word)));
+            macs.extend(words.iter().find_map(|word| names.parse::<MacAddr>(word).ok()));
         }
         let &[mac] = &macs[..] else {
             let what = if macs.is_empty() { "missing ETH" } else { "more than one ETH" };
@@ -130,16 +126,15 @@ fn show(prefix: &IpPrefix) -> String {
 
 struct ArpResponder {
     places: Places,
+    names: Names,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mut places = Places::default();
+    let (mut places, names) = (Places::default(), args.names());
     for (index, text) in args.rest() {
-        let prefix = |word: &str| args.parse(word).ok();
-        let mac = |word: &str| args.parse(word).ok();
-        places.add(&split_words(text), prefix, mac).map_err(|why| args.rest_error(index, why))?;
+        places.add(text, &names).map_err(|why| args.rest_error(index, why))?;
     }
-    Ok(Box::new(ArpResponder { places }))
+    Ok(Box::new(ArpResponder { places, names }))
 }
 
 /// The reply to a query.
@@ -187,7 +182,7 @@ impl Element for ArpResponder {
                 Ok(text)
             }
             "lookup" => {
-                let mac = self.places.look_up(handler_value(name, param)?);
+                let mac = self.places.look_up(self.names.handler_value(name, param)?);
                 Ok(mac.map_or(String::new(), |mac| format!("{:#}", mac.dashed())))
             }
             _ => Err(HandlerError::no_read(name)),
@@ -196,12 +191,12 @@ impl Element for ArpResponder {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "add" => self
-                .places
-                .add(&split_words(value), IpPrefix::parse, |word| word.parse().ok())
-                .map_err(|why| HandlerError::refused(format!("add: {why}"))),
+            "add" => {
+                let added = self.places.add(value, &self.names);
+                added.map_err(|why| HandlerError::refused(format!("add: {why}")))
+            }
             "remove" => {
-                let prefix = canonical(handler_value(name, value)?);
+                let prefix = canonical(self.names.handler_value(name, value)?);
                 match self.places.remove(prefix) {
                     true => Ok(()),
                     false => Err(HandlerError::refused(format!("{} not found", show(&prefix)))),
@@ -218,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn add(places: &mut Places, text: &str) -> Result<(), String> {
-        places.add(&split_words(text), IpPrefix::parse, |word| word.parse().ok())
+        places.add(text, &Names::default())
     }
 
     #[test]

@@ -23,13 +23,13 @@ pub static ENTRY: Entry = Entry::new(
                INTERFACES the source must not be on the list of bad ones, except in packets to a \
                GOODDST (RFC 1812 section 5.3.7). Good packets leave by output 0: their network \
                header is marked, what lies behind the total length is cut off, and the destination \
-               address annotation is set. Bad ones leave by output 1, or are dropped where there is \
-               none; the first one, with VERBOSE every one, is told to the user.\n\
+               address annotation is set. Bad ones leave by output 1, or are dropped where there \
+               is none; the first one, with VERBOSE every one, is told to the user.\n\
                INTERFACES 18.26.4.9/24 makes the subnet's broadcast address, 0.0.0.0 and \
                255.255.255.255 bad sources and 18.26.4.9 a good destination. The old form \
                CheckIPHeader(BADSRC, OFFSET) makes 0.0.0.0 and 255.255.255.255 bad sources besides \
                the listed ones.",
-        example: "InfiniteSource(\\<4500001400000000401164d8010000010200000207>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader(VERBOSE true) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",

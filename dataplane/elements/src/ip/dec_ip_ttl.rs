@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                incrementally (RFC 1624), and goes out of output 0. The others go out of output 1, \
                or are dropped where there is none; usually an ICMPError is connected there (RFC \
                1812 section 5.3.1).",
-        example: "InfiniteSource(\\<4500001400000000401164d80100000102000002>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",

@@ -4,7 +4,10 @@ use thruway_element::{Cx, Reason, Verdict};
 use thruway_packet::Batch;
 
 /// Ports from this one on mean "drop": its distance from the top says why.
-pub(crate) const DROP_FIRST: u32 = u32::MAX - 15;
+const DROP_FIRST: u32 = u32::MAX - 15;
+
+/// More outputs than this are served packet by packet, for each of them costs a look per batch.
+const LANES_MAX: usize = 64;
 
 /// The port that stands for a drop for `reason` (of the element's first 16).
 pub(crate) const fn drop_for(reason: u8) -> u32 {
@@ -20,20 +23,58 @@ fn verdict(port: u32) -> Verdict {
     }
 }
 
-/// Sends packet i to `ports[i]`; `alike` says that all go the same way.
+/// Sorts batches by output.
 ///
-/// Packets for output 0 stay where they are.
-#[inline]
-pub(crate) fn dispatch(cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32], alike: bool) {
-    let Some(&first) = ports.first() else { return };
-    if !alike {
-        let mut ports = ports.iter();
-        cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| verdict(*port)));
-        return;
+/// PERF: a batch for several outputs is dealt into a lane for each, and each lane is sent at once.
+/// Packet by packet ([`Cx::sift`]), the processor guesses for each packet whether it stays, and
+/// each touches the output's counters: 5.5 ns a packet over four outputs at random.
+pub(crate) struct Sorter {
+    /// By output, and at last one for packets that are dropped; empty between batches.
+    lanes: Vec<Batch>,
+}
+
+impl Sorter {
+    /// A sorter for an element with so many outputs.
+    pub(crate) fn new(outputs: usize) -> Sorter {
+        let lanes = if outputs > LANES_MAX { 0 } else { outputs + 1 };
+        Sorter { lanes: (0..lanes).map(|_| Batch::new()).collect() }
     }
-    match verdict(first) {
-        Verdict::Pass => {}
-        Verdict::To(port) => cx.emit_all(port, batch),
-        Verdict::Drop(reason) | Verdict::Reject(_, reason) => cx.drop_all(reason, batch),
+
+    /// Sends packet i to `ports[i]`; `alike` says that all go the same way. Packets for output 0
+    /// are left in the batch.
+    #[inline]
+    pub(crate) fn send(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32], alike: bool) {
+        let Some(&first) = ports.first() else { return };
+        if !alike {
+            return self.deal(cx, batch, ports);
+        }
+        match verdict(first) {
+            Verdict::Pass => {}
+            Verdict::To(port) => cx.emit_all(port, batch),
+            Verdict::Drop(reason) | Verdict::Reject(_, reason) => cx.drop_all(reason, batch),
+        }
+    }
+
+    fn deal(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32]) {
+        let Some(last) = self.lanes.len().checked_sub(1) else {
+            let mut ports = ports.iter();
+            cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| verdict(*port)));
+            return;
+        };
+        for (packet, &port) in batch.drain().zip(ports) {
+            self.lanes[(port as usize).min(last)].push(packet);
+        }
+        for (port, lane) in self.lanes[..last].iter_mut().enumerate().skip(1) {
+            if !lane.is_empty() {
+                cx.emit_all(port, lane);
+            }
+        }
+        if !self.lanes[last].is_empty() {
+            let why = ports.iter().filter(|port| **port as usize >= last);
+            for (packet, &port) in self.lanes[last].drain().zip(why) {
+                cx.settle(packet, verdict(port));
+            }
+        }
+        batch.append(&mut self.lanes[0]);
     }
 }

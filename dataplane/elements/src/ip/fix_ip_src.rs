@@ -14,10 +14,10 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Ip,
         summary: "sets the source address of packets that ask for it",
         docs: "Packets whose Fix IP Source annotation is set (ICMPError sets it) get the source \
-               address IPADDR and a right checksum, and the annotation is cleared: so an ICMP error \
-               bears the address of the interface it leaves by (RFC 1812 section 4.3.2.4). All \
-               others, and those without a marked IP header, pass unchanged.",
-        example: "InfiniteSource(\\<4500001400000000401164d80100000102000002>, LIMIT 1, STOP true) \
+               address IPADDR and a right checksum, and the annotation is cleared: so an ICMP \
+               error bears the address of the interface it leaves by (RFC 1812 section 4.3.2.4). \
+               All others, and those without a marked IP header, pass unchanged.",
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader -> Paint(1, FIX_IP_SRC) -> FixIPSrc(9.9.9.9) -> Print(ok) \
                   -> Discard",
         args: &[Arg::required("IPADDR", Ty::Ip, "the source address")],

@@ -15,7 +15,7 @@ pub static ENTRY: Entry = Entry::new(
                that route tables and ARPQuerier look at. They come from OFFSET (16 is an IP \
                packet's destination), or with IP from that field of the marked IP header. Packets \
                that have no such bytes are dropped.",
-        example: "InfiniteSource(\\<4500001400000000401164d80100000102000002>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> GetIPAddress(16) -> Print(ok) -> Discard",
         args: &[
             Arg::optional("OFFSET", Ty::UInt, "where in the packet the address is"),

@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry::new(
                returned reversed (RFC 1812 section 4.3.2.6). The destination annotation of the \
                error is its destination, and its Fix IP Source annotation is set unless \
                SET_FIX_ANNO is false. The output should lead to the routing table.",
-        example: "InfiniteSource(\\<4500001400000000011164d80100000102000002>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<45000014000000000111b6d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> d :: DecIPTTL -> Discard; \
                   d [1] -> ICMPError(2.0.0.1, timeexceeded, transit) -> Print(error) -> Discard",
         args: &[

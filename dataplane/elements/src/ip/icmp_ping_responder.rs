@@ -12,12 +12,12 @@ pub static ENTRY: Entry = Entry::new(
         name: "ICMPPingResponder",
         topic: Topic::Ip,
         summary: "answers ICMP echo requests",
-        docs: "Turns each ICMP echo request into its reply (RFC 792): addresses swapped, time-to-live \
-               255, DF cleared, checksums updated, destination annotation set to where it goes, paint \
-               cleared. Expects marked IP headers. Everything else leaves by output 1, or is dropped \
-               where there is none; so are fragments, which would need reassembly first, and requests \
-               to a multicast or broadcast address, which need not be answered (RFC 1122 section \
-               3.2.2.6) and whose address cannot be a source.",
+        docs: "Turns each ICMP echo request into its reply (RFC 792): addresses swapped, \
+               time-to-live 255, DF cleared, checksums updated, destination annotation set to \
+               where it goes, paint cleared. Expects marked IP headers. Everything else leaves by \
+               output 1, or is dropped where there is none; so are fragments, which would need \
+               reassembly first, and requests to a multicast or broadcast address, which need not \
+               be answered (RFC 1122 section 3.2.2.6) and whose address cannot be a source.",
         example: "InfiniteSource(\\<4500001c00000000400174e0010000010200000208 00f7fd00010001>, \
                   LIMIT 1, STOP true) -> MarkIPHeader -> ICMPPingResponder -> Print(ok) -> Discard",
         ports: "1/1-2",

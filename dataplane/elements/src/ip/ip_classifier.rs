@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::new(
                that the packet does not have fails. The packet's IP header must be marked \
                (CheckIPHeader, MarkIPHeader). All patterns are compiled into one structure, so a \
                thousand of them stay fast; handler program shows it, in a form of its own.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 53) -> \
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
                   c :: IPClassifier(tcp, udp); c[0] -> Discard; c[1] -> Discard",
         ports: "1/-",
         processing: "h/h",

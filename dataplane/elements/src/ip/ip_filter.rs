@@ -13,7 +13,7 @@ use thruway_flow::{
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use super::dispatch::{dispatch, drop_for};
+use super::dispatch::{Sorter, drop_for};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::new(
                done. allow is output 0, a number is that output, drop and deny drop the packet, as \
                does no match. An action alone is for every packet. The patterns are IPClassifier's. \
                The packet's IP header must be marked (CheckIPHeader, MarkIPHeader).",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 53) -> \
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
                   IPFilter(allow udp dst port 53, deny all) -> Discard",
         ports: "1/-",
         processing: "h/h",
@@ -134,6 +135,7 @@ struct IpFilter {
     compiled: Arc<Compiled>,
     keys: Box<[Key; MAX_BATCH]>,
     verdicts: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
 }
 
 fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -168,6 +170,7 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
         compiled,
         keys: Box::new([Key::default(); MAX_BATCH]),
         verdicts: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(env.outputs),
     }))
 }
 
@@ -228,7 +231,7 @@ impl Element for IpFilter {
         if count > MAX_BATCH {
             let settle = |packet: &mut Packet| port_of(program.classify(&view(packet)));
             let ports: Vec<u32> = batch.iter_mut().map(settle).collect();
-            return dispatch(cx, batch, &ports, false);
+            return self.sorter.send(cx, batch, &ports, false);
         }
         let verdicts = &mut self.verdicts[..count];
         let packets = batch.iter().as_slice();
@@ -243,7 +246,7 @@ impl Element for IpFilter {
             differs |= *verdict ^ first;
             *verdict = port_of(*verdict);
         }
-        dispatch(cx, batch, verdicts, differs == 0);
+        self.sorter.send(cx, batch, verdicts, differs == 0);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -267,3 +270,6 @@ impl Element for IpFilter {
         self.recompile(texts)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,17 +15,17 @@ pub static ENTRY: Entry = Entry::new(
         name: "IPFragmenter",
         topic: Topic::Ip,
         summary: "fragments IP packets that are longer than the MTU",
-        docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP header, \
-               pass unchanged. Longer ones are cut into fragments (RFC 791 section 3.2), which leave \
-               by output 0 in order. The first one keeps all options, the others those whose copied \
-               bit is set (RFC 791 section 3.1). A packet that must not be fragmented, or cannot \
-               because its header leaves no room, leaves by output 1, or is dropped where there is \
-               none; usually an ICMPError(..., unreachable, needfrag) is connected there (RFC 1191). \
-               With HONOR_DF false the DF bit is cleared and the packet, whose identification may \
-               not be unique, gets a new one.",
-        example: "InfiniteSource(LENGTH 200, LIMIT 1, STOP true) -> Unstrip(20) \
-                  -> StoreData(0, \\<450000dc000000004011 0000 01000001 02000002>) -> SetIPChecksum \
-                  -> CheckIPHeader -> IPFragmenter(100) -> Print(ok) -> Discard",
+        docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
+               header, pass unchanged. Longer ones are cut into fragments (RFC 791 section 3.2), \
+               which leave by output 0 in order. The first one keeps all options, the others those \
+               whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
+               fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
+               dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
+               connected there (RFC 1191). With HONOR_DF false the DF bit is cleared and the \
+               packet, whose identification may not be unique, gets a new one.",
+        example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
+                  LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
+                  -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "h/h",
         args: &[

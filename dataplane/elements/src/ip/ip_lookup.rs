@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use super::dispatch::{dispatch, drop_for};
+use super::dispatch::{Sorter, drop_for};
 use super::route_table::RouteTable;
 
 /// See the spec.
@@ -42,8 +42,9 @@ pub static ENTRY: Entry = Entry::new(
                32,767 /24 networks with longer prefixes. All names are this one table, so none \
                becomes slow with many routes, and the table handler lists routes in order of \
                address.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> SetIPAddress(10.1.2.3) -> \
-                  r :: DirectIPLookup(10.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
+                  DirectIPLookup(2.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
         ports: "1/-",
         processing: "h/h",
         args: &[
@@ -91,6 +92,7 @@ struct IpLookup {
     keys: Box<[u32; MAX_BATCH]>,
     hops: Box<[Hop; MAX_BATCH]>,
     ports: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -106,6 +108,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         keys: Box::new([0; MAX_BATCH]),
         hops: Box::new([Hop::NONE; MAX_BATCH]),
         ports: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(args.env().outputs),
     }))
 }
 
@@ -184,7 +187,7 @@ impl Element for IpLookup {
         if lost && self.complaints < COMPLAINTS {
             self.complain(cx, count);
         }
-        dispatch(cx, batch, &self.ports[..count], differs == 0);
+        self.sorter.send(cx, batch, &self.ports[..count], differs == 0);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {

@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::new(
                A packet with a bad option leaves by output 1, or is dropped where there is none, \
                with its ICMP parameter problem annotation set to the offset of the bad byte, for \
                ICMPError(..., parameterproblem).",
-        example: "InfiniteSource(\\<46000018000000004011ba80010000010200000201000000>, LIMIT 1, \
+        example: "InfiniteSource(\\<4600001800000000401175d3010000010200000201000000>, LIMIT 1, \
                   STOP true) -> CheckIPHeader -> IPGWOptions(18.26.4.24) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",

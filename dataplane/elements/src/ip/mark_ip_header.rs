@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry::new(
         docs: "Marks the network header OFFSET bytes into the packet, and the transport header \
                behind it by the header length it tells. Nothing is checked: CheckIPHeader does \
                that. A packet that is too short for an IP header there goes on unmarked.",
-        example: "InfiniteSource(\\<4500001400000000401164d80100000102000002>, LIMIT 1, STOP true) \
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
         ..Spec::DEFAULT

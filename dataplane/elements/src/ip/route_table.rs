@@ -470,3 +470,6 @@ fn parse<K: Address>(env: &Env<'_>, text: &str, change: Change) -> Result<Writte
     };
     if words.next().is_some() { Err(wrong()) } else { Ok(Written { prefix, gateway, port }) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "SetIPChecksum",
         topic: Topic::Ip,
         summary: "sets the IP header checksum",
-        docs: "Computes the header checksum (RFC 791 section 3.1) of the marked IP header, or of one \
-               at the packet's start, and sets it. Elements that change a header keep its checksum \
-               right by themselves; this is for headers changed byte by byte. A packet too short \
-               for its header is dropped.",
+        docs: "Computes the header checksum (RFC 791 section 3.1) of the marked IP header, or of \
+               one at the packet's start, and sets it. Elements that change a header keep its \
+               checksum right by themselves; this is for headers changed byte by byte. A packet \
+               too short for its header is dropped.",
         example: "InfiniteSource(\\<4500001400000000401100000100000102000002>, LIMIT 1, STOP true) \
                   -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
         drops: Bad::DROPS,

@@ -9,7 +9,7 @@ use thruway_element::{
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use crate::ip::dispatch::{dispatch, drop_for};
+use crate::ip::dispatch::{Sorter, drop_for};
 use crate::ip::route_table::{RouteTable, SharedFib6};
 
 /// See the spec.
@@ -68,6 +68,7 @@ struct LookupIp6Route {
     keys: Box<[u128; MAX_BATCH]>,
     /// Indices of routes, and then their outputs.
     found: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -79,6 +80,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         file: args.opt("FILE")?,
         keys: Box::new([0; MAX_BATCH]),
         found: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(args.env().outputs),
     }))
 }
 
@@ -132,7 +134,7 @@ impl Element for LookupIp6Route {
             *found = forward(packet, reader.route(*found));
             differs |= *found ^ *first.get_or_insert(*found);
         }
-        dispatch(cx, batch, found, differs == 0);
+        self.sorter.send(cx, batch, found, differs == 0);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {

@@ -1,5 +1,6 @@
 //! Queue: where push ends and pull begins.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Moving,
         summary: "stores packets in a first-in-first-out queue",
         docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
-               leave by output 1, or are dropped where there is none. When one thread pushes and \
+               leave by output 1, or are dropped where there is none; sources that need not go on \
+               (InfiniteSource) rest while it is full. When one thread pushes and \
                another pulls, the queue is a lock-free ring that both share, and its capacity \
                cannot change while it runs. Making the capacity smaller drops the newest packets \
                that no longer fit.",
@@ -42,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
                 ..Handler::sum("highwater_length", "most packets it held")
             },
             Handler::both("capacity", "packets it holds"),
+            Handler::read("config", "the arguments"),
             Handler::sum("drops", "packets that found it full"),
             Handler::write("reset_counts", "sets drops and highwater_length to zero"),
             Handler::write("reset", "drops all packets in it"),
@@ -106,6 +109,7 @@ struct Queue {
     capacity: usize,
     highwater: usize,
     drops: u64,
+    config: String,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -119,7 +123,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     } else {
         Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
     };
-    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0 }))
+    let config = args.text("CAPACITY").unwrap_or_default().to_owned();
+    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config }))
 }
 
 impl Queue {
@@ -139,11 +144,29 @@ impl Queue {
             cx.drop(Full::Shrunk, packet);
         }
         self.capacity = capacity;
+        self.config = format!("CAPACITY {capacity}");
+        self.tell_sources(cx);
         Ok(())
+    }
+
+    /// Lets sources rest while nothing more can be stored. A queue between threads never says so:
+    /// the thread that empties it could not call it off in time.
+    #[inline]
+    fn tell_sources(&self, cx: &mut Cx<'_>) {
+        let full = match &self.store {
+            Store::Local(queue) => queue.len() >= self.capacity,
+            Store::Shared(_) => false,
+        };
+        cx.set_full(full);
     }
 }
 
 impl Element for Queue {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.tell_sources(cx);
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
             if let Err(packet) = self.store.push(self.capacity, packet) {
@@ -152,15 +175,27 @@ impl Element for Queue {
             }
         }
         self.highwater = self.highwater.max(self.store.len());
+        self.tell_sources(cx);
     }
 
-    fn pull(&mut self, _cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
-        for _ in 0..max {
-            match self.store.pop() {
-                Some(packet) => batch.push(packet),
-                None => break,
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        batch.extend(std::iter::from_fn(|| self.store.pop()).take(max));
+        self.tell_sources(cx);
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let packets: VecDeque<Packet> = std::iter::from_fn(|| self.store.pop()).collect();
+        Some(Box::new(packets))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(packets) = state.downcast::<VecDeque<Packet>>() else { return };
+        for packet in *packets {
+            if self.store.push(self.capacity, packet).is_err() {
+                self.drops += 1;
             }
         }
+        self.highwater = self.store.len();
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -169,6 +204,7 @@ impl Element for Queue {
             "highwater_length" => Ok(self.highwater.to_string()),
             "capacity" => Ok(self.capacity.to_string()),
             "drops" => Ok(self.drops.to_string()),
+            "config" => Ok(self.config.clone()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -181,6 +217,7 @@ impl Element for Queue {
                 while let Some(packet) = self.store.pop() {
                     cx.reject(1, Full::Reset, packet);
                 }
+                self.tell_sources(cx);
             }
             _ => return Err(HandlerError::no_write(name)),
         }

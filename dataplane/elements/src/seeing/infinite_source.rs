@@ -18,7 +18,8 @@ pub static ENTRY: Entry = Entry::new(
         docs: "Makes packets with the bytes DATA, BURST at a time whenever it is scheduled, LIMIT in \
                all. With LENGTH, DATA is repeated or cut to that length. With STOP, the driver is \
                asked to stop after the last; END_CALL names a write handler to call instead. \
-               Connected to a pull input, it makes packets as they are pulled.",
+               It rests while all its packets would end in full Queues of its thread. Connected to \
+               a pull input, it makes packets as they are pulled.",
         example: "InfiniteSource(DATA \\<01 02 03>, LIMIT 3, STOP true) -> Print(ok) -> Discard",
         ports: "0/1",
         processing: "/a",
@@ -57,6 +58,8 @@ struct InfiniteSource {
     end_call: Option<Call>,
     ended: bool,
     count: u64,
+    /// The queues that packets end in, found out at the first run; none if some end elsewhere.
+    queues: Option<Vec<u32>>,
 }
 
 /// The call that STOP or END_CALL asks for.
@@ -90,6 +93,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         end_call: end_call(args)?,
         ended: false,
         count: 0,
+        queues: None,
     }))
 }
 
@@ -107,6 +111,12 @@ impl InfiniteSource {
             self.count += 1;
             take(cx, packet);
         }
+    }
+
+    /// Whether all packets would end in queues that are full.
+    fn is_blocked(&mut self, cx: &Cx<'_>) -> bool {
+        let queues = self.queues.get_or_insert_with(|| cx.stores_downstream(0).unwrap_or_default());
+        !queues.is_empty() && queues.iter().all(|queue| cx.is_full(*queue))
     }
 
     /// Makes the call, once, when the limit is reached.
@@ -127,7 +137,7 @@ impl Element for InfiniteSource {
         }
         self.check_limit(cx);
         let burst = (self.burst as usize).min(MAX_BATCH);
-        if self.allowance(burst) == 0 {
+        if self.allowance(burst) == 0 || self.is_blocked(cx) {
             return Run::Idle;
         }
         self.fill(cx, burst, |cx, packet| cx.emit(0, packet));

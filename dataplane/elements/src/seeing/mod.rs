@@ -2,6 +2,7 @@
 
 mod average_counter;
 mod call;
+mod control_socket;
 mod counter;
 mod discard;
 mod ewma;
@@ -14,6 +15,7 @@ mod null;
 mod print;
 mod random;
 mod rated_source;
+mod script;
 mod static_thread_sched;
 mod template;
 mod text;
@@ -24,15 +26,17 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &average_counter::ENTRY,
+    &control_socket::ENTRY,
     &counter::ENTRY,
     &discard::ENTRY,
     &fast_udp_flows::ENTRY,
-    &ip_print::ENTRY,
     &idle::ENTRY,
     &infinite_source::ENTRY,
+    &ip_print::ENTRY,
     &null::ENTRY,
     &print::ENTRY,
     &rated_source::ENTRY,
+    &script::ENTRY,
     &static_thread_sched::ENTRY,
     &timed_source::ENTRY,
 ];

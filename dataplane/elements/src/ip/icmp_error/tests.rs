@@ -108,7 +108,10 @@ proptest! {
     fn errors_are_sound(
         options in prop_oneof![
             Just(vec![]),
-            prop::collection::vec(prop_oneof![3 => any::<u8>(), 1 => Just(131u8), 2 => 0u8..24], 40),
+            prop::collection::vec(
+                prop_oneof![3 => any::<u8>(), 1 => Just(131u8), 2 => 0u8..24],
+                40,
+            ),
         ],
         payload in prop::collection::vec(any::<u8>(), 0..700),
         pointer in any::<u8>(),

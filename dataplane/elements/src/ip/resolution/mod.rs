@@ -6,6 +6,7 @@
 //! what packets see: a hit takes no lock, computes nothing and allocates nothing. The shared
 //! generation number changes whenever a cached header may have become wrong.
 
+pub mod config;
 mod table;
 
 use std::hash::Hash;

@@ -1,0 +1,34 @@
+//! No allocation per packet: twice the packets cost the very same number of allocations.
+
+use allocation_counter::measure;
+
+use super::case::{Place, Suite};
+use super::measure::Meter;
+use super::path;
+
+/// Allocations of this thread while a case handles so many packets more than once before.
+fn allocations(suite: &Suite, name: &str, packets: [u64; 2]) -> [u64; 2] {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place { dir: dir.path().to_owned() };
+    let case = (suite.cases)().into_iter().find(|case| case.name == name).expect("a case");
+    let mut subject = (case.set_up)(&place).expect("set-up");
+    // Vectors grow to their final size, addresses are resolved.
+    let mut meter = Meter::new();
+    subject.run(packets[1], &mut meter).expect("warm-up");
+    packets.map(|packets| {
+        let mut done = 0;
+        let counted = measure(|| done = subject.run(packets, &mut meter).expect("run"));
+        assert_eq!(done, packets);
+        counted.count_total
+    })
+}
+
+#[test]
+fn the_packet_path_does_not_allocate() {
+    for name in ["router-5/fits", "router-standard/fits", "filter-20/fits", "filter-1000/fits"] {
+        let [few, many] = allocations(&path::SUITE, name, [4096, 20 * 4096]);
+        assert_eq!(few, many, "{name}: allocations in 4,096 and 81,920 packets");
+        // The count works: a run asks handlers, which answer with text.
+        assert!(few > 0, "{name}");
+    }
+}

@@ -1,0 +1,304 @@
+//! Malformed packets through every parser: no panic, no hang, every packet accounted for.
+//!
+//! The configuration is a tree, so what went into an element is what went into those behind it,
+//! and what it dropped, by reason. It runs over captures that are made here with a seed, and over
+//! those of `THRUWAY_CAPTURES_DIR`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::frames::{handmade, mutate, write_capture};
+use crate::process::{click, root, run};
+
+/// How an element's outputs follow from its input.
+#[derive(Clone, Copy, PartialEq)]
+enum Law {
+    /// Each packet leaves once or is dropped.
+    Conserve,
+    /// What is rejected leaves by the last output, its reason counted all the same.
+    Divert,
+    /// Each packet leaves by every output.
+    Copy,
+    /// A packet may leave as several.
+    Cut,
+    /// Output 1 is for queries of its own; packets may be waiting.
+    Resolve,
+    /// The same, with the packets at input 1.
+    Answer,
+}
+
+struct Node {
+    config: &'static str,
+    law: Law,
+    /// What is connected to its outputs, in order.
+    next: Vec<Node>,
+}
+
+fn node(config: &'static str, next: Vec<Node>) -> Node {
+    Node { config, law: Law::Conserve, next }
+}
+
+fn lawful(law: Law, config: &'static str, next: Vec<Node>) -> Node {
+    Node { config, law, next }
+}
+
+/// A tee to all of these.
+fn all(next: Vec<Node>) -> Node {
+    lawful(Law::Copy, "Tee", next)
+}
+
+fn end() -> Node {
+    node("Discard", vec![])
+}
+
+/// Elements in a row, by output 0.
+fn row(configs: &[&'static str]) -> Node {
+    configs.iter().rev().fold(end(), |next, config| node(config, vec![next]))
+}
+
+fn ends(n: usize) -> Vec<Node> {
+    (0..n).map(|_| end()).collect()
+}
+
+/// What expects a marked IPv4 header.
+fn ip4() -> Node {
+    let recheck = || row(&["CheckIPHeader(VERBOSE false)"]);
+    all(vec![
+        row(&["IPGWOptions(10.0.0.1)"]),
+        lawful(
+            Law::Divert,
+            "IPGWOptions(10.0.0.1, 10.0.0.2)",
+            vec![
+                lawful(Law::Cut, "IPFragmenter(200)", vec![row(&["DecIPTTL", "SetIPChecksum"])]),
+                node("ICMPError(10.0.0.1, parameterproblem, erroratptr)", vec![recheck()]),
+            ],
+        ),
+        lawful(
+            Law::Cut,
+            "IPFragmenter(68, HONOR_DF false)",
+            vec![recheck(), node("ICMPError(10.0.0.1, unreachable, needfrag)", vec![recheck()])],
+        ),
+        lawful(
+            Law::Divert,
+            "DecIPTTL",
+            vec![end(), row(&["ICMPError(10.0.0.1, timeexceeded, transit)"])],
+        ),
+        row(&["ICMPError(10.0.0.1, redirect, host)", "CheckIPHeader", "FixIPSrc(10.0.0.1)"]),
+        lawful(Law::Divert, "ICMPPingResponder", vec![recheck(), end()]),
+        node(
+            "IPClassifier(src net 16.0.0.0/16 && tcp && dst port 80, icmp type echo, \
+             ip frag, ip vers 4 && ip hl > 5, tcp opt syn || tcp win > 100, udp port >= 1024, -)",
+            ends(7),
+        ),
+        row(&["IPFilter(deny tcp opt fin && tcp opt syn, deny ip ttl < 2, \
+              deny src host 1.2.3.4 || dst net 224.0.0.0/4, drop udp && dst port 53, allow all)"]),
+        node(
+            "StaticIPLookup(16.0.0.0/16 0, 48.0.0.0/8 10.0.0.9 1, 0.0.0.0/0 10.0.0.1 2)",
+            vec![
+                lawful(Law::Resolve, "ARPQuerier(10.0.0.1, 2:0:0:0:0:1)", ends(2)),
+                end(),
+                row(&["GetIPAddress(12)", "DropBroadcasts"]),
+            ],
+        ),
+        row(&["IPPrint(x, CONTENTS HEX, TTL true, OUTFILE /dev/null)"]),
+        row(&[
+            "IPPrint(TIMESTAMP false, PAYLOAD ASCII, ETHER true, TOS true, ID true, OUTFILE /dev/null)",
+        ]),
+        row(&["SetIPChecksum", "CheckIPHeader"]),
+        row(&["EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2)", "EtherMirror", "Strip(34)"]),
+    ])
+}
+
+/// What expects a marked IPv6 header.
+fn ip6() -> Node {
+    let recheck = || row(&["CheckIP6Header"]);
+    all(vec![
+        lawful(
+            Law::Divert,
+            "DecIP6HLIM",
+            vec![end(), node("ICMP6Error(fd00::1, timeexceeded, 0)", vec![recheck()])],
+        ),
+        node("ICMP6Error(fd00::1, packettoobig, 0, PMTU 1280)", vec![recheck()]),
+        node("ICMP6Error(fd00::1, parameterproblem, 1)", vec![recheck()]),
+        node("ICMP6Error(fd00::1, redirect, 0)", vec![recheck()]),
+        node(
+            "LookupIP6Route(fd00::/16 0, 2001::/16 fd00::9 1)",
+            vec![
+                lawful(Law::Resolve, "IP6NDSolicitor(fd00::1, 2:0:0:0:0:1)", ends(2)),
+                lawful(Law::Resolve, "IP6NDSolicitor(fd00::1, 2:0:0:0:0:1)", ends(2)),
+            ],
+        ),
+    ])
+}
+
+/// What expects an Ethernet header.
+fn link() -> Node {
+    all(vec![
+        lawful(Law::Divert, "ARPResponder(0.0.0.0/0 2:0:0:0:0:1)", ends(2)),
+        row(&["ARPResponder(16.0.0.0/8 2:0:0:0:0:1)"]),
+        lawful(Law::Divert, "IP6NDAdvertiser(::/0 2:0:0:0:0:1)", ends(2)),
+        row(&["IP6NDAdvertiser(fd00::1 2:0:0:0:0:1)"]),
+        lawful(Law::Answer, "ARPQuerier(10.0.0.1, 2:0:0:0:0:1)", ends(2)),
+        lawful(Law::Answer, "IP6NDSolicitor(fd00::1, 2:0:0:0:0:1)", ends(2)),
+        lawful(Law::Divert, "HostEtherFilter(2:0:0:0:0:1)", ends(2)),
+        row(&["EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:2)", "MarkMACHeader", "EtherMirror"]),
+        node(
+            "Classifier(12/0806 20/0001, 12/8100 16/0800 23/06, 12/0800 14/45%f0, 60/?1, -)",
+            ends(5),
+        ),
+        node("Classifier(12/86dd 20/3a, 200/00)", ends(2)),
+        row(&["Strip(60)", "Unstrip(60)", "Strip(1500)"]),
+    ])
+}
+
+/// Everything; headers are checked, or taken for good at places where they may be anything.
+fn everything() -> Node {
+    all(vec![
+        lawful(Law::Divert, "CheckIPHeader(14, VERBOSE false)", vec![ip4(), end()]),
+        node("CheckIPHeader(14)", vec![node("Strip(14)", vec![ip4()])]),
+        node("CheckIPHeader2(0, DETAILS true)", vec![ip4()]),
+        node("MarkIPHeader(14)", vec![ip4()]),
+        node("Strip(14)", vec![node("MarkIPHeader(0)", vec![ip4()])]),
+        node("Strip(30)", vec![node("MarkIPHeader(4)", vec![ip4()])]),
+        ip4(),
+        lawful(Law::Divert, "CheckIP6Header(OFFSET 14)", vec![ip6(), end()]),
+        node("Strip(14)", vec![node("CheckIP6Header", vec![ip6()])]),
+        node("MarkIPHeader(14)", vec![ip6()]),
+        ip6(),
+        link(),
+        node("Strip(4)", vec![link()]),
+        node("Corrupt(0.9, BITS 40, SEED 7)", vec![node("MarkIPHeader(14)", vec![ip4()])]),
+        lawful(Law::Divert, "RandomSample(0.3)", ends(2)),
+        row(&["Print(x, 4)"]),
+    ])
+}
+
+/// An element as it was put into the text.
+struct Placed {
+    name: String,
+    config: &'static str,
+    law: Law,
+    next: Vec<String>,
+}
+
+/// Writes a tree as configuration text; returns its root's name.
+fn place(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
+    let name = format!("n{}", placed.len());
+    placed.push(Placed { name: name.clone(), config: node.config, law: node.law, next: vec![] });
+    let at = placed.len() - 1;
+    *text += &format!("{name} :: {};\n", node.config);
+    if node.law == Law::Answer {
+        *text += &format!("Idle -> [0]{name};\n");
+    }
+    if node.law == Law::Resolve {
+        *text += &format!("Idle -> [1]{name};\n");
+    }
+    for (output, next) in node.next.iter().enumerate() {
+        let port = u8::from(next.law == Law::Answer);
+        let behind = place(next, text, placed);
+        *text += &format!("{name}[{output}] -> [{port}]{behind};\n");
+        placed[at].next.push(behind);
+    }
+    name
+}
+
+/// What `-h` printed: handler to its value.
+fn answers(stdout: &str) -> HashMap<&str, &str> {
+    let blocks = stdout.split("\n\n").filter_map(|block| block.trim().split_once(":\n"));
+    blocks.map(|(name, value)| (name.trim(), value)).collect()
+}
+
+/// The numbers at the beginnings of lines, added.
+fn total(text: &str) -> u64 {
+    let first =
+        |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+    text.lines().filter_map(first).sum()
+}
+
+/// Checks the law of one element.
+fn check(element: &Placed, said: &HashMap<&str, &str>) -> Result<(), String> {
+    let ask = |name: &str, handler: &str| {
+        said.get(format!("{name}.{handler}").as_str()).map_or(0, |value| total(value))
+    };
+    let came = ask(&element.name, "packets");
+    let drops = ask(&element.name, "drop_reasons");
+    let went: Vec<u64> = element.next.iter().map(|name| ask(name, "packets")).collect();
+    let all: u64 = went.iter().sum();
+    let good = match element.law {
+        // A sink keeps what comes.
+        Law::Conserve => went.is_empty() || came == all + drops,
+        Law::Divert => came == all && went.last() == Some(&drops),
+        Law::Copy => came * went.len() as u64 == all + drops,
+        Law::Cut => {
+            let (kept, fragments) = (came - drops, ask(&element.name, "fragments"));
+            went[0] >= kept && went[0] <= kept + fragments
+        }
+        Law::Resolve | Law::Answer => {
+            came == went[0] + drops + ask(&element.name, "length")
+                && went[1] == ask(&element.name, "queries")
+        }
+    };
+    let Placed { name, config, .. } = element;
+    if good {
+        Ok(())
+    } else {
+        Err(format!("{name} {config}: {came} in, {went:?} out, {drops} drops"))
+    }
+}
+
+/// Runs the tree over a capture.
+fn run_over(capture: &Path, burst: u32) {
+    let (mut text, mut placed) = (String::new(), Vec::new());
+    let first = place(&everything(), &mut text, &mut placed);
+    let file = capture.display();
+    text += &format!("in :: FromDump(\"{file}\", STOP true, BURST {burst}) -> {first};\n");
+    let handlers =
+        ["*.packets", "*.drop_reasons", "*.length", "*.queries", "*.fragments", "in.count"];
+    let mut args = vec!["--simtime", "-w", "-e", &text];
+    args.extend(handlers.iter().flat_map(|handler| ["-h", handler]));
+    let done = run(&mut click(&args));
+    assert!(!done.stderr.contains("panicked"), "{file}: {}", done.stderr);
+    if done.code() != 0 {
+        let told = ["is cut off", "is damaged", "too long"].iter().any(|w| done.stderr.contains(w));
+        assert!(done.code() == 1 && told, "{file}: {}", done.stderr);
+    }
+    let said = answers(&done.stdout);
+    assert_eq!(said.get("in.count").map(|n| total(n)), said.get("n0.packets").map(|n| total(n)));
+    let wrong: Vec<String> = placed.iter().filter_map(|one| check(one, &said).err()).collect();
+    assert!(wrong.is_empty(), "{file} with BURST {burst}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn mutated_frames_are_accounted_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for seed in 1..=4 {
+        let frames = mutate(&handmade(&root()), seed, 1500);
+        let file = dir.path().join(format!("mutated-{seed}.pcap"));
+        write_capture(&file, &frames);
+        run_over(&file, if seed % 2 == 0 { 1 } else { 64 });
+    }
+}
+
+#[test]
+fn other_captures_are_accounted_for() {
+    let Some(dir) = std::env::var_os("THRUWAY_CAPTURES_DIR") else { return };
+    let mut files = Vec::new();
+    find(Path::new(&dir), &mut files);
+    assert!(!files.is_empty(), "THRUWAY_CAPTURES_DIR has no *.pcap or *.pcapng");
+    for file in files {
+        run_over(&file, 32);
+    }
+}
+
+/// Captures in a directory and those below.
+fn find(dir: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            find(&path, files);
+        } else if path.extension().is_some_and(|end| end == "pcap" || end == "pcapng") {
+            files.push(path);
+        }
+    }
+    files.sort();
+}

@@ -1,0 +1,14 @@
+//! System tests: the program as a user runs it, with real hosts in network namespaces, hostile
+//! captures, full disks, signals and control connections.
+//!
+//! Tests that need namespaces run as root; for others they are skipped, and said so, unless
+//! `THRUWAY_REQUIRE_PRIVILEGES=1`. `THRUWAY_CAPTURES_DIR=DIR` runs the captures under DIR, too,
+//! through the configuration that uses every parser.
+#![forbid(unsafe_code)]
+
+mod frames;
+mod hostile;
+mod network;
+mod process;
+mod router;
+mod traffic;

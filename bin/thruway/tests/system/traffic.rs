@@ -1,0 +1,84 @@
+//! Real clients and servers: files by HTTP, streams by iperf3.
+
+use std::process::Command;
+
+use crate::network::Namespace;
+use crate::process::{Running, need, run, wait_for};
+
+/// Fetches a file of random bytes with curl from a server at `address`; it must arrive unchanged.
+#[track_caller]
+pub fn fetch(client: &Namespace, server: &Namespace, address: &str, len: usize) {
+    need("curl", "curl");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (original, copy) = (dir.path().join("file"), dir.path().join("copy"));
+    std::fs::write(&original, random_bytes(len)).expect("room for a file");
+    let _server = serve(server, address, dir.path());
+    let url = format!("http://{address}:8080/file");
+    let mut command = client.command("curl");
+    command.args(["-sS", "-g", "--connect-timeout", "5", "--max-time", "25"]);
+    let done = run(command.args(["-o", copy.to_str().expect("plain text"), &url]));
+    assert_eq!(done.code(), 0, "{done:#?}");
+    assert_eq!(sha256(&copy), sha256(&original), "{address}");
+}
+
+/// A server of files, which listens.
+fn serve(host: &Namespace, address: &str, dir: &std::path::Path) -> Running {
+    need("python3", "python3");
+    let bind = address.trim_matches(['[', ']']);
+    let mut command = host.command("python3");
+    command.args(["-m", "http.server", "8080", "--bind", bind]).current_dir(dir);
+    let server = Running::start(&mut command);
+    listening(host, "8080");
+    server
+}
+
+fn listening(host: &Namespace, port: &str) {
+    wait_for("a server", || {
+        let sockets = host.succeed(&format!("ss -Hltn sport = {port}"));
+        (!sockets.is_empty()).then_some(())
+    });
+}
+
+fn sha256(file: &std::path::Path) -> String {
+    let done = run(Command::new("sha256sum").arg(file)).expect(0);
+    done.stdout.split_whitespace().next().expect("a hash").to_owned()
+}
+
+/// Bytes that do not repeat nor compress: a xorshift generator.
+fn random_bytes(len: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Two seconds of TCP and two of UDP, both of which must flow.
+#[track_caller]
+pub fn iperf(client: &Namespace, server: &Namespace, address: &str) {
+    need("iperf3", "iperf3");
+    let mut command = server.command("iperf3");
+    let _server = Running::start(command.args(["-s", "-B", address]));
+    listening(server, "5201");
+    let tcp = client.succeed(&format!("iperf3 -J -t 2 -c {address}"));
+    let rate = number(&tcp, "bits_per_second", "sum_received");
+    assert!(rate > 5e6, "TCP to {address}: {rate} bit/s");
+    let udp = client.succeed(&format!("iperf3 -J -t 2 -u -b 10M -l 1200 -c {address}"));
+    let (sent, lost) = (number(&udp, "packets", "sum"), number(&udp, "lost_percent", "sum"));
+    assert!(sent > 1000.0 && lost < 5.0, "UDP to {address}: {lost}% of {sent} lost");
+}
+
+/// The number of a field in the last object of this name of iperf3's report.
+fn number(report: &str, field: &str, object: &str) -> f64 {
+    let at = report.rfind(&format!("\"{object}\":")).unwrap_or_else(|| panic!("{report}"));
+    let rest = &report[at..];
+    let name = format!("\"{field}\":");
+    let at = rest.find(&name).unwrap_or_else(|| panic!("no {field} in {rest}")) + name.len();
+    let value = rest[at..].split([',', '\n', '}']).next().unwrap_or_default().trim();
+    value.parse().unwrap_or_else(|_| panic!("{field} is {value}"))
+}

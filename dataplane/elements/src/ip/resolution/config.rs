@@ -1,0 +1,65 @@
+//! Arguments and handlers that ARPQuerier and IP6NDSolicitor have in common.
+
+use std::fmt::{Display, Write};
+
+use thruway_element::{ArgErrors, Args, HandlerError, Nanos};
+use thruway_wire::MacAddr;
+
+use super::{Address, ENTRIES_MAX, Limits, Resolver};
+
+/// Nanoseconds between two looks for old entries.
+pub const EXPIRE_EVERY: i64 = 1_000_000_000;
+
+/// The bounds by the arguments that ARPQuerier and IP6NDSolicitor have in common.
+pub fn limits(args: &Args<'_>, query_intervals: (i64, i64)) -> Result<Limits, ArgErrors> {
+    let slim_factor: usize = args.get("CAPACITY_SLIM_FACTOR")?;
+    if slim_factor == 0 {
+        return Err(args.error("CAPACITY_SLIM_FACTOR", "must be at least 1").into());
+    }
+    let entries = match args.get::<usize>("ENTRY_CAPACITY")? {
+        0 => ENTRIES_MAX,
+        n => n.min(ENTRIES_MAX),
+    };
+    let time = |name| match args.get::<Nanos>(name)? {
+        Nanos(n @ 0..) => Ok(n),
+        _ => Err(args.error(name, "must not be negative")),
+    };
+    Ok(Limits {
+        packets: args.get("CAPACITY")?,
+        entries,
+        entry_packets: args.get("ENTRY_PACKET_CAPACITY")?,
+        slim_factor,
+        timeout: time("TIMEOUT")?,
+        poll_timeout: time("POLL_TIMEOUT")?,
+        query_interval: query_intervals.0,
+        query_interval_late: query_intervals.1,
+    })
+}
+
+/// ETH, or in the short form the Ethernet address that goes by the name of IP.
+pub fn own_mac(args: &Args<'_>) -> Result<MacAddr, ArgErrors> {
+    if let Some(mac) = args.opt("ETH")? {
+        return Ok(mac);
+    }
+    let name = args.text("IP").unwrap_or_default();
+    args.parse(name).map_err(|why| args.error("ETH", format!("{why}; give ETH")).into())
+}
+
+/// Parses the words of an `insert` or `delete` handler.
+pub fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], HandlerError> {
+    let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+    let wanted = if N == 1 { "an address" } else { "an address and an Ethernet address" };
+    words.try_into().map_err(|_| HandlerError::refused(format!("{name}: expected {wanted}")))
+}
+
+/// The `table` handler: a line per address, the oldest first.
+pub fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> String {
+    let mut text = String::new();
+    resolver.show(now, |row| {
+        let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
+        let mac = row.mac.dashed();
+        let known = u8::from(row.known);
+        let _ = writeln!(text, "{} {known} {mac:#} {seconds}.{micros:06}", row.key);
+    });
+    text
+}

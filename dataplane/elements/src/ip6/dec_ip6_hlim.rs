@@ -1,0 +1,87 @@
+//! DecIP6HLIM: one hop less.
+
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict, reasons,
+};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "DecIP6HLIM",
+        topic: Topic::Ip6,
+        summary: "decrements the IPv6 hop limit, drops dead packets",
+        docs: "Expects IPv6 packets whose network header is marked (CheckIP6Header). A packet with \
+               a hop limit above 1 has it decremented and goes out of output 0 (RFC 8200 section \
+               3). The others go out of output 1, or are dropped where there is none; usually an \
+               ICMP6Error(..., 3, 0) is connected there (RFC 4443 section 3.3).",
+        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
+                  -> DecIP6HLIM -> Print(ok) -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        drops: Dead::DROPS,
+        handlers: &[Handler::sum("drops", "packets whose hop limit expired")],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Dead {
+        Expired = "expired": "its hop limit was 1 or 0",
+        NoHeader = "no-ip6-header": "no IPv6 header is marked",
+    }
+}
+
+struct DecIp6Hlim {
+    drops: u64,
+}
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(DecIp6Hlim { drops: 0 }))
+}
+
+#[inline]
+fn decrement(packet: &mut Packet) -> Result<(), Dead> {
+    let header = packet.network_mut().first_chunk_mut::<40>().ok_or(Dead::NoHeader)?;
+    if header[7] <= 1 {
+        return Err(Dead::Expired);
+    }
+    header[7] -= 1;
+    Ok(())
+}
+
+impl Element for DecIp6Hlim {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let before = batch.len();
+        cx.sift(batch, |packet| match decrement(packet) {
+            Ok(()) => Verdict::Pass,
+            Err(dead) => Verdict::reject(1, dead),
+        });
+        self.drops += (before - batch.len()) as u64;
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "drops" => Ok(self.drops.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_above_one() {
+        let mut packet = Packet::new(&[2; 40]).unwrap();
+        assert_eq!(decrement(&mut packet), Err(Dead::NoHeader));
+        packet.set_network(0, 40);
+        assert_eq!(decrement(&mut packet), Ok(()));
+        assert_eq!(packet.data()[6..9], [2, 1, 2]);
+        assert_eq!(decrement(&mut packet), Err(Dead::Expired));
+    }
+}

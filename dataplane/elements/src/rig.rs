@@ -1,0 +1,128 @@
+//! An element alone, for tests: batches go in, what comes out of each output is looked at.
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+
+use thruway_element::{
+    Addresses, ArgErrors, Args, Cx, Element, Entry, Env, HandlerError, Host, NodeStats, PullFrom,
+    Shared, Slot, Target, Wires,
+};
+use thruway_packet::{Batch, Packet};
+
+/// The element and its surroundings.
+pub(crate) struct Rig {
+    element: Box<dyn Element>,
+    wires: Wires,
+    host: Alone,
+}
+
+/// An engine that only takes messages.
+#[derive(Default)]
+struct Alone {
+    lines: Vec<String>,
+}
+
+impl Host for Alone {
+    fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
+    fn set_timer(&mut self, _: u32, _: u32, _: i64) {}
+    fn clear_timer(&mut self, _: u32, _: u32) {}
+    fn watch(&mut self, _: RawFd, _: Option<OwnedFd>) {}
+    fn read(&mut self, _: &mut Wires, _: u32, call: &str) -> Result<String, HandlerError> {
+        Err(HandlerError::no_read(call))
+    }
+    fn write(&mut self, _: &mut Wires, _: u32, call: &str, _: &str) -> Result<(), HandlerError> {
+        Err(HandlerError::no_write(call))
+    }
+    fn write_later(&mut self, _: u32, _: String, _: String) {}
+    fn stop(&mut self) {}
+    fn pending_stops(&mut self, _: bool) -> u32 {
+        0
+    }
+    fn manage_stops(&mut self, _: u32, _: bool) {}
+    fn chatter(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+    fn find(&self, _: u32, _: &str) -> Option<u32> {
+        None
+    }
+    fn describe(&self, _: u32) -> Option<(&str, &str)> {
+        None
+    }
+    fn burst(&self) -> usize {
+        1
+    }
+}
+
+impl Rig {
+    /// An initialised element with this many outputs.
+    pub(crate) fn new<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        outputs: usize,
+    ) -> Result<Rig, ArgErrors> {
+        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let env = Env {
+            name: "tested",
+            class: entry.spec.name,
+            addresses: &Addresses::default(),
+            shared: &Shared::default(),
+            thread: 0,
+            threads: 1,
+            inputs: 1,
+            outputs,
+        };
+        let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
+        let slot = |port| Slot { node: 1, port: port as u32 };
+        let wires = Wires {
+            slots: (0..outputs).map(slot).collect(),
+            targets: (0..outputs as u32).map(Target::Slot).collect(),
+            first_target: vec![0, outputs as u32],
+            sources: vec![None],
+            first_source: vec![0, 1],
+            pending: (0..outputs).map(|_| Batch::new()).collect(),
+            ready: vec![0; outputs / 64 + 1],
+            stats: Arc::new(vec![NodeStats::new(&entry.spec)]),
+            ..Wires::default()
+        };
+        let mut rig = Rig { element, wires, host: Alone::default() };
+        let done = rig.with(|element, cx| element.initialize(cx));
+        done.map_err(ArgErrors::whole)?;
+        Ok(rig)
+    }
+
+    fn with<T>(&mut self, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> T) -> T {
+        f(&mut *self.element, &mut Cx::new(0, &mut self.wires, &mut self.host))
+    }
+
+    /// What leaves by each output after one batch went in.
+    pub(crate) fn push(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<Vec<Packet>> {
+        let mut batch: Batch = packets.into_iter().collect();
+        self.with(|element, cx| {
+            element.process(cx, 0, &mut batch);
+            if !batch.is_empty() {
+                cx.emit_all(0, &mut batch);
+            }
+        });
+        self.wires.pending.iter_mut().map(|batch| batch.drain().collect()).collect()
+    }
+
+    /// Drops so far, by reason.
+    pub(crate) fn drops(&self) -> Vec<u64> {
+        self.wires.stats[0].drops.iter().map(|count| count.get()).collect()
+    }
+
+    /// What the user was told.
+    pub(crate) fn told(&self) -> &[String] {
+        &self.host.lines
+    }
+
+    /// Reads a handler.
+    pub(crate) fn read(&mut self, name: &str, param: &str) -> Result<String, HandlerError> {
+        self.with(|element, cx| element.read(cx, name, param))
+    }
+
+    /// Writes a handler.
+    pub(crate) fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.with(|element, cx| element.write(cx, name, value))
+    }
+}

@@ -1,0 +1,60 @@
+//! Signals: names, waiting for them, sending them.
+
+use rustix::process::{Pid, Signal, kill_process};
+use thruway_element::{Cx, handler_value, text};
+
+/// Signals by the names that a script may use.
+const NAMES: [(&str, Signal); 11] = [
+    ("ABRT", Signal::ABORT),
+    ("ALRM", Signal::ALARM),
+    ("HUP", Signal::HUP),
+    ("INT", Signal::INT),
+    ("IO", Signal::IO),
+    ("PIPE", Signal::PIPE),
+    ("QUIT", Signal::QUIT),
+    ("TERM", Signal::TERM),
+    ("TSTP", Signal::TSTP),
+    ("USR1", Signal::USR1),
+    ("USR2", Signal::USR2),
+];
+
+/// The signal of this name or number.
+pub(super) fn parse(text: &str) -> Result<Signal, String> {
+    let named = NAMES.iter().find(|(name, _)| *name == text).map(|(_, signal)| *signal);
+    let numbered = || Signal::from_named_raw(handler_value("", text).ok()?);
+    named.or_else(numbered).ok_or_else(|| format!("'{text}' is not a signal"))
+}
+
+/// Has the driver call this element's `run` when one of the signals comes.
+pub(super) fn install(cx: &mut Cx<'_>, signals: &[Signal]) -> Result<(), String> {
+    let node = cx.node();
+    signals.iter().try_for_each(|signal| cx.host().take_signal(node, signal.as_raw()))
+}
+
+/// `kill SIGNAL PID...`.
+pub(super) fn kill(param: &str) -> Result<String, String> {
+    let words = text::split_words(param);
+    let (signal, processes) = words.split_first().ok_or("kill: expected SIGNAL PID...")?;
+    let signal = parse(signal)?;
+    for word in processes {
+        let process = handler_value::<i32>("kill", word).ok().filter(|process| *process > 0);
+        let process = process.and_then(Pid::from_raw);
+        let process = process.ok_or_else(|| format!("'{word}' is not a process"))?;
+        kill_process(process, signal).map_err(|error| format!("kill {word}: {error}"))?;
+    }
+    Ok(String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        assert_eq!(parse("HUP"), Ok(Signal::HUP));
+        assert_eq!(parse("2"), Ok(Signal::INT));
+        assert!(parse("FROB").is_err() && parse("999").is_err());
+        assert!(kill("").is_err() && kill("HUP x").is_err() && kill("HUP -1").is_err());
+        assert_eq!(kill("HUP"), Ok(String::new()));
+    }
+}

@@ -1,0 +1,185 @@
+//! Every registered element has its manual, an example that is a correct configuration, its file
+//! and its golden test.
+
+use thruway_element::{Entry, Spec, Topic};
+use thruway_elements::CATALOG;
+use thruway_lang::{NoLibraries, Source, Variables};
+
+use crate::{Problem, Tree};
+
+/// Where elements live, from the root.
+const ELEMENTS: &str = "dataplane/elements/src";
+
+/// Folder of a topic.
+fn folder(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Seeing => "seeing",
+        Topic::Traces => "traces",
+        Topic::Moving => "moving",
+        Topic::Bytes => "bytes",
+        Topic::Ip => "ip",
+        Topic::Ip6 => "ip6",
+        Topic::Faults => "faults",
+    }
+}
+
+/// Elements whose specs leave something undocumented.
+pub fn undocumented() -> Vec<Problem> {
+    CATALOG.entries().flat_map(|entry| undocumented_in(&entry.spec)).collect()
+}
+
+fn undocumented_in(spec: &Spec) -> Vec<Problem> {
+    let mut missing = Vec::new();
+    for (what, text) in [("summary", spec.summary), ("docs", spec.docs), ("example", spec.example)]
+    {
+        if text.trim().is_empty() {
+            missing.push(format!("no {what}"));
+        }
+    }
+    if spec.summary.ends_with('.') || spec.summary.contains('\n') {
+        missing.push("the summary is one line without a full stop".into());
+    }
+    let docs = (spec.args.iter().map(|arg| ("argument", arg.name, arg.doc)))
+        .chain(spec.drops.iter().map(|drop| ("drop reason", drop.name, drop.doc)))
+        .chain(spec.handlers.iter().map(|handler| ("handler", handler.name, handler.doc)))
+        .chain(spec.aliases.iter().map(|alias| ("alias", alias.name, alias.summary)));
+    for (sort, name, doc) in docs {
+        if doc.trim().is_empty() {
+            missing.push(format!("{sort} {name} has no doc"));
+        }
+    }
+    for drop in spec.drops.iter().filter(|drop| !is_kebab(drop.name)) {
+        missing.push(format!("drop reason '{}' is not kebab-case", drop.name));
+    }
+    let problem = |what| Problem::new(spec.name, what, "complete its Spec (CONTRIBUTING.md)");
+    missing.into_iter().map(problem).collect()
+}
+
+fn is_kebab(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// Examples that are no correct configuration.
+pub fn wrong_examples() -> Vec<Problem> {
+    CATALOG.entries().flat_map(|entry| wrong_example(&entry.spec)).collect()
+}
+
+fn wrong_example(spec: &Spec) -> Option<Problem> {
+    let source = Source::new(format!("example of {}", spec.name), spec.example);
+    let errors =
+        thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries).err()?.render(false);
+    Some(Problem::new(spec.name, format!("its example is wrong:\n{errors}"), "correct the example"))
+}
+
+/// Elements without source file or golden test where they belong.
+pub fn misplaced(tree: &Tree) -> Vec<Problem> {
+    CATALOG.entries().flat_map(|entry| misplaced_in(tree, &entry.spec)).collect()
+}
+
+fn misplaced_in(tree: &Tree, spec: &Spec) -> Option<Problem> {
+    let folder = format!("{ELEMENTS}/{}/", folder(spec.topic));
+    let declared = format!("name: \"{}\"", spec.name);
+    let source = tree.sources().find(|(path, text)| {
+        path.starts_with(&folder) && text.contains(&declared) && is_named_after(path, spec)
+    });
+    let Some((source, _)) = source else {
+        return Some(Problem::new(
+            spec.name,
+            format!("no source file named after it in {folder}"),
+            "one element, one file, in the folder of its topic, in snake case",
+        ));
+    };
+    let test = source.trim_end_matches(".rs").trim_end_matches("/mod").to_owned() + ".clicktest";
+    if tree.text(&test).is_some_and(|text| text.contains("%expect")) {
+        return None;
+    }
+    let remedy = format!("write {test} with a %script and what to %expect (CONTRIBUTING.md)");
+    Some(Problem::new(spec.name, "no golden test", remedy))
+}
+
+/// Whether the file has the name of the class or, where several classes are one idea, its end:
+/// `ip_lookup.rs` holds DirectIPLookup.
+fn is_named_after(path: &str, spec: &Spec) -> bool {
+    let stem = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    let stem = stem.rsplit('/').next().unwrap_or_default().replace('_', "");
+    !stem.is_empty() && spec.name.to_lowercase().ends_with(&stem)
+}
+
+/// Lists that are not sorted, and names that stand for two things.
+pub fn unsorted() -> Vec<Problem> {
+    let mut problems: Vec<Problem> = CATALOG.0.iter().flat_map(|list| unsorted_in(list)).collect();
+    let mut names: Vec<&str> = CATALOG.entries().flat_map(names_of).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        problems.push(Problem::new(pair[0], "two elements of this name", "rename one"));
+    }
+    problems
+}
+
+fn names_of(entry: &'static Entry) -> impl Iterator<Item = &'static str> {
+    entry.spec.aliases.iter().map(|alias| alias.name).chain([entry.spec.name])
+}
+
+fn unsorted_in(list: &[&Entry]) -> Vec<Problem> {
+    let behind = list
+        .windows(2)
+        .filter(|pair| pair[0].spec.name.to_lowercase() > pair[1].spec.name.to_lowercase());
+    let problem = |pair: &[&Entry]| {
+        let what = format!("stands after {}", pair[0].spec.name);
+        Problem::new(pair[1].spec.name, what, "sort the ELEMENTS list of its topic by name")
+    };
+    behind.map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Spec = Spec {
+        name: "CheckFoo",
+        summary: "checks foo",
+        docs: "Checks foo.",
+        example: "Idle -> Discard",
+        ..Spec::DEFAULT
+    };
+
+    #[test]
+    fn a_spec_must_be_complete() {
+        assert_eq!(undocumented_in(&GOOD), []);
+        assert_eq!(undocumented_in(&Spec { docs: " ", ..GOOD }).len(), 1);
+        assert_eq!(undocumented_in(&Spec { summary: "checks foo.", ..GOOD }).len(), 1);
+        const BAD: &[thruway_element::Drop] = &[thruway_element::Drop::new("Bad Length", "")];
+        assert_eq!(undocumented_in(&Spec { drops: BAD, ..GOOD }).len(), 2);
+    }
+
+    #[test]
+    fn an_example_must_be_correct() {
+        let good = "InfiniteSource(LIMIT 1) -> Discard";
+        assert_eq!(wrong_example(&Spec { example: good, ..GOOD }), None);
+        assert!(wrong_example(&Spec { example: "Infinite -> Discard", ..GOOD }).is_some());
+    }
+
+    #[test]
+    fn files_stand_where_they_belong() {
+        let with = |paths: &[&str]| {
+            let file = |path: &&str| {
+                let text = "name: \"CheckFoo\" %expect stdout";
+                (format!("{ELEMENTS}/{path}"), text.to_owned())
+            };
+            misplaced_in(&Tree { files: paths.iter().map(file).collect() }, &GOOD)
+        };
+        assert!(with(&[]).is_some());
+        assert!(with(&["moving/check_foo.rs"]).is_some());
+        assert!(with(&["ip/check_foo.rs", "ip/check_foo.clicktest"]).is_some());
+        assert_eq!(with(&["moving/check_foo.clicktest", "moving/check_foo.rs"]), None);
+    }
+
+    #[test]
+    fn lists_must_be_sorted() {
+        static A: Entry = Entry::new(Spec { name: "A", ..GOOD }, |_| unreachable!());
+        static B: Entry = Entry::new(Spec { name: "b", ..GOOD }, |_| unreachable!());
+        assert_eq!(unsorted_in(&[&A, &B]), []);
+        assert_eq!(unsorted_in(&[&B, &A]).len(), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! The rules, on this repository. A failure lists every place with what to do.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use thruway_structure::{Problem, Tree, catalog, layers, rooms, sizes, texts};
+
+static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
+
+#[track_caller]
+fn none(problems: Vec<Problem>) {
+    let told: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    assert!(told.is_empty(), "{} to put right:\n\n{}\n", told.len(), told.join("\n"));
+}
+
+#[test]
+fn the_tree_is_seen() {
+    assert!(TREE.crates().len() > 10, "{:?}", TREE.crates());
+    assert!(TREE.sources().count() > 100);
+}
+
+#[test]
+fn dependencies_point_down() {
+    none(layers::upward(&TREE.crates()));
+}
+
+#[test]
+fn what_must_not_meet_does_not() {
+    let crates = TREE.crates();
+    for (who, _, _) in layers::APART {
+        assert!(crates.iter().any(|one| one.name == *who), "no crate {who}: correct APART");
+    }
+    none(layers::meeting(&crates));
+}
+
+#[test]
+fn crate_roots_forbid_unsafe_code() {
+    none(rooms::unforbidden(&TREE));
+}
+
+#[test]
+fn unsafe_code_keeps_to_its_rooms_and_is_justified() {
+    none(rooms::unsafe_places(&TREE));
+}
+
+#[test]
+fn atomics_come_from_the_facade() {
+    none(rooms::raw_atomics(&TREE));
+}
+
+/// With `THRUWAY_SIZES=lower` in the environment the list is brought down to what is found.
+#[test]
+fn files_and_functions_keep_their_size() {
+    let found = sizes::oversized(&TREE);
+    let text = TREE.text(sizes::EXCEPTIONS).expect("the list of exceptions");
+    let listed = sizes::exceptions(text);
+    if std::env::var("THRUWAY_SIZES").is_ok_and(|word| word == "lower") {
+        let mut lines: Vec<String> =
+            text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect();
+        for (name, allowed) in &listed {
+            if let Some(now) = found.get(name) {
+                lines.push(format!("{name} {}", now.min(allowed)));
+            }
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(sizes::EXCEPTIONS);
+        fs::write(path, lines.join("\n") + "\n").expect("the list is written");
+        return;
+    }
+    none(sizes::problems(&found, &listed));
+}
+
+#[test]
+fn lines_fit_a_page() {
+    none(sizes::wide(&TREE));
+}
+
+#[test]
+fn elements_are_documented() {
+    none(catalog::undocumented());
+}
+
+#[test]
+fn examples_are_correct_configurations() {
+    none(catalog::wrong_examples());
+}
+
+#[test]
+fn elements_have_their_file_and_golden_test() {
+    none(catalog::misplaced(&TREE));
+}
+
+#[test]
+fn lists_of_elements_are_sorted() {
+    none(catalog::unsorted());
+}
+
+#[test]
+fn nothing_names_a_network_host() {
+    none(texts::hosts(&TREE));
+}
+
+#[test]
+fn every_crate_is_on_the_code_map() {
+    none(texts::unmapped(&TREE));
+}
+
+#[test]
+fn links_between_pages_hold() {
+    none(texts::dangling(&TREE));
+}
