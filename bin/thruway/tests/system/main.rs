@@ -6,9 +6,12 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod driver;
 mod frames;
 mod hostile;
 mod network;
 mod process;
+mod refusals;
+mod repeat;
 mod router;
 mod traffic;
