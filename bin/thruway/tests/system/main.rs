@@ -6,7 +6,9 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod control;
 mod driver;
+mod footprint;
 mod frames;
 mod hostile;
 mod network;
