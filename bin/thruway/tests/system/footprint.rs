@@ -4,11 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Running, root, thruway};
 
-/// Start-up of the gateway, and memory at defaults. A build for tests is slower.
+/// Start-up of the gateway. A build without optimisation is slower.
 const START: Duration = Duration::from_millis(if cfg!(debug_assertions) { 150 } else { 50 });
-const MEMORY_KIB: u64 = 64 << 10;
+/// Memory at defaults.
+const MEMORY_MAX_KIB: u64 = 64 << 10;
+/// Starts that are tried: on a busy machine the fastest one tells what the program itself takes.
+const STARTS: u32 = 20;
 
-/// The gateway with ports that are never heard of; it runs until it is stopped.
+/// The gateway, with ports by which nothing comes; it runs until it is stopped.
 fn start() -> Running {
     let mut command = thruway();
     let file = root().join("examples/gateway.click");
@@ -16,33 +19,45 @@ fn start() -> Running {
     Running::start(&mut command)
 }
 
+/// A line of /proc/PID/status.
+fn status(process: &Running, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().to_owned())
+}
+
+/// Whether it is built and about to run: from then on SIGINT is caught.
+fn is_up(process: &Running) -> bool {
+    let caught = status(process, "SigCgt:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    caught.is_some_and(|mask| mask & 1 << 1 != 0)
+}
+
+/// Starts the gateway; how long that took, and its memory at most, in KiB.
+fn measure() -> (Duration, u64) {
+    let begin = Instant::now();
+    let gateway = start();
+    while !is_up(&gateway) && begin.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let took = begin.elapsed();
+    std::thread::sleep(Duration::from_millis(50));
+    let peak = status(&gateway, "VmHWM:").expect("Linux tells it");
+    let peak = peak.split(' ').next().and_then(|kib| kib.parse().ok()).expect("a number");
+    gateway.interrupt().expect(0).prints(&["Ports", "Elements"]);
+    (took, peak)
+}
+
 #[test]
 fn the_gateway_starts_soon_and_is_small() {
     let mut best = Duration::MAX;
-    for _ in 0..5 {
-        let begin = Instant::now();
-        let gateway = start();
-        // Every engine thread has its signal handler by then: SIGINT is caught.
-        let status = format!("/proc/{}/status", gateway.pid());
-        let read = || std::fs::read_to_string(&status).unwrap_or_default();
-        let caught = || {
-            let text = read();
-            let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
-            let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-            (mask & (1 << 1) != 0).then_some(())
-        };
-        while caught().is_none() && begin.elapsed() < Duration::from_secs(5) {
-            std::thread::sleep(Duration::from_micros(200));
+    for _ in 0..STARTS {
+        let (took, peak) = measure();
+        best = best.min(took);
+        assert!((1024..MEMORY_MAX_KIB).contains(&peak), "{peak} KiB");
+        if best < START {
+            println!("up after {best:?}, {peak} KiB");
+            return;
         }
-        best = best.min(begin.elapsed());
-        // Let it run a little before it is measured.
-        std::thread::sleep(Duration::from_millis(50));
-        let peak = read();
-        let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak: u64 = peak.and_then(|kib| kib.split_whitespace().next()?.parse().ok()).unwrap();
-        assert!(peak < MEMORY_KIB, "{peak} KiB");
-        assert!(peak > 1024, "{peak} KiB is too little to be true");
-        gateway.interrupt().expect(0).prints(&["Ports", "Elements"]);
     }
-    assert!(best < START, "the fastest of five starts took {best:?}");
+    panic!("the fastest of {STARTS} starts took {best:?}, more than {START:?}");
 }
