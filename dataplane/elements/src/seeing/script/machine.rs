@@ -9,8 +9,8 @@ use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
 use super::expr::{self, Outside, TEXT_MAX, Values};
 use super::parse::{Ending, Insn, Program, Quotes, Target};
 use super::{Kind, WAIT, output};
+use crate::random::Random;
 use crate::seeing::call::{first_word, own_handler};
-use crate::seeing::random::Random;
 
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;
@@ -81,7 +81,7 @@ impl Machine {
             state: State::Blocked,
             caller: Caller::default(),
             // Seeded when the time is known.
-            random: Random::new(0),
+            random: Random::from_seed(0),
             signals,
             errors: Vec::new(),
             pos: 0,

@@ -18,7 +18,7 @@ use thruway_packet::{Batch, Packet};
 
 use self::machine::{Machine, State};
 use self::parse::{Ending, Insn};
-use super::random::Random;
+use crate::random::Random;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -249,7 +249,7 @@ impl Script {
 
 impl Element for Script {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.machine.random = Random::new(cx.now() as u64 ^ u64::from(cx.node()));
+        self.machine.random = Random::from_seed(cx.now() as u64 ^ u64::from(cx.node()));
         self.machine.init(cx);
         if let Some(error) = self.machine.errors.first() {
             return Err(error.clone());

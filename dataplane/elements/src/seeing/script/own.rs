@@ -26,6 +26,10 @@ impl Machine {
         name: &str,
         param: &str,
     ) -> Result<String, HandlerError> {
+        // The user's own word counts more than a function of the same name.
+        if self.program.exports.iter().any(|export| export == name) {
+            return Ok(self.variable(name).unwrap_or_default());
+        }
         if let Some(result) = functions::call(name, param) {
             return result.map_err(HandlerError::Refused);
         }
@@ -43,9 +47,6 @@ impl Machine {
                 self.variable(param.trim()).ok_or_else(undefined)
             }
             "shift" => self.shift(if param.is_empty() { "args" } else { param.trim() }),
-            _ if self.program.exports.iter().any(|export| export == name) => {
-                Ok(self.variable(name).unwrap_or_default())
-            }
             _ if self.kind == Kind::Proxy => self.run_from(cx, name, param, false),
             _ => Err(HandlerError::no_read(name)),
         }
