@@ -98,7 +98,7 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 #[must_use]
 #[inline]
 pub fn checksum_20(header: &[u8; 20]) -> u16 {
-    // PERF: two long additions with end-around carry, which is allowed as 2^16 - 1 divides 2^64 - 1.
+    // PERF: two long additions with end-around carry: allowed, as 2^16 - 1 divides 2^64 - 1.
     // A loop over 32-bit words becomes vector code of twice the instructions.
     let long = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| header[at + i]));
     let last = u32::from_ne_bytes(core::array::from_fn(|i| header[16 + i]));
