@@ -59,7 +59,7 @@ pub(crate) unsafe fn read(from: *const u8, bytes: &mut [u8]) {
 }
 
 /// # Safety
-/// As [`write`].
+/// As [`write()`].
 unsafe fn write_bytes(to: *mut u8, bytes: &[u8]) -> *mut u8 {
     for (i, &byte) in bytes.iter().enumerate() {
         // JUSTIFICATION: only a volatile access is defined on bytes that another process may

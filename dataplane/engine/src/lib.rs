@@ -1,7 +1,7 @@
 //! Instantiates a graph and runs it: threads, dispatch, timers.
 //!
 //! [`Router::new`] builds every element once per thread that reaches it; [`Router::run`] runs the
-//! threads until something asks for a stop. Each thread is one [`Engine`]: a round polls the
+//! threads until something asks for a stop. Each thread is one `Engine`: a round polls the
 //! timers and the tasks, and whatever they emit is dispatched at once, in topological order (one
 //! packet alone: depth first, as in Click).
 //!

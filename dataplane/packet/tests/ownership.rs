@@ -44,7 +44,7 @@ fn sizes_at_the_borders_of_frames() {
     for len in [0, 1, 1514, 1599, 1600, 1601, 1900, 2048, 9000, 65_549] {
         let packet = Packet::zeroed(len).unwrap();
         assert_eq!(packet.len(), len);
-        assert!(packet.data().iter().all(|byte| *byte == 0));
+        assert_eq!(packet.data(), vec![0; len]);
         assert!(packet.headroom() >= 128);
     }
     assert!(Packet::zeroed(LARGE_FRAME + 1).is_none());

@@ -1,6 +1,6 @@
 //! `thruway bench`: measures, and reports every bench in the same way.
 //!
-//! A bench is a [`Suite`](case::Suite) of cases; this module runs them, each a number of times on
+//! A bench is a [`Suite`] of cases; this module runs them, each a number of times on
 //! one core, and prints rows.
 
 #[cfg(test)]
