@@ -11,7 +11,7 @@ use std::time::Instant;
 use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
-use crate::load::{self, Libraries, Origin};
+use crate::load::{self, Failure, Libraries, Origin};
 use options::{Command, Settings};
 use swap::Swap;
 
@@ -68,10 +68,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             tell(&warnings, settings.warnings);
             router
         }
-        Err(failure) => return refuse(&failure.click, settings.warnings),
+        Err(failure) => return refuse(&failure, settings.warnings),
     };
     if let Err(failure) = load::initialize(&mut router) {
-        return refuse(&failure.click, settings.warnings);
+        return refuse(&failure, settings.warnings);
     }
     let mut code = write_flat(&mut router, settings.output.as_deref());
     let begin = Instant::now();
@@ -131,11 +131,13 @@ fn tell(warnings: &Diagnostics, wanted: bool) {
     }
 }
 
-fn refuse(errors: &Diagnostics, warnings: bool) -> ExitCode {
-    if errors.has_errors() || warnings {
-        eprint!("{}", errors.click());
+fn refuse(failure: &Failure, warnings: bool) -> ExitCode {
+    if failure.click.has_errors() || warnings {
+        eprint!("{}", failure.click.click());
     }
-    eprintln!("Router could not be initialized!");
+    if failure.parsed {
+        eprintln!("Router could not be initialized!");
+    }
     ExitCode::FAILURE
 }
 
