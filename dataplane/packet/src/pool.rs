@@ -354,22 +354,32 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
     let pool = Memory::get().small();
     packets.reserve(count);
     with_cache(SMALL, |cache| {
-        for made in 0..count {
-            let Some(meta) = cache.pop(pool) else { return made };
-            // JUSTIFICATION: a packet is a pointer to its line.
-            // SAFETY: popped from the free frames, so no other Packet has it; its line is
-            // initialised (`first_use` or an earlier packet), with an extent inside the frame.
-            packets.push(unsafe { Packet::from_meta(meta) });
+        let mut left = count;
+        while left > 0 {
+            if cache.len == 0 {
+                pool.refill(cache);
+                if cache.len == 0 {
+                    break;
+                }
+            }
+            let rest = cache.len - left.min(cache.len);
+            // SAFETY: taken off the free frames below, so no other Packet has them; their lines are
+            // initialised (`first_use` or an earlier packet), with extents inside the frames.
+            let own = |meta: &NonNull<Meta>| unsafe { Packet::from_meta(*meta) };
+            packets.extend(cache.frames[rest..cache.len].iter().map(own));
+            left -= cache.len - rest;
+            cache.len = rest;
         }
-        count
+        count - left
     })
     .unwrap_or(0)
 }
 
-/// The coloured head room of a frame of the small pool.
+/// The coloured head room of a small frame at this address; see [`COLOURS`].
 #[inline]
-pub(crate) fn small_headroom(meta: NonNull<Meta>) -> u32 {
-    Memory::get().small().colour(meta)
+pub(crate) fn small_headroom(buffer: *mut u8) -> u32 {
+    let pair = (buffer as usize / (2 * SMALL_FRAME)) as u32;
+    HEADROOM as u32 + 64 * (pair % COLOURS)
 }
 
 /// Gives one frame back.
