@@ -1,3 +1,3 @@
 // The engine's own cost: packets from memory, dropped.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 256);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
 source -> out :: Discard;

@@ -3,19 +3,20 @@
 use crate::anno::Anno;
 use crate::meta::{Meta, NO_HEADER, PacketKind};
 use crate::packet::Packet;
-use crate::pool::{self, Memory, SMALL_FRAME};
+use crate::pool::{HEADROOM, Memory, SMALL_ROOM};
 
 /// Bytes that are copied at a time where the source has them: a processor's line.
 const LINE: usize = 64;
-/// The longest image that fits a small frame behind the largest head room; a multiple of `LINE`,
-/// so that copying whole lines stays within the frame too.
-const SMALL_MAX: usize = SMALL_FRAME - pool::MAX_HEADROOM;
+/// The longest image that fits a small frame; a multiple of `LINE`, so that copying whole lines
+/// stays within the frame too.
+const SMALL_MAX: usize = SMALL_ROOM - HEADROOM;
 const _: () = assert!(SMALL_MAX.is_multiple_of(LINE));
 
 /// What is known of a packet besides its bytes and its time, so that many packets can share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Marks {
-    /// Header offsets from the packet's first byte, or `NO_HEADER`.
+    /// Header offsets as of a packet behind the usual head room, so that they need no sums; or
+    /// `NO_HEADER`.
     l2: u16,
     l3: u16,
     l4: u16,
@@ -42,17 +43,11 @@ impl Packet {
     /// What is known of this packet. Headers that were pulled off are forgotten.
     pub fn marks(&self) -> Marks {
         let meta = self.meta();
-        let from_start = |mark: u16| match mark {
-            NO_HEADER => NO_HEADER,
-            at => u32::from(at)
-                .checked_sub(meta.start)
-                .and_then(|offset| u16::try_from(offset).ok())
-                .unwrap_or(NO_HEADER),
-        };
+        let usual = |mark| shifted(mark, i64::from(meta.start), HEADROOM as i64);
         Marks {
-            l2: from_start(meta.l2),
-            l3: from_start(meta.l3),
-            l4: from_start(meta.l4),
+            l2: usual(meta.l2),
+            l3: usual(meta.l3),
+            l4: usual(meta.l4),
             kind: meta.kind,
             fcb: meta.fcb,
             anno: meta.anno,
@@ -66,52 +61,59 @@ impl Packet {
         if len > SMALL_MAX {
             return self.become_large(image, len);
         }
-        let start = pool::small_headroom(self.meta().buffer);
-        image.describe(self.meta_mut(), start, len);
-        if image.bytes.len() < len.next_multiple_of(LINE) {
+        let lines = len.next_multiple_of(LINE);
+        let Some(bytes) = image.bytes.get(..lines) else {
+            image.describe(self.meta_mut(), len);
             self.data_mut().copy_from_slice(&image.bytes[..len]);
             return true;
+        };
+        // At first with the length of whole lines, which the frame holds.
+        image.describe(self.meta_mut(), lines);
+        for (to, from) in self.data_mut().chunks_exact_mut(LINE).zip(bytes.chunks_exact(LINE)) {
+            to.copy_from_slice(from);
         }
-        let mut at = 0;
-        while at < len {
-            // JUSTIFICATION: copies of a known size need no call; for short packets the call is
-            // most of the work.
-            // SAFETY: `at` is a multiple of LINE below `len`, so the source has LINE bytes there
-            // (checked above), and the frame has them too: start is at most MAX_HEADROOM, and
-            // SMALL_MAX is a multiple of LINE. The frame is this packet's alone.
-            unsafe {
-                let to = self.meta().buffer.add(start as usize + at);
-                to.copy_from_nonoverlapping(image.bytes.as_ptr().add(at), LINE);
-            }
-            at += LINE;
-        }
+        self.truncate(len);
         true
     }
 
     #[cold]
     fn become_large(&mut self, image: &Image<'_>, len: usize) -> bool {
         let Some(mut packet) = Memory::get().packet(&image.bytes[..len]) else { return false };
-        let start = packet.meta().start;
-        image.describe(packet.meta_mut(), start, len);
+        let meta = packet.meta_mut();
+        let start = meta.start;
+        image.describe(meta, len);
+        meta.start = start;
+        for mark in [&mut meta.l2, &mut meta.l3, &mut meta.l4] {
+            *mark = shifted(*mark, HEADROOM as i64, i64::from(start));
+        }
         *self = packet;
         true
     }
 }
 
 impl Image<'_> {
-    /// Writes all of a metadata line but `buffer` and `pool`; the frame holds `start + len`.
+    /// Writes all of a metadata line but `buffer` and `pool`, as of a packet of `len` bytes behind
+    /// the usual head room.
     #[inline]
-    fn describe(&self, meta: &mut Meta, start: u32, len: usize) {
-        // Saturating: NO_HEADER stays what it is. Heads are far below 64 kB.
-        let place = |offset: u16| offset.saturating_add(start as u16);
-        meta.start = start;
+    fn describe(&self, meta: &mut Meta, len: usize) {
+        let Marks { l2, l3, l4, kind, fcb, anno } = *self.marks;
+        meta.start = HEADROOM as u32;
         meta.len = len as u32;
-        meta.l2 = place(self.marks.l2);
-        meta.l3 = place(self.marks.l3);
-        meta.l4 = place(self.marks.l4);
-        meta.kind = self.marks.kind;
+        (meta.l2, meta.l3, meta.l4) = (l2, l3, l4);
+        meta.kind = kind;
         meta.timestamp = self.timestamp;
-        meta.fcb = self.marks.fcb;
-        meta.anno = self.marks.anno;
+        meta.fcb = fcb;
+        meta.anno = anno;
+    }
+}
+
+/// A header offset of a packet that begins at `from`, when it begins at `to` instead. Headers that
+/// lay before the packet are forgotten.
+fn shifted(mark: u16, from: i64, to: i64) -> u16 {
+    match i64::from(mark) - from {
+        offset if mark != NO_HEADER && offset >= 0 => {
+            u16::try_from(offset + to).unwrap_or(NO_HEADER)
+        }
+        _ => NO_HEADER,
     }
 }

@@ -39,6 +39,12 @@ impl Packet {
         meta
     }
 
+    /// The address of the metadata line, for the pool.
+    #[inline]
+    pub(crate) fn line(&self) -> NonNull<Meta> {
+        self.0
+    }
+
     #[inline]
     pub(crate) fn meta(&self) -> &Meta {
         // JUSTIFICATION: the line is shared memory of the pool, reached by pointer.

@@ -18,7 +18,8 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 use crate::meta::Meta;
 use crate::packet::Packet;
 
-/// Bytes of a small frame, head room included: holds an Ethernet frame of 1,522 bytes.
+/// Bytes from one small frame to the next: each holds an Ethernet frame of 1,522 bytes with its
+/// head room.
 pub const SMALL_FRAME: usize = 2048;
 /// Bytes of a large frame, head room included: holds the largest IP packet with its link header.
 pub const LARGE_FRAME: usize = 72 * 1024;
@@ -37,10 +38,32 @@ const CACHE: usize = 4 * BUNDLE;
 const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 
-/// Frame size of a pool by its number in a metadata line.
+/// Small frames are coloured: they lie at multiples of 2 kB, which all fall into the same few sets
+/// of a first-level cache, so each begins some lines into its 2 kB; without colours a batch of 64
+/// would evict itself. The colour is in the frame's address, once and for all, so that every packet
+/// just made begins at the same offset of its frame.
+const COLOURS: usize = 6;
+/// Bytes of a small frame that packets may use, whatever its colour.
+pub(crate) const SMALL_ROOM: usize = SMALL_FRAME - 64 * (COLOURS - 1);
+
+/// Bytes that packets may use of a frame, by its pool's number in a metadata line.
 #[inline]
 pub(crate) fn frame_size(pool: u8) -> usize {
-    if pool == SMALL { SMALL_FRAME } else { LARGE_FRAME }
+    if pool == SMALL { SMALL_ROOM } else { LARGE_FRAME }
+}
+
+/// Where a frame begins in its pool's region.
+fn frame_offset(pool: u8, index: usize) -> usize {
+    if pool == SMALL {
+        index * SMALL_FRAME + 64 * (index / 2 % COLOURS)
+    } else {
+        index * LARGE_FRAME
+    }
+}
+
+/// Bytes of a region that holds so many frames.
+fn region_len(pool: u8, capacity: u32) -> usize {
+    capacity as usize * if pool == SMALL { SMALL_FRAME } else { LARGE_FRAME }
 }
 
 /// The process's packet memory: a pool of small frames and one of large ones.
@@ -110,9 +133,8 @@ impl Memory {
     /// A packet of `len` bytes of old content, with at least `head` bytes of head room.
     #[inline]
     pub(crate) fn uninit(&'static self, len: usize, head: usize) -> Option<Packet> {
-        // The largest coloured head room leaves this much.
-        if len <= SMALL_FRAME - MAX_HEADROOM && head <= HEADROOM {
-            return self.small.take(len as u32, 0);
+        if len <= SMALL_ROOM - HEADROOM && head <= HEADROOM {
+            return self.small.take(len as u32, HEADROOM as u32);
         }
         self.uninit_with_room(len, head.max(HEADROOM))
     }
@@ -123,7 +145,7 @@ impl Memory {
         if total > LARGE_FRAME {
             return None;
         }
-        let pool = if total <= SMALL_FRAME { &self.small } else { &self.large };
+        let pool = if total <= SMALL_ROOM { &self.small } else { &self.large };
         pool.take(len as u32, head as u32)
     }
 }
@@ -160,14 +182,9 @@ pub struct PoolStats {
     pub pages: Pages,
 }
 
-/// Head room is coloured: frames start at multiples of 2 kB, which all fall into the same few sets
-/// of a first-level cache; without colours a batch of 64 would evict itself.
-const COLOURS: u32 = 6;
-pub(crate) const MAX_HEADROOM: usize = HEADROOM + 64 * (COLOURS as usize - 1);
-
 impl Pool {
     fn new(id: u8, capacity: u32, pages: Pages) -> Result<Pool, RegionError> {
-        let region = Region::new(frame_size(id) * capacity as usize, pages)?;
+        let region = Region::new(region_len(id, capacity), pages)?;
         let layout = Layout::array::<Meta>(capacity as usize)
             .map_err(|_| RegionError::BadLength { len: capacity as usize })?;
         // JUSTIFICATION: zeroed pages straight from the system cost nothing until touched.
@@ -196,22 +213,15 @@ impl Pool {
         }
     }
 
-    /// A packet of `len` bytes of old content; `head` 0 means the coloured default.
+    /// A packet of `len` bytes of old content behind `head` bytes of room; they fit a frame.
     #[inline]
     fn take(&'static self, len: u32, head: u32) -> Option<Packet> {
         let mut meta = with_cache(self.id, |cache| cache.pop(self))??;
-        let head = if head == 0 { self.colour(meta) } else { head };
         // JUSTIFICATION: the line is reached by pointer.
         // SAFETY: the frame was free, so this is its only user; the line is initialised.
         unsafe { meta.as_mut() }.reset(head, len);
         // SAFETY: popped from the free frames, so no other Packet has it.
         Some(unsafe { Packet::from_meta(meta) })
-    }
-
-    #[inline]
-    fn colour(&self, meta: NonNull<Meta>) -> u32 {
-        let index = (meta.as_ptr() as usize - self.metas.as_ptr() as usize) / size_of::<Meta>();
-        HEADROOM as u32 + 64 * ((index as u32 >> 1) % COLOURS)
     }
 
     /// Fills an empty cache from the depot, else from fresh frames, else from orphans.
@@ -249,7 +259,7 @@ impl Pool {
         // SAFETY: index < capacity, the length of both arrays.
         let (mut meta, buffer) = unsafe {
             let at = index as usize;
-            (self.metas.add(at), self.region.as_ptr().add(at * frame_size(self.id)))
+            (self.metas.add(at), self.region.as_ptr().add(frame_offset(self.id, at)))
         };
         // SAFETY: this thread drew `index`, so nobody else has the line; all-zero bytes are a valid
         // Meta (null pointer, zeros, kind Host).
@@ -354,32 +364,25 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
     let pool = Memory::get().small();
     packets.reserve(count);
     with_cache(SMALL, |cache| {
-        let mut left = count;
-        while left > 0 {
-            if cache.len == 0 {
-                pool.refill(cache);
-                if cache.len == 0 {
-                    break;
-                }
-            }
-            let rest = cache.len - left.min(cache.len);
-            // SAFETY: taken off the free frames below, so no other Packet has them; their lines are
-            // initialised (`first_use` or an earlier packet), with extents inside the frames.
-            let own = |meta: &NonNull<Meta>| unsafe { Packet::from_meta(*meta) };
-            packets.extend(cache.frames[rest..cache.len].iter().map(own));
-            left -= cache.len - rest;
+        if let Some(rest) = cache.len.checked_sub(count) {
+            let top = cache.frames[rest..cache.len].iter();
+            // JUSTIFICATION: a packet is a pointer to its line.
+            // SAFETY: the frames are taken off the free ones by the next line, so no other Packet
+            // has them; their lines are initialised, with extents inside their frames.
+            packets.extend(top.map(|meta| unsafe { Packet::from_meta(*meta) }));
             cache.len = rest;
+            return count;
         }
-        count - left
+        for made in 0..count {
+            let Some(meta) = cache.pop(pool) else { return made };
+            // JUSTIFICATION: a packet is a pointer to its line.
+            // SAFETY: popped from the free frames, so no other Packet has it; its line is
+            // initialised (`first_use` or an earlier packet), with an extent inside the frame.
+            packets.push(unsafe { Packet::from_meta(meta) });
+        }
+        count
     })
     .unwrap_or(0)
-}
-
-/// The coloured head room of a small frame at this address; see [`COLOURS`].
-#[inline]
-pub(crate) fn small_headroom(buffer: *mut u8) -> u32 {
-    let pair = (buffer as usize / (2 * SMALL_FRAME)) as u32;
-    HEADROOM as u32 + 64 * (pair % COLOURS)
 }
 
 /// Gives one frame back.
@@ -400,6 +403,9 @@ pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         // JUSTIFICATION: as in `with_cache`.
         // SAFETY: as in `with_cache`; the loop moves pointers and trades bundles only.
         let caches = unsafe { &mut *caches.get() };
+        if release_small(packets, &mut caches.0[usize::from(SMALL)]) {
+            return;
+        }
         for packet in packets.drain(..) {
             let id = packet.meta().pool;
             let meta = packet.into_meta();
@@ -409,4 +415,24 @@ pub(crate) fn release_all(packets: &mut Vec<Packet>) {
     if released.is_err() {
         packets.clear();
     }
+}
+
+/// Gives all frames back at once, if all are small and the cache has room; else false.
+#[inline]
+fn release_small(packets: &mut Vec<Packet>, cache: &mut Cache) -> bool {
+    let count = packets.len();
+    let Some(free) = cache.frames[cache.len..].get_mut(..count) else { return false };
+    // No branch per packet: all are small as a rule.
+    if packets.iter().fold(SMALL, |all, packet| all | packet.meta().pool) != SMALL {
+        return false;
+    }
+    for (slot, packet) in free.iter_mut().zip(packets.iter()) {
+        *slot = packet.line();
+    }
+    // JUSTIFICATION: draining moves each packet out by itself, 1 ns a packet.
+    // SAFETY: fewer than before; the packets beyond are given up without being dropped: their
+    // frames are free from here on, held by the cache alone.
+    unsafe { packets.set_len(0) };
+    cache.len += count;
+    true
 }
