@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
-use thruway_lang::{Diagnostic, Diagnostics, Graph, Loader, Source, Variables, examine};
+use thruway_lang::{Diagnostic, Diagnostics, Examined, Graph, Loader, Source, Variables, examine};
 
 /// Where the configuration text comes from.
 #[derive(Debug, Clone)]
@@ -77,8 +77,10 @@ impl Loader for Libraries {
 pub struct Failure {
     /// For people.
     pub pretty: Diagnostics,
-    /// In Click's words, and what Click's driver says last.
+    /// In Click's words.
     pub click: Diagnostics,
+    /// Whether at least the text was right.
+    pub parsed: bool,
 }
 
 /// Reads, checks and builds; opens nothing yet.
@@ -88,11 +90,17 @@ pub fn build(
     libraries: &dyn Loader,
     options: &Options,
 ) -> Result<(Router, Diagnostics), Failure> {
-    let (graph, checked, found) = examine(source, &CATALOG, variables, libraries);
+    let Examined { graph, checked, language, ports } =
+        examine(source, &CATALOG, variables, libraries);
+    let mut found = language.clone();
+    found.append(ports.clone());
     if found.has_errors() {
         // The arguments of what is known are checked all the same: all errors at once.
         let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
-        return Err(explain(&graph, &errors, found));
+        let pretty = explain(&graph, &errors, found).pretty;
+        // Click looks at the connections only when the text has no errors.
+        let parsed = !language.has_errors();
+        return Err(Failure { pretty, click: if parsed { ports } else { language }, parsed });
     }
     let copy = graph.clone();
     match Router::new(graph, checked, &CATALOG, options) {
@@ -133,5 +141,5 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
         let headline = Diagnostic::error(decl.span, format!("While {doing} ‘{what}’:"));
         click.push(error.message.lines().fold(headline, |said, line| said.note(line)));
     }
-    Failure { pretty, click }
+    Failure { pretty, click, parsed: true }
 }

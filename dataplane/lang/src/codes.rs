@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(code.output(5), Some(Processing::Push));
         assert_eq!(ProcessingCode::parse("l").unwrap().output(0), Some(Processing::Pull));
         assert_eq!(ProcessingCode::parse("q/h"), None);
-        assert_eq!(ProcessingCode::parse("/"), None);
+        assert_eq!(ProcessingCode::parse("/h").unwrap().output(0), Some(Processing::Push));
     }
 
     #[test]

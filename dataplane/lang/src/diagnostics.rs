@@ -43,6 +43,8 @@ pub struct Note {
     pub message: String,
     /// Where.
     pub span: Option<Span>,
+    /// Whether it explains the message; else it is as much to blame.
+    pub detail: bool,
 }
 
 impl Diagnostic {
@@ -71,13 +73,19 @@ impl Diagnostic {
 
     /// With a further line.
     pub fn note(mut self, message: impl Into<String>) -> Diagnostic {
-        self.notes.push(Note { message: message.into(), span: None });
+        self.notes.push(Note { message: message.into(), span: None, detail: true });
         self
     }
 
     /// With a further line that points at a place.
     pub fn note_at(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.notes.push(Note { message: message.into(), span: Some(span) });
+        self.notes.push(Note { message: message.into(), span: Some(span), detail: true });
+        self
+    }
+
+    /// With the other place that is as much to blame.
+    pub fn beside(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.notes.push(Note { message: message.into(), span: Some(span), detail: false });
         self
     }
 
@@ -188,7 +196,8 @@ impl Diagnostics {
             for note in &item.notes {
                 let place =
                     note.span.or(item.span).map_or(String::new(), |span| self.landmark(span) + ":");
-                let _ = writeln!(out, "{place}   {}", note.message);
+                let indent = if note.detail { "   " } else { " " };
+                let _ = writeln!(out, "{place}{indent}{}", note.message);
             }
         }
         if self.suppressed > 0 {

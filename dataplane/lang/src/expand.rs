@@ -141,7 +141,7 @@ impl Expander<'_, '_> {
                 let other = self.nodes[*other].span;
                 let message = format!("redeclaration of element '{name}'");
                 let previous = format!("element '{name}' previously declared here");
-                let error = Diagnostic::error(decl.span, message).note_at(other, previous);
+                let error = Diagnostic::error(decl.span, message).beside(other, previous);
                 self.lowerer.diagnostics.push(error);
                 nodes.push(None);
                 continue;

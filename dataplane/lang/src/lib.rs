@@ -32,7 +32,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Note, Severity, nearest};
 pub use dot::dot;
 pub use fmt::format;
 pub use graph::{ArgText, Edge, EdgeKind, ElementDecl, Frame, Graph, PortRef, Requirement};
-pub use load::{Loaded, examine, load, parse, parse_with};
+pub use load::{Examined, Loaded, examine, load, parse, parse_with};
 pub use lower::{Loader, NoLibraries};
 pub use source::{Source, SourceMap, Span};
 pub use svg::svg;

@@ -56,18 +56,29 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
-/// Reads and checks a configuration as far as it can be made out. If
-/// [`Diagnostics::has_errors`], graph and ports are only good for finding more errors.
+/// What is known of a configuration, however wrong it is.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// Its elements and edges; with errors only good for finding more of them.
+    pub graph: Graph,
+    /// What is known of its ports.
+    pub checked: Checked,
+    /// What is wrong with the text.
+    pub language: Diagnostics,
+    /// What is wrong with the connections, as far as the text could be made out.
+    pub ports: Diagnostics,
+}
+
+/// Reads and checks a configuration as far as it can be made out.
 pub fn examine(
     source: Source,
     catalog: &dyn Catalog,
     variables: &Variables,
     loader: &dyn Loader,
-) -> (Graph, Checked, Diagnostics) {
-    let (graph, mut diagnostics) = parse_with(source, catalog, variables, loader);
-    let (checked, more) = check::resolve_part(&graph, !diagnostics.has_errors());
-    diagnostics.append(more);
-    (graph, checked, diagnostics)
+) -> Examined {
+    let (graph, language) = parse_with(source, catalog, variables, loader);
+    let (checked, ports) = check::resolve_part(&graph, !language.has_errors());
+    Examined { graph, checked, language, ports }
 }
 
 /// Reads and checks a configuration: all errors of the language and of the ports at once.
@@ -80,9 +91,8 @@ pub fn load(
     variables: &Variables,
     loader: &dyn Loader,
 ) -> Result<Loaded, Diagnostics> {
-    let (graph, checked, diagnostics) = examine(source, catalog, variables, loader);
-    if diagnostics.has_errors() {
-        return Err(diagnostics);
-    }
-    Ok(Loaded { graph, checked, warnings: diagnostics })
+    let Examined { graph, checked, language, ports } = examine(source, catalog, variables, loader);
+    let mut warnings = language;
+    warnings.append(ports);
+    if warnings.has_errors() { Err(warnings) } else { Ok(Loaded { graph, checked, warnings }) }
 }

@@ -183,7 +183,7 @@ impl Lowerer<'_> {
                 Diagnostic::error(item.span, format!("redeclaration of element '{}'", decl.name));
             let message = format!("element '{}' previously declared here", decl.name);
             self.diagnostics.push(match decl.kind {
-                DeclKind::Class(_) => error.note_at(decl.span, message),
+                DeclKind::Class(_) => error.beside(decl.span, message),
                 _ => error,
             });
         } else if let Some(config) = &item.config {

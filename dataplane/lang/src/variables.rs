@@ -204,8 +204,8 @@ pub(crate) fn expand_text(text: &str, env: &Env, left: &mut usize) -> Result<Str
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reference<'a> {
     name: &'a str,
-    /// `${name[N]}`: only that word of the value.
-    word: Option<usize>,
+    /// `${name[N]}`: only that word of the value; N may be a variable.
+    word: Option<&'a str>,
     /// `${name-default}`.
     default: Option<&'a str>,
     /// Within double quotes.
@@ -222,7 +222,11 @@ impl Reference<'_> {
             (None, None) => return Ok(None),
         };
         let value = match self.word {
-            Some(n) => text::split_words(&value).get(n).copied().unwrap_or("").to_string(),
+            Some(index) => {
+                let index = expand(index, env, left, depth + 1)?;
+                let index = index.trim().parse().unwrap_or(usize::MAX);
+                text::split_words(&value).get(index).copied().unwrap_or("").to_string()
+            }
             None => value,
         };
         Ok(Some(if self.quoted { text::escaped(value.as_bytes()) } else { value }))
@@ -275,10 +279,11 @@ fn reference(text: &str, at: usize, quoted: bool) -> Option<(Reference<'_>, usiz
     let (name, mut rest) = inner.split_at(name_of(inner));
     rest = rest.trim_start();
     let mut word = None;
-    if let Some((index, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'))
-        && let Ok(index) = index.trim().parse()
+    let brackets = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    if let Some((index, after)) = brackets
+        && index.trim().starts_with(|c: char| c == '$' || c.is_ascii_digit())
     {
-        word = Some(index);
+        word = Some(index.trim());
         rest = after.trim_start();
     }
     Some((Reference { name, word, default: rest.strip_prefix('-'), quoted }, end))
@@ -303,6 +308,7 @@ mod tests {
         let values = [("x", "5"), ("y", "a b"), ("z", "$x/$y")];
         assert_eq!(expanded("$x, ${x}0, $xx, $z", &values), "5, 50, $xx, 5/a b");
         assert_eq!(expanded("${y[1]} ${y[7]} ${ x }", &values), "b  5");
+        assert_eq!(expanded("${y[$n]} ${y[$x]}", &[("y", "a b"), ("n", "1"), ("x", "-")]), "b ");
         assert_eq!(expanded("${n-none} ${x-none} ${n-$x} ${n}", &values), "none 5 5 ${n}");
         assert_eq!(expanded("$ $$ ${x $(x $x)", &values), "$ $$ ${x $(x 5)");
     }

@@ -72,6 +72,31 @@ fn wrong_example(spec: &Spec) -> Option<Problem> {
     Some(Problem::new(spec.name, format!("its example is wrong:\n{errors}"), "correct the example"))
 }
 
+/// Configurations under `examples` that are not correct or not in the standard layout.
+pub fn wrong_configurations(tree: &Tree) -> Vec<Problem> {
+    let files = tree
+        .files
+        .iter()
+        .filter(|(path, _)| path.starts_with("examples/") && path.ends_with(".click"));
+    files.filter_map(|(path, text)| wrong_configuration(path, text)).collect()
+}
+
+fn wrong_configuration(path: &str, text: &str) -> Option<Problem> {
+    let source = || Source::new(path, text);
+    match thruway_lang::load(source(), &CATALOG, &Variables::new(), &NoLibraries) {
+        Err(errors) => return Some(Problem::new(path, errors.render(false), "correct it")),
+        Ok(loaded) if !loaded.warnings.is_empty() => {
+            let warnings = loaded.warnings.render(false);
+            return Some(Problem::new(path, warnings, "do what the warning says"));
+        }
+        Ok(_) => {}
+    }
+    let is_standard = thruway_lang::format(&source()).is_ok_and(|standard| standard == text);
+    (!is_standard).then(|| {
+        Problem::new(path, "not in the standard layout", format!("thruway fmt --write {path}"))
+    })
+}
+
 /// Elements without source file or golden test where they belong.
 pub fn misplaced(tree: &Tree) -> Vec<Problem> {
     CATALOG.entries().flat_map(|entry| misplaced_in(tree, &entry.spec)).collect()
@@ -158,6 +183,13 @@ mod tests {
         let good = "InfiniteSource(LIMIT 1) -> Discard";
         assert_eq!(wrong_example(&Spec { example: good, ..GOOD }), None);
         assert!(wrong_example(&Spec { example: "Infinite -> Discard", ..GOOD }).is_some());
+    }
+
+    #[test]
+    fn a_configuration_must_be_correct_and_laid_out() {
+        assert_eq!(wrong_configuration("a", "InfiniteSource -> Discard;\n"), None);
+        assert!(wrong_configuration("a", "InfiniteSource   ->Discard;\n").is_some());
+        assert!(wrong_configuration("a", "InfiniteSource -> Discarded;\n").is_some());
     }
 
     #[test]

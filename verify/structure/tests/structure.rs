@@ -86,6 +86,11 @@ fn examples_are_correct_configurations() {
 }
 
 #[test]
+fn example_configurations_are_correct() {
+    none(catalog::wrong_configurations(&TREE));
+}
+
+#[test]
 fn elements_have_their_file_and_golden_test() {
     none(catalog::misplaced(&TREE));
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
-use crate::load::{self, Libraries, Origin};
+use crate::load::{self, Failure, Libraries, Origin};
 use options::{Command, Settings};
 use swap::Swap;
 
@@ -68,10 +68,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             tell(&warnings, settings.warnings);
             router
         }
-        Err(failure) => return refuse(&failure.click, settings.warnings),
+        Err(failure) => return refuse(&failure, settings.warnings),
     };
     if let Err(failure) = load::initialize(&mut router) {
-        return refuse(&failure.click, settings.warnings);
+        return refuse(&failure, settings.warnings);
     }
     let mut code = write_flat(&mut router, settings.output.as_deref());
     let begin = Instant::now();
@@ -131,11 +131,13 @@ fn tell(warnings: &Diagnostics, wanted: bool) {
     }
 }
 
-fn refuse(errors: &Diagnostics, warnings: bool) -> ExitCode {
-    if errors.has_errors() || warnings {
-        eprint!("{}", errors.click());
+fn refuse(failure: &Failure, warnings: bool) -> ExitCode {
+    if failure.click.has_errors() || warnings {
+        eprint!("{}", failure.click.click());
     }
-    eprintln!("Router could not be initialized!");
+    if failure.parsed {
+        eprintln!("Router could not be initialized!");
+    }
     ExitCode::FAILURE
 }
 
@@ -224,17 +226,18 @@ fn expand(router: &Router, call: &str) -> Result<(Vec<String>, bool), String> {
     }
 }
 
-/// Whether `name` is of the form `pattern`: `*` any letters, `?` one.
+/// Whether `name` is of the form `pattern`: `*` any letters, `?` one, `[a-z]` one of these, `[^a-z]`
+/// one of the others.
 pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while seen < n.len() {
-        if at < p.len() && p[at] == '*' {
+        if p.get(at) == Some(&'*') {
             star = Some((at, seen));
             at += 1;
-        } else if at < p.len() && (p[at] == '?' || p[at] == n[seen]) {
-            (at, seen) = (at + 1, seen + 1);
+        } else if let Some(len) = fits(&p[at..], n[seen]) {
+            (at, seen) = (at + len, seen + 1);
         } else if let Some((back, from)) = star {
             star = Some((back, from + 1));
             (at, seen) = (back + 1, from + 1);
@@ -243,6 +246,29 @@ pub(crate) fn glob(pattern: &str, name: &str) -> bool {
         }
     }
     p[at..].iter().all(|c| *c == '*')
+}
+
+/// How many letters at the beginning of a pattern mean this one letter of a name, if they do.
+fn fits(pattern: &[char], letter: char) -> Option<usize> {
+    let close = pattern.iter().skip(2).position(|c| *c == ']').map(|at| at + 2);
+    match (pattern.first()?, close) {
+        ('?', _) => Some(1),
+        ('[', Some(close)) => {
+            let (negated, mut set) = match &pattern[1..close] {
+                ['^', rest @ ..] => (true, rest),
+                all => (false, all),
+            };
+            let mut among = false;
+            while let [first, rest @ ..] = set {
+                (among, set) = match rest {
+                    ['-', last, rest @ ..] => (among || (*first..=*last).contains(&letter), rest),
+                    _ => (among || *first == letter, rest),
+                };
+            }
+            (among != negated).then_some(close + 1)
+        }
+        (same, _) => (*same == letter).then_some(1),
+    }
 }
 
 /// The exit status that handler `-x` gives: a number, or a bool (true is success).
@@ -274,9 +300,18 @@ mod tests {
 
     #[test]
     fn globs() {
-        for (pattern, name, fits) in
-            [("*", "", true), ("c*", "counter", true), ("c?", "c", false), ("*a*b", "xaybzb", true)]
-        {
+        for (pattern, name, fits) in [
+            ("*", "", true),
+            ("c*", "counter", true),
+            ("c?", "c", false),
+            ("*a*b", "xaybzb", true),
+            ("[cd]", "d", true),
+            ("[a-c]x", "bx", true),
+            ("[^a-c]x", "bx", false),
+            ("[]a]", "]", true),
+            ("*[0-9]", "n17", true),
+            ("[ab", "[ab", true),
+        ] {
             assert_eq!(glob(pattern, name), fits, "{pattern} {name}");
         }
     }

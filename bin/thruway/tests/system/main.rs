@@ -6,9 +6,15 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod control;
+mod driver;
+mod footprint;
 mod frames;
+mod gateway;
 mod hostile;
 mod network;
 mod process;
+mod refusals;
+mod repeat;
 mod router;
 mod traffic;

@@ -65,7 +65,7 @@ fn ttl_expires_at_the_router() {
 }
 
 /// The address in each line of a traceroute but the first.
-fn hops(text: &str) -> Vec<&str> {
+pub fn hops(text: &str) -> Vec<&str> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect()
 }
 

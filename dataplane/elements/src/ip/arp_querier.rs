@@ -1,5 +1,6 @@
 //! ARPQuerier: Ethernet headers by ARP (RFC 826).
 
+use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
@@ -207,6 +208,14 @@ impl Element for ArpQuerier {
             cx.set_timer(0, cx.now() + EXPIRE_EVERY);
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(self.resolver.hand_over(self.ip))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.resolver.take_over(self.ip, state);
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {

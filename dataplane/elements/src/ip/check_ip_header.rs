@@ -77,13 +77,36 @@ const TEXTS: [&str; 6] = [
     "bad source address",
 ];
 
+/// A few addresses, in network order.
+#[derive(Default)]
+struct Addresses {
+    list: Vec<[u8; 4]>,
+    /// A bit for every last octet there is: nearly all packets need no more than this.
+    last: [u64; 4],
+}
+
+impl Addresses {
+    fn push(&mut self, address: [u8; 4]) {
+        let last = address[3];
+        self.last[usize::from(last >> 6)] |= 1 << (last & 63);
+        self.list.push(address);
+    }
+
+    #[inline]
+    fn contains(&self, address: [u8; 4]) -> bool {
+        let last = address[3];
+        self.last[usize::from(last >> 6)] >> (last & 63) & 1 != 0 && self.list.contains(&address)
+    }
+}
+
 /// What to check, apart from what was found.
 struct Check {
     offset: usize,
     checksum: bool,
-    /// Sources that are bad, and destinations that excuse them, in network order.
-    bad_src: Vec<[u8; 4]>,
-    good_dst: Vec<[u8; 4]>,
+    /// Sources that are bad.
+    bad_src: Addresses,
+    /// Destinations that excuse them.
+    good_dst: Addresses,
 }
 
 struct CheckIpHeader {
@@ -96,11 +119,17 @@ struct CheckIpHeader {
     complaints: Vec<Bad>,
 }
 
-fn addresses(args: &Args<'_>, name: &str) -> Result<Vec<[u8; 4]>, ArgError> {
-    let parse = |word| args.parse::<Ipv4Addr>(word).map(|ip| ip.octets());
-    let words = split_words(args.text(name).unwrap_or_default());
-    words.into_iter().map(parse).collect::<Result<_, _>>().map_err(|why| args.error(name, why))
+/// Adds the addresses of an argument.
+fn add(args: &Args<'_>, name: &str, to: &mut Addresses) -> Result<(), ArgError> {
+    for word in split_words(args.text(name).unwrap_or_default()) {
+        let ip = args.parse::<Ipv4Addr>(word).map_err(|why| args.error(name, why))?;
+        to.push(ip.octets());
+    }
+    Ok(())
 }
+
+/// What no packet comes from (RFC 1812 section 5.3.7).
+const NEVER_SOURCES: [[u8; 4]; 2] = [[0; 4], [255; 4]];
 
 /// Adds what INTERFACES means.
 fn add_interfaces(args: &Args<'_>, check: &mut Check) -> Result<(), ArgError> {
@@ -110,7 +139,7 @@ fn add_interfaces(args: &Args<'_>, check: &mut Check) -> Result<(), ArgError> {
         check.good_dst.push(own.addr.octets());
         check.bad_src.push((own.addr.to_bits() | !own.mask.to_bits()).to_be_bytes());
     }
-    check.bad_src.extend([[0; 4], [255; 4]]);
+    NEVER_SOURCES.into_iter().for_each(|never| check.bad_src.push(never));
     Ok(())
 }
 
@@ -118,9 +147,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut check = Check {
         offset: args.get("OFFSET")?,
         checksum: args.get("CHECKSUM")?,
-        bad_src: addresses(args, "BADSRC")?,
-        good_dst: addresses(args, "GOODDST")?,
+        bad_src: Addresses::default(),
+        good_dst: Addresses::default(),
     };
+    add(args, "BADSRC", &mut check.bad_src)?;
+    add(args, "GOODDST", &mut check.good_dst)?;
     if args.class() == "CheckIPHeader2" && !args.given("CHECKSUM") {
         check.checksum = false;
     }
@@ -128,8 +159,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         Ok(Some(offset)) if !args.given("OFFSET") => check.offset = offset,
         Ok(None) => {}
         _ => {
-            check.bad_src.extend(addresses(args, "BADSRC*")?);
-            check.bad_src.extend([[0; 4], [255; 4]]);
+            add(args, "BADSRC*", &mut check.bad_src)?;
+            NEVER_SOURCES.into_iter().for_each(|never| check.bad_src.push(never));
         }
     }
     add_interfaces(args, &mut check)?;
@@ -165,7 +196,7 @@ impl Check {
         let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
         let (src, dst) = ([s0, s1, s2, s3], [d0, d1, d2, d3]);
         // RFC 1812 sections 5.3.7 and 4.2.2.11
-        if self.bad_src.contains(&src) && !self.good_dst.contains(&dst) {
+        if self.bad_src.contains(src) && !self.good_dst.contains(dst) {
             return Err(Bad::Source);
         }
         packet.set_network(self.offset, header_len);
@@ -254,7 +285,10 @@ mod tests {
     use thruway_wire::{Defect, Header};
 
     fn check() -> Check {
-        Check { offset: 0, checksum: true, bad_src: vec![[0; 4]], good_dst: vec![[9, 9, 9, 9]] }
+        let (mut bad_src, mut good_dst) = (Addresses::default(), Addresses::default());
+        bad_src.push([0; 4]);
+        good_dst.push([9, 9, 9, 9]);
+        Check { offset: 0, checksum: true, bad_src, good_dst }
     }
 
     fn header(src: [u8; 4], dst: [u8; 4], payload_len: usize) -> Vec<u8> {
@@ -313,7 +347,7 @@ mod tests {
                 }),
             };
             let mut packet = Packet::new(&bytes).unwrap();
-            let check = Check { bad_src: vec![], ..check() };
+            let check = Check { bad_src: Addresses::default(), ..check() };
             prop_assert_eq!(check.check(&mut packet), wanted);
         }
     }

@@ -77,7 +77,10 @@ impl Element for GetIpAddress {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match address(packet, self.from) {
             Some(address) => {
-                packet.anno_mut(self.anno).copy_from_slice(&address);
+                // As an array: a slice of a length not known here would be copied by a call.
+                if let Some(anno) = packet.anno_mut(self.anno).first_chunk_mut() {
+                    *anno = address;
+                }
                 Verdict::Pass
             }
             None => Verdict::drop(Bad::Short),

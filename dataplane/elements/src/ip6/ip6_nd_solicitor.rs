@@ -1,5 +1,6 @@
 //! IP6NDSolicitor: Ethernet headers by neighbour discovery (RFC 4861 section 7.2).
 
+use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
@@ -168,6 +169,14 @@ impl Element for Ip6NdSolicitor {
             cx.set_timer(0, cx.now() + EXPIRE_EVERY);
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(self.resolver.hand_over(self.ip))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.resolver.take_over(self.ip, state);
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {

@@ -230,6 +230,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn local(capacity: usize) -> Queue {
+        let store = Store::Local(VecDeque::new());
+        Queue { store, capacity, highwater: 0, drops: 0, config: String::new() }
+    }
+
+    #[test]
+    fn packets_survive_a_change_of_configuration() {
+        let mut old = local(5);
+        for number in 0..5u8 {
+            assert!(old.store.push(5, Packet::new(&[number]).unwrap()).is_ok());
+        }
+        let mut new = local(3);
+        new.take_over(old.hand_over().unwrap());
+        assert_eq!((old.store.len(), new.highwater, new.drops), (0, 3, 2));
+        let numbers: Vec<u8> =
+            std::iter::from_fn(|| new.store.pop()).map(|packet| packet.data()[0]).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        // Another element's state is no harm.
+        new.take_over(Box::new("not packets"));
+    }
+
     proptest! {
         /// Both stores are a first-in-first-out list with a limit.
         #[test]

@@ -1,5 +1,7 @@
 //! Counter: how many packets and bytes went by, and how fast.
 
+use std::any::Any;
+
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
 };
@@ -18,7 +20,8 @@ pub static ENTRY: Entry = Entry::new(
                weighted moving averages: each millisecond counts a sixteenth. When COUNT_CALL or \
                BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
                N, before the packet goes on. Where packets come in vectors, the call is made before \
-               the vector goes on that the packet is in.",
+               the vector goes on that the packet is in. When another configuration takes over (hot \
+               swap), a Counter of the same name goes on from these counts.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
         args: &[
             Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
@@ -107,6 +110,14 @@ impl Counter {
     }
 }
 
+/// What a Counter hands over to its successor.
+struct Counts {
+    packets: u64,
+    bytes: u64,
+    rate: Rate,
+    byte_rate: Rate,
+}
+
 impl Element for Counter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
@@ -144,5 +155,22 @@ impl Element for Counter {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let (rate, byte_rate) = (Rate::new(PACKET_SCALE), Rate::new(BYTE_SCALE));
+        Some(Box::new(Counts {
+            packets: self.count,
+            bytes: self.bytes,
+            rate: std::mem::replace(&mut self.rate, rate),
+            byte_rate: std::mem::replace(&mut self.byte_rate, byte_rate),
+        }))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(before) = state.downcast::<Counts>() {
+            (self.count, self.bytes) = (before.packets, before.bytes);
+            (self.rate, self.byte_rate) = (before.rate, before.byte_rate);
+        }
     }
 }

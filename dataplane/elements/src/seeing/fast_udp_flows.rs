@@ -9,7 +9,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
 use thruway_wire::{MacAddr, ip_protocol};
 
-use super::random::Random;
+use crate::random::Random;
 use crate::rate::TokenBucket;
 
 /// See the spec.
@@ -172,7 +172,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         src: args.get("SRCIP")?,
         dst: args.get("DSTIP")?,
     };
-    let mut random = Random::new(args.get("SEED")?);
+    let mut random = Random::from_seed(args.get("SEED")?);
     let flows = (0..flows).map(|_| Flow { ports: random_ports(&mut random), sent: 0 }).collect();
     Ok(Box::new(FastUdpFlows {
         frame: Frame::new(args.get("LENGTH")?, ends, args.get("CHECKSUM")?),

@@ -13,7 +13,6 @@ mod ip_line;
 mod ip_print;
 mod null;
 mod print;
-mod random;
 mod rated_source;
 mod script;
 mod static_thread_sched;

@@ -34,15 +34,27 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("GATEWAY", Ty::Ip, "the host's default route, within ADDR/MASK"),
             Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
             Arg::keyword("ETHER", Ty::Ether, "Ethernet address of the host's end"),
-            Arg::keyword("MTU", Ty::UInt, "largest IP packet, bytes; the kernel's choice if not \
-                          given"),
-            Arg::keyword("NAME", Ty::Str, "name of the interface; the kernel's choice if not \
-                          given"),
+            Arg::keyword(
+                "MTU",
+                Ty::UInt,
+                "largest IP packet, bytes; the kernel's choice if not \
+                          given",
+            ),
+            Arg::keyword(
+                "NAME",
+                Ty::Str,
+                "name of the interface; the kernel's choice if not \
+                          given",
+            ),
             Arg::keyword("DEVNAME", Ty::Str, "as NAME"),
             Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted").or("false"),
             Arg::keyword("UP_CALL", Ty::Handler, "HANDLER [VALUE]: called when it is up"),
-            Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not \
-                          given"),
+            Arg::keyword(
+                "BURST",
+                Ty::UInt,
+                "packets per scheduling; the engine's choice if not \
+                          given",
+            ),
         ],
         drops: Lost::DROPS,
         handlers: &[

@@ -6,6 +6,7 @@ mod encap;
 mod from_device;
 mod from_dump;
 mod from_ip_summary_dump;
+mod kernel_tap;
 mod port_spec;
 mod replay_unqueue;
 mod summary;
@@ -21,6 +22,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &from_device::ENTRY,
     &from_dump::ENTRY,
     &from_ip_summary_dump::ENTRY,
+    &kernel_tap::ENTRY,
     &replay_unqueue::ENTRY,
     &to_device::ENTRY,
     &to_dump::ENTRY,

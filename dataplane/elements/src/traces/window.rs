@@ -1,5 +1,6 @@
 //! Which part of a trace is wanted: from when, until when, and what share of it.
 
+use crate::random::Random;
 use thruway_element::{ArgErrors, Args, FromArg, Nanos};
 
 /// The moment that `text` names in seconds since 1970 with up to nine decimals, in nanoseconds.
@@ -124,7 +125,7 @@ const ALL: u32 = 1 << SHIFT;
 /// Draws packets with a probability. The same draws in every run.
 pub(super) struct Sampler {
     probability: u32,
-    state: u64,
+    random: Random,
 }
 
 impl Sampler {
@@ -135,21 +136,14 @@ impl Sampler {
             return Err(args.error("SAMPLE", "a probability is from 0 to 1").into());
         }
         let probability = (sample * f64::from(ALL)).round() as u32;
-        Ok(Sampler { probability, state: 0x9E37_79B9_7F4A_7C15 })
+        Ok(Sampler { probability, random: Random::from_seed(0) })
     }
 
     /// Whether the next packet is wanted.
     #[inline]
     pub(super) fn draw(&mut self) -> bool {
-        self.probability == ALL || self.draw_number() < self.probability
-    }
-
-    /// `SHIFT` random bits (xorshift64*, Marsaglia and Vigna).
-    fn draw_number(&mut self) -> u32 {
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        (self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> (64 - SHIFT)) as u32
+        self.probability == ALL
+            || self.random.next() >> (u64::BITS - SHIFT) < u64::from(self.probability)
     }
 
     /// The probability as it is, in the fewest digits that tell it from its neighbours.
@@ -206,12 +200,12 @@ mod tests {
 
     #[test]
     fn samples_come_near_the_probability_which_prints_short() {
-        let mut sampler = Sampler { probability: ALL / 4, state: 1 };
+        let mut sampler = Sampler { probability: ALL / 4, random: Random::from_seed(1) };
         let drawn = (0..100_000).filter(|_| sampler.draw()).count();
         assert!((24_000..26_000).contains(&drawn), "{drawn}");
         assert_eq!(sampler.text(), "0.25");
-        assert_eq!(Sampler { probability: ALL, state: 1 }.text(), "1");
+        assert_eq!(Sampler { probability: ALL, random: Random::from_seed(1) }.text(), "1");
         let tenth = (0.1 * f64::from(ALL)).round() as u32;
-        assert_eq!(Sampler { probability: tenth, state: 1 }.text(), "0.1");
+        assert_eq!(Sampler { probability: tenth, random: Random::from_seed(1) }.text(), "0.1");
     }
 }

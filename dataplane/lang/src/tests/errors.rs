@@ -64,7 +64,7 @@ fn syntax() {
 fn declarations() {
     assert_eq!(
         click("a :: Any;\na :: Any;"),
-        "config:2: redeclaration of element 'a'\nconfig:1:   element 'a' previously declared here\n"
+        "config:2: redeclaration of element 'a'\nconfig:1: element 'a' previously declared here\n"
     );
     assert_eq!(first("Any :: Null"), "1: class 'Any' used as element name");
     assert_eq!(first("1 :: Any"), "1: element name '1' has all-digit component");

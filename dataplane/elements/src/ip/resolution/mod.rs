@@ -9,6 +9,7 @@
 pub mod config;
 mod table;
 
+use std::any::Any;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -152,9 +153,17 @@ impl<A> Query<A> {
     }
 }
 
+/// What is handed over when a configuration replaces another.
+struct Handover<A> {
+    /// The element's address, its Ethernet address, and the one whose packets go to all.
+    own: (A, MacAddr, A),
+    table: Table<A>,
+}
+
 /// One replica's resolver.
 pub struct Resolver<A> {
     shared: Arc<Shared<A>>,
+    limits: Limits,
     cache: Box<[Cached<A>]>,
     /// The shared generation as of the beginning of this batch.
     generation: u64,
@@ -181,6 +190,7 @@ impl<A: Address> Resolver<A> {
         let none = Cached { address: A::UNSET, header: [0; 14], until: 0, generation: 0 };
         Resolver {
             shared,
+            limits,
             cache: vec![none; 1 << CACHE_BITS].into(),
             generation: 1,
             mac,
@@ -271,6 +281,11 @@ impl<A: Address> Resolver<A> {
                 cx.drop(Lost::NoAddress, packet);
                 continue;
             }
+            // Another thread may have learnt it since this one looked.
+            if table.entry(address, now).flatten().is_some() {
+                self.ready.push(packet);
+                continue;
+            }
             let query = Query::new(address, None, &packet);
             if table.wait(address, packet, now, &mut self.lost) {
                 self.queries.push(query);
@@ -278,6 +293,7 @@ impl<A: Address> Resolver<A> {
         }
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+        self.send_ready(cx);
     }
 
     /// Lets all replicas look again when the table says that their copies are void.
@@ -296,10 +312,15 @@ impl<A: Address> Resolver<A> {
         table.insert(address, mac, now, (&mut self.ready, &mut self.lost));
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+        self.send_ready(cx);
+    }
+
+    /// Sends packets that need not wait any more.
+    fn send_ready(&mut self, cx: &mut Cx<'_>) {
         if self.ready.is_empty() {
             return;
         }
-        // Through the same gate as all packets, because the address may be one of several answers.
+        // By the way of all packets: what is known may just have been forgotten again.
         let mut ready = std::mem::take(&mut self.ready);
         self.encapsulate(cx, &mut ready);
         cx.emit_all(0, &mut ready);
@@ -325,6 +346,23 @@ impl<A: Address> Resolver<A> {
         table.slim(cx.now(), &mut self.lost);
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
+    }
+
+    /// Gives the table up to the resolver that replaces this one (hot swap). `own` is the element's
+    /// address.
+    pub fn hand_over(&mut self, own: A) -> Box<dyn Any + Send> {
+        let empty = Table::new(self.limits);
+        let table = std::mem::replace(&mut *self.shared.table(), empty);
+        Box::new(Handover { own: (own, self.mac, self.broadcast), table })
+    }
+
+    /// Takes the table of the resolver that this one replaces, if it was for the same addresses.
+    pub fn take_over(&mut self, own: A, state: Box<dyn Any + Send>) {
+        if let Ok(state) = state.downcast::<Handover<A>>()
+            && state.own == (own, self.mac, self.broadcast)
+        {
+            self.shared.table().adopt(state.table);
+        }
     }
 
     /// The address whose packets go to all.

@@ -208,6 +208,13 @@ impl<K: Copy + Eq + Hash> Table<K> {
         Some((entry.known && !entry.expired(now, &self.limits)).then_some(entry.mac))
     }
 
+    /// Takes all that another table has, under its own limits. Nothing is taken from an empty one.
+    pub fn adopt(&mut self, other: Table<K>) {
+        if other.len() > 0 {
+            *self = Table { limits: self.limits, forgot: true, ..other };
+        }
+    }
+
     /// Forgets everything; what waited goes to `lost`.
     pub fn clear(&mut self, lost: &mut Batch) {
         for entry in &mut self.entries {

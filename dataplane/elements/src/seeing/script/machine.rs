@@ -7,10 +7,10 @@ use rustix::process::Signal;
 use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
 
 use super::expr::{self, Outside, TEXT_MAX, Values};
-use super::parse::{End, Insn, Program, Quotes, Target};
+use super::parse::{Ending, Insn, Program, Quotes, Target};
 use super::{Kind, WAIT, output};
+use crate::random::Random;
 use crate::seeing::call::{first_word, own_handler};
-use crate::seeing::random::Random;
 
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;
@@ -30,7 +30,7 @@ pub(super) enum State {
     /// It ended with `return`.
     Returned,
     /// It ended otherwise.
-    Ended(End),
+    Ended(Ending),
 }
 
 /// How the program was called.
@@ -81,7 +81,7 @@ impl Machine {
             state: State::Blocked,
             caller: Caller::default(),
             // Seeded when the time is known.
-            random: Random::new(0),
+            random: Random::from_seed(0),
             signals,
             errors: Vec::new(),
             pos: 0,
@@ -164,7 +164,7 @@ impl Machine {
                 }
             }
         }
-        self.state = State::Ended(End::End);
+        self.state = State::Ended(Ending::End);
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
@@ -172,7 +172,7 @@ impl Machine {
         cx.chatter(&format!("{declaration}: too many jumps, giving up"));
         cx.clear_timer(WAIT);
         self.pos = self.program.insns.len();
-        self.state = State::Ended(End::Exit);
+        self.state = State::Ended(Ending::Exit);
     }
 
     /// Whether a blocking instruction blocks.
@@ -230,7 +230,7 @@ impl Machine {
                 if !message.is_empty() {
                     self.error(message);
                 }
-                return State::Ended(End::Error);
+                return State::Ended(Ending::Error);
             }
         }
         State::Blocked
@@ -270,7 +270,7 @@ impl Machine {
     pub(super) fn returned(&self) -> String {
         match self.state {
             State::Returned => self.vars.get("_").cloned().unwrap_or_default(),
-            State::Ended(End::End) if self.kind == Kind::Packet => "0".to_owned(),
+            State::Ended(Ending::End) if self.kind == Kind::Packet => "0".to_owned(),
             _ => String::new(),
         }
     }

@@ -17,8 +17,8 @@ use thruway_element::{
 use thruway_packet::{Batch, Packet};
 
 use self::machine::{Machine, State};
-use self::parse::{End, Insn};
-use super::random::Random;
+use self::parse::{Ending, Insn};
+use crate::random::Random;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -191,7 +191,7 @@ fn kind(args: &Args<'_>) -> Result<(Kind, Vec<Signal>), ArgError> {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let (kind, signals) = kind(args)?;
     let mut instructions: Vec<(usize, &str)> = args.rest().collect();
-    let last = if kind == Kind::Driver { End::Stop } else { End::End };
+    let last = if kind == Kind::Driver { Ending::Stop } else { Ending::End };
     if instructions.is_empty() && kind == Kind::Driver {
         // The first stop stops.
         instructions.push((0, "pause"));
@@ -213,7 +213,7 @@ impl Script {
             let text = errors.join("\n").replace('\n', "\n  ");
             cx.chatter(&format!("While executing '{declaration}':\n  {text}"));
         }
-        if self.machine.state == State::Ended(End::Stop) {
+        if self.machine.state == State::Ended(Ending::Stop) {
             self.release(cx);
             cx.stop();
         }
@@ -249,7 +249,7 @@ impl Script {
 
 impl Element for Script {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.machine.random = Random::new(cx.now() as u64 ^ u64::from(cx.node()));
+        self.machine.random = Random::from_seed(cx.now() as u64 ^ u64::from(cx.node()));
         self.machine.init(cx);
         if let Some(error) = self.machine.errors.first() {
             return Err(error.clone());
@@ -304,7 +304,7 @@ impl Element for Script {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         self.machine.write_own(cx, name, value)?;
-        if self.managing && self.machine.state == State::Ended(End::Stop) {
+        if self.managing && self.machine.state == State::Ended(Ending::Stop) {
             self.release(cx);
             cx.stop();
         }

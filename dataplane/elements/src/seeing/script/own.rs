@@ -7,7 +7,7 @@ use thruway_element::{Cx, HandlerError, handler_value, text};
 
 use super::functions;
 use super::machine::{Caller, Machine, State, element_name};
-use super::parse::End;
+use super::parse::Ending;
 use super::signal;
 use super::{Kind, WAIT};
 use crate::seeing::call::first_word;
@@ -26,6 +26,10 @@ impl Machine {
         name: &str,
         param: &str,
     ) -> Result<String, HandlerError> {
+        // The user's own word counts more than a function of the same name.
+        if self.program.exports.iter().any(|export| export == name) {
+            return Ok(self.variable(name).unwrap_or_default());
+        }
         if let Some(result) = functions::call(name, param) {
             return result.map_err(HandlerError::Refused);
         }
@@ -43,9 +47,6 @@ impl Machine {
                 self.variable(param.trim()).ok_or_else(undefined)
             }
             "shift" => self.shift(if param.is_empty() { "args" } else { param.trim() }),
-            _ if self.program.exports.iter().any(|export| export == name) => {
-                Ok(self.variable(name).unwrap_or_default())
-            }
             _ if self.kind == Kind::Proxy => self.run_from(cx, name, param, false),
             _ => Err(HandlerError::no_read(name)),
         }
@@ -102,7 +103,7 @@ impl Machine {
         self.restart();
         cx.clear_timer(WAIT);
         self.execute(cx, 0);
-        if self.kind == Kind::Signal && self.state == State::Ended(End::End) {
+        if self.kind == Kind::Signal && self.state == State::Ended(Ending::End) {
             signal::install(cx, &self.signals).map_err(HandlerError::Refused)?;
         }
         self.outcome(cx)
@@ -110,10 +111,10 @@ impl Machine {
 
     /// What a run on behalf of a handler comes to.
     fn outcome(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        if self.state == State::Ended(End::Stop) {
+        if self.state == State::Ended(Ending::Stop) {
             cx.stop();
         }
-        if self.errors.is_empty() && self.state != State::Ended(End::Error) {
+        if self.errors.is_empty() && self.state != State::Ended(Ending::Error) {
             return Ok(self.returned());
         }
         Err(HandlerError::Refused(std::mem::take(&mut self.errors).join("\n")))

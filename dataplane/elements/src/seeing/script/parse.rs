@@ -39,7 +39,7 @@ pub(super) enum Insn {
     /// Ends with a value.
     Return(String, Quotes),
     /// Ends in one of several ways.
-    End(End),
+    End(Ending),
     /// Ends with an error.
     Error(String, Quotes),
 }
@@ -50,12 +50,12 @@ pub(super) enum Target {
     /// An instruction.
     At(usize),
     /// The end.
-    End(End),
+    End(Ending),
 }
 
 /// How a script ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum Ending {
     /// `end`: a signal script is installed anew, a packet goes on.
     End,
     /// `exit`: neither.
@@ -126,10 +126,10 @@ impl Program {
         Some(match label {
             // `loop` is a goto without a label.
             "" | "begin" | "loop" => Target::At(0),
-            "end" => Target::End(End::End),
-            "exit" => Target::End(End::Exit),
-            "stop" => Target::End(End::Stop),
-            "error" | "errorq" => Target::End(End::Error),
+            "end" => Target::End(Ending::End),
+            "exit" => Target::End(Ending::Exit),
+            "stop" => Target::End(Ending::Stop),
+            "error" | "errorq" => Target::End(Ending::Error),
             _ => return None,
         })
     }
@@ -172,9 +172,9 @@ fn instruction(word: &str, rest: &str) -> Result<Option<Insn>, String> {
         },
         "goto" => Insn::Goto(Target::At(0), text()),
         "loop" => return bare(Insn::Goto(Target::At(0), String::new())),
-        "end" => return bare(Insn::End(End::End)),
-        "exit" => return bare(Insn::End(End::Exit)),
-        "stop" => return bare(Insn::End(End::Stop)),
+        "end" => return bare(Insn::End(Ending::End)),
+        "exit" => return bare(Insn::End(Ending::Exit)),
+        "stop" => return bare(Insn::End(Ending::Stop)),
         _ => return Err(format!("unknown instruction '{word}'")),
     }))
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn program(text: &[&str]) -> Result<Program, Vec<Wrong>> {
-        parse(text.iter().copied().enumerate(), Insn::End(End::End))
+        parse(text.iter().copied().enumerate(), Insn::End(Ending::End))
     }
 
     #[test]
@@ -218,13 +218,13 @@ mod tests {
                 Insn::Label("here".into()),
                 print(">>F \"a b\""),
                 Insn::Goto(Target::At(1), "$(lt $x 5)".into()),
-                Insn::Goto(Target::End(End::Stop), "".into()),
+                Insn::Goto(Target::End(Ending::Stop), "".into()),
                 Insn::WaitTime("1s".into()),
                 Insn::WaitStep(3),
                 print(">F c.count"),
                 Insn::Init("y".into(), "1".into(), Strip),
                 Insn::Goto(Target::At(0), "".into()),
-                Insn::End(End::End),
+                Insn::End(Ending::End),
             ]
         );
         assert_eq!(program.exports, ["y"]);

@@ -109,6 +109,20 @@ fn a_removed_entry_voids_copies() {
     assert!(table.take_forgot() && table.look_up(1, 1).is_none());
 }
 
+#[test]
+fn a_table_can_be_adopted_with_what_waits() {
+    let (mut ready, mut lost) = (Batch::new(), Batch::new());
+    let mut old = Table::new(Limits { packets: 5, ..limits() });
+    old.wait(1, packet(1), 0, &mut lost);
+    old.wait(1, packet(2), 0, &mut lost);
+    let mut new = Table::new(limits());
+    new.adopt(old);
+    new.adopt(Table::new(limits()));
+    assert_eq!((new.len(), new.packets()), (1, 2));
+    new.insert(1, MAC, 1, (&mut ready, &mut lost));
+    assert_eq!((bytes(&ready), bytes(&lost)), (vec![1, 2], vec![]));
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Wait(u8),

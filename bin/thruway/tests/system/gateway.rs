@@ -1,0 +1,121 @@
+//! examples/gateway.click between two real networks.
+
+use crate::network::{Network, Site};
+use crate::process::{need, privileged, root, run};
+use crate::router::hops;
+use crate::traffic::{fetch, iperf};
+
+const LAN: Site = Site {
+    addresses: &["192.168.1.2/24", "fd00:1::10/64"],
+    routers: &["192.168.1.1", "fd00:1::1"],
+};
+/// The provider's router, which is a server too.
+const WAN: Site = Site {
+    addresses: &["192.0.2.1/24", "2001:db8:2::1/64"],
+    routers: &["192.0.2.2", "2001:db8:2::2"],
+};
+
+/// The example runs with these variables besides its ports.
+fn gateway(variables: &[&str]) -> Network {
+    need("ping", "iputils-ping");
+    let mut network = Network::new(&LAN, &WAN);
+    let mut command = network.middle.thruway();
+    command.arg("run").arg(root().join("examples/gateway.click"));
+    network.route(command.args(["LAN=lan0", "WAN=wan0"]).args(variables), "192.0.2.1");
+    network
+}
+
+#[test]
+fn gateway_routes_and_tells() {
+    if !privileged("gateway_routes_and_tells") {
+        return;
+    }
+    need("traceroute", "traceroute");
+    let mut network = gateway(&["WAN_MTU=1400"]);
+    let lan = &network.lan;
+    let there = lan.succeed("ping -n -c 5 -i 0.05 192.0.2.1");
+    assert!(there.contains("5 received") && there.contains("ttl=63"), "{there}");
+    assert!(lan.succeed("ping -n -c 1 192.168.1.1").contains("1 received"));
+    let route = lan.succeed("traceroute -n -q 1 -w 2 -m 4 192.0.2.1");
+    assert_eq!(hops(&route), ["192.168.1.1", "192.0.2.1"]);
+    let neighbours = lan.succeed("ip neigh show 192.168.1.1");
+    assert!(neighbours.contains("02:00:00:00:00:02"), "{neighbours}");
+    let whole = lan.run("ping -n -c 1 -W 2 -M do -s 1450 192.0.2.1").stdout;
+    assert!(whole.contains("mtu = 1400"), "{whole}");
+    let cut = lan.succeed("ping -n -c 1 -W 2 -M dont -s 1450 192.0.2.1");
+    assert!(cut.contains("1 received"), "{cut}");
+    let done = network.stop().expect(0).prints(&["Ports", "Elements", "Drops", "packets/s"]);
+    for row in ["lan/in (lan0)", "wan/out (wan0)", "expired", "dont-fragment"] {
+        assert!(done.stdout.contains(row), "no '{row}' in {}", done.stdout);
+    }
+}
+
+#[test]
+fn gateway_filters() {
+    if !privileged("gateway_filters") {
+        return;
+    }
+    need("curl", "curl");
+    let mut network = gateway(&[]);
+    let (lan, wan) = (&network.lan, &network.wan);
+    // From outside: the gateway answers; hosts inside are out of reach.
+    assert!(wan.succeed("ping -n -c 1 192.0.2.2").contains("1 received"));
+    assert_eq!(wan.run("ping -n -c 1 -W 1 192.168.1.2").code(), 1);
+    let knock = wan.run("curl -sS --connect-timeout 1 http://192.168.1.2:80/");
+    assert_eq!(knock.code(), 28, "no answer at all: {knock:#?}");
+    // What is refused politely is told so at once.
+    for (host, url) in [(wan, "http://192.168.1.2:113/"), (lan, "http://192.0.2.1:25/")] {
+        let refused = host.run(&format!("curl -sS --connect-timeout 5 {url}"));
+        assert_eq!(refused.code(), 7, "{refused:#?}");
+        assert!(refused.elapsed.as_secs() < 4, "{refused:#?}");
+    }
+    // A closed port of the gateway itself.
+    let script = "exec 3<>/dev/udp/192.168.1.1/9; echo >&3; sleep 0.5; echo >&3";
+    let closed = run(lan.command("bash").args(["-c", script]));
+    assert!(closed.stderr.contains("Connection refused"), "{closed:#?}");
+    let table = network.stop().expect(0).stdout;
+    assert!(table.contains("inbound"), "{table}");
+}
+
+#[test]
+fn gateway_carries_files() {
+    if !privileged("gateway_carries_files") {
+        return;
+    }
+    let network = gateway(&[]);
+    fetch(&network.lan, &network.wan, "192.0.2.1", 30 << 20);
+    fetch(&network.lan, &network.wan, "[2001:db8:2::1]", 10 << 20);
+}
+
+#[test]
+fn gateway_carries_streams() {
+    if !privileged("gateway_carries_streams") {
+        return;
+    }
+    let network = gateway(&[]);
+    iperf(&network.lan, &network.wan, "192.0.2.1");
+    iperf(&network.lan, &network.wan, "2001:db8:2::1");
+}
+
+#[test]
+fn gateway_speaks_ip6() {
+    if !privileged("gateway_speaks_ip6") {
+        return;
+    }
+    need("traceroute", "traceroute");
+    let network = gateway(&[]);
+    let (lan, wan) = (&network.lan, &network.wan);
+    let there = lan.succeed("ping -6 -n -c 3 -i 0.05 2001:db8:2::1");
+    assert!(there.contains("3 received") && there.contains("ttl=63"), "{there}");
+    let route = lan.succeed("traceroute -6 -n -q 1 -w 2 -m 4 2001:db8:2::1");
+    assert_eq!(hops(&route), ["fd00:1::1", "2001:db8:2::1"]);
+    for (host, router, mac) in
+        [(lan, "fd00:1::1", "02:00:00:00:00:02"), (wan, "2001:db8:2::2", "02:00:00:00:00:01")]
+    {
+        let neighbours = host.succeed(&format!("ip -6 neigh show {router}"));
+        assert!(neighbours.contains(mac), "{neighbours}");
+    }
+    // A connection from outside is not let in.
+    let knock = wan.run("curl -sS -g --connect-timeout 1 http://[fd00:1::10]:80/");
+    assert_eq!(knock.code(), 28, "{knock:#?}");
+}

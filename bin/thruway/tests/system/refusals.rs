@@ -1,0 +1,147 @@
+//! What cannot be done is refused by name and with the remedy; what was written stays readable.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::frames::{read_capture, write_capture};
+use crate::process::{Done, need, privileged, root, run, thruway};
+
+/// Runs a configuration text.
+fn go(text: &str) -> Done {
+    run(thruway().args(["run", "-q", "-e", text]))
+}
+
+fn lan() -> String {
+    root().join("examples/captures/lan.pcap").display().to_string()
+}
+
+#[test]
+fn missing_interface() {
+    if !privileged("missing_interface") {
+        return;
+    }
+    for text in ["FromDevice(nosuch0) -> Discard", "Idle -> Queue -> ToDevice(nosuch0)"] {
+        // There is always a loopback.
+        go(text).expect(1).says(&["no interface 'nosuch0'", "there are: ", "lo", "config:1:"]);
+    }
+}
+
+#[test]
+fn no_permission() {
+    if !privileged("no_permission") {
+        return;
+    }
+    need("setpriv", "util-linux");
+    // Nobody may not be allowed to read where the program was built.
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = dir.path().join("thruway");
+    std::fs::copy(env!("CARGO_BIN_EXE_thruway"), &program).expect("room for the program");
+    readable_by_all(dir.path());
+    for text in ["FromDevice(lo) -> Discard", "Idle -> Queue -> ToDevice(lo)"] {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
+        let done = run(command.arg(&program).args(["run", "-q", "-e", text]));
+        done.expect(1).says(&["no permission", "'lo'", "CAP_NET_RAW", "run as root"]);
+    }
+}
+
+fn readable_by_all(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(dir, mode).expect("it is ours");
+}
+
+#[test]
+fn captures_that_are_none() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).expect("room for a file");
+        path.display().to_string()
+    };
+    let text = file("notes", b"dear diary");
+    let empty = file("empty", b"");
+    for element in ["FromDump", "FromDevice"] {
+        let port = |name: &str| match element {
+            "FromDevice" => format!("FromDevice(\"pcap:{name}\") -> Discard"),
+            _ => format!("FromDump(\"{name}\", STOP true) -> Discard"),
+        };
+        go(&port(&text)).expect(1).says(&[&text, "is not a capture", "pcap and pcapng"]);
+        go(&port(&empty)).expect(1).says(&[&empty, "is not a capture"]);
+        let missing = dir.path().join("missing").display().to_string();
+        go(&port(&missing)).expect(1).says(&[&missing, "No such file"]);
+    }
+}
+
+#[test]
+fn link_types_that_are_unknown_or_not_ethernet() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // 147 is for private use, 127 is radiotap.
+    for (link, name) in [(147_u8, "147"), (127, "RADIOTAP")] {
+        let path = dir.path().join(format!("link-{link}.pcap"));
+        write_capture(&path, &[vec![0; 64]]);
+        let mut bytes = std::fs::read(&path).expect("just written");
+        bytes[20] = link;
+        std::fs::write(&path, bytes).expect("room for a capture");
+        let file = path.display().to_string();
+        let as_port = format!("FromDevice(\"pcap:{file}\") -> Discard");
+        go(&as_port).expect(1).says(&[&file, name, "ETHERNET (1)"]);
+        let as_ip = format!("FromDump(\"{file}\", FORCE_IP true, STOP true) -> Discard");
+        go(&as_ip).expect(1).says(&[&file, name, "can be used here"]);
+    }
+}
+
+#[test]
+fn a_cut_off_capture_is_read_up_to_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (cut, out) = (dir.path().join("cut.pcap"), dir.path().join("out.pcap"));
+    let whole = std::fs::read(lan()).expect("a bundled capture");
+    std::fs::write(&cut, &whole[..100_000]).expect("room for a capture");
+    let (cut, out_file) = (cut.display().to_string(), out.display());
+    let text = format!("FromDump(\"{cut}\", STOP true) -> ToDump(\"{out_file}\")");
+    let done = go(&text).expect(1).says(&[&cut, "is cut off", "record ", "byte "]);
+    let frames = read_capture(&out);
+    let said = format!("the {} records before it are whole", frames.len());
+    assert!(frames.len() > 100 && done.stderr.contains(&said), "{done:#?}");
+    assert!(read_capture(Path::new(&lan())).starts_with(&frames), "and they are the first ones");
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let input = lan();
+    for out in ["ToDump(/dev/full)", "Queue -> ToDevice(pcap:/dev/full)"] {
+        let done = go(&format!("FromDump(\"{input}\", STOP true) -> {out}"));
+        done.expect(1).says(&["/dev/full", "No space left on device", "records"]);
+    }
+    let done = go(&format!("FromDump(\"{input}\", STOP true) -> ToDump(/nodir/out.pcap)"));
+    done.expect(1).says(&["cannot create '/nodir/out.pcap'"]);
+}
+
+#[test]
+fn a_full_disk_leaves_a_readable_capture() {
+    if !privileged("a_full_disk_leaves_a_readable_capture") {
+        return;
+    }
+    need("unshare", "util-linux");
+    need("tcpdump", "tcpdump");
+    // A small file system that only this script sees, and that goes with it.
+    let script = "mount -t tmpfs -o size=500k,mode=755 tmpfs \"$1\" && cd \"$1\" || exit 9
+        \"$2\" run -e \"FromDump(\\\"$3\\\", STOP true) -> out :: ToDump(full.pcap)\"
+        echo \"exit $?\"
+        tcpdump -n -r full.pcap 2>tcpdump.err | wc -l
+        grep -i trunc tcpdump.err";
+    let dir = tempfile::tempdir().expect("a directory");
+    readable_by_all(dir.path());
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(dir.path());
+    let done = run(command.args([env!("CARGO_BIN_EXE_thruway"), &lan()]));
+    let done = done.says(&["full.pcap", "No space left on device", "whole records"]);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines.contains(&"exit 1"), "{done:#?}");
+    // The remaining packets are counted under their reason, and the file ends with a whole record.
+    assert!(done.stdout.contains("not-written"), "{done:#?}");
+    let read = lines.last().and_then(|line| line.trim().parse::<u64>().ok());
+    let said = done.stderr.split_once(" whole records").expect("it says so").0;
+    let said = said.rsplit(['(', ' ']).next().and_then(|word| word.parse::<u64>().ok());
+    assert!(read == said && read > Some(500), "{done:#?}");
+}
