@@ -302,12 +302,6 @@ impl<'a> Cx<'a> {
         self.wires.source(self.node, port).is_some()
     }
 
-    /// Whether output `port` is a pull output: then packets are made when they are pulled, and a
-    /// source's task has nothing to do.
-    pub fn is_pull_output(&self, port: usize) -> bool {
-        self.wires.target(self.node, port) == Target::Puller
-    }
-
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).
     pub fn set_timer(&mut self, token: u32, at: i64) {
         self.host.set_timer(self.node, token, at);
