@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use thruway_packet::{Batch, Packet};
 
 use crate::reason::Reason;
-use crate::wires::{PullFrom, Target, Wires};
+use crate::wires::{PullFrom, Wires};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
