@@ -100,5 +100,6 @@ fn golden() {
     failed.sort();
     println!("golden tests: {passed} passed, {} failed, {} skipped", failed.len(), skipped.len());
     skipped.iter().for_each(|line| println!("skipped: {line}"));
+    assert!(passed + failed.len() + skipped.len() > 0, "no golden test was found");
     assert!(failed.is_empty(), "{} failed:\n\n{}\n", failed.len(), failed.join("\n\n"));
 }

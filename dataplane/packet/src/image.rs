@@ -58,6 +58,15 @@ impl Packet {
     #[inline]
     pub(crate) fn become_image(&mut self, image: &Image<'_>) -> bool {
         let len = image.len.min(image.bytes.len());
+        if let (true, Some(line)) = (len <= LINE, image.bytes.first_chunk::<LINE>()) {
+            // What benches are made of, and acknowledgements: one line, no loop.
+            image.describe(self.meta_mut(), LINE);
+            if let Some(to) = self.data_mut().first_chunk_mut() {
+                *to = *line;
+            }
+            self.truncate(len);
+            return true;
+        }
         if len > SMALL_MAX {
             return self.become_large(image, len);
         }
@@ -96,14 +105,19 @@ impl Image<'_> {
     /// the usual head room.
     #[inline]
     fn describe(&self, meta: &mut Meta, len: usize) {
-        let Marks { l2, l3, l4, kind, fcb, anno } = *self.marks;
+        // PERF: field by field from the reference. A copy of the marks on the way would be written
+        // and read back in pieces that overlap, which stalls: 5 of 13 ns a packet (perf annotate on
+        // `bench path --case replay/fits`).
+        let marks = self.marks;
         meta.start = HEADROOM as u32;
         meta.len = len as u32;
-        (meta.l2, meta.l3, meta.l4) = (l2, l3, l4);
-        meta.kind = kind;
+        meta.l2 = marks.l2;
+        meta.l3 = marks.l3;
+        meta.l4 = marks.l4;
+        meta.kind = marks.kind;
         meta.timestamp = self.timestamp;
-        meta.fcb = fcb;
-        meta.anno = anno;
+        meta.fcb = marks.fcb;
+        meta.anno.copy_from_slice(&marks.anno);
     }
 }
 

@@ -12,7 +12,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 /// A client of a control socket.
-struct Client {
+pub struct Client {
     stream: BufReader<Box<dyn Stream>>,
 }
 
@@ -27,7 +27,7 @@ impl Client {
         Client::greeted(Box::new(stream))
     }
 
-    fn unix(path: &Path) -> Client {
+    pub fn unix(path: &Path) -> Client {
         let stream = wait_for("a Unix socket", || UnixStream::connect(path).ok());
         stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
         Client::greeted(Box::new(stream))
@@ -81,12 +81,12 @@ impl Client {
     }
 
     #[track_caller]
-    fn number(&mut self, handler: &str) -> u64 {
+    pub fn number(&mut self, handler: &str) -> u64 {
         self.read(handler).trim().parse().expect("a number")
     }
 
     /// Writes data to a handler.
-    fn write_data(&mut self, handler: &str, data: &str) -> (u32, String) {
+    pub fn write_data(&mut self, handler: &str, data: &str) -> (u32, String) {
         self.send(&format!("WRITEDATA {handler} {}\r\n{data}", data.len()));
         self.answer()
     }

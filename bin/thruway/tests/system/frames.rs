@@ -34,7 +34,7 @@ fn fix_ip4(frame: &mut [u8]) {
     }
     frame[24..26].fill(0);
     let words = frame[14..14 + len].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-    let sum = words.fold(0, |sum, word| sum + word);
+    let sum: u32 = words.sum();
     let sum = (sum & 0xFFFF) + (sum >> 16);
     let sum = !(((sum & 0xFFFF) + (sum >> 16)) as u16);
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
@@ -61,13 +61,9 @@ fn ip4(options: &str, protocol: u8, payload: &str) -> Vec<u8> {
 pub fn handmade(root: &Path) -> Vec<Vec<u8>> {
     let mut frames = vec![
         // Record route, timestamps of three forms, loose and strict source route, router alert.
-        ip4("0707041000000500 01000000"[..].trim(), 17, "0035003500080000"),
+        ip4("0707041000000500 01000000", 17, "0035003500080000"),
         ip4("440c0501 00000000 00000000", 17, "0035003500080000"),
-        ip4(
-            "440c0d03 0a000001 00000000",
-            6,
-            &("0050005000000001000000005002ffff00000000".repeat(1)),
-        ),
+        ip4("440c0d03 0a000001 00000000", 6, "0050005000000001000000005002ffff00000000"),
         ip4("830b04 0a000001 0a000002 00", 1, "0800f7ff00000000"),
         ip4("890704 0a000001 00 94040000", 1, "0800f7ff00000000"),
         // ICMP errors that quote packets; a redirect.

@@ -1,5 +1,6 @@
 //! examples/gateway.click between two real networks.
 
+use crate::control::Client;
 use crate::network::{Network, Site};
 use crate::process::{need, privileged, root, run};
 use crate::router::hops;
@@ -118,4 +119,34 @@ fn gateway_speaks_ip6() {
     // A connection from outside is not let in.
     let knock = wan.run("curl -sS -g --connect-timeout 1 http://[fd00:1::10]:80/");
     assert_eq!(knock.code(), 28, "{knock:#?}");
+}
+
+#[test]
+fn a_swapped_gateway_keeps_its_connections() {
+    if !privileged("a_swapped_gateway_keeps_its_connections") {
+        return;
+    }
+    let mut network = Network::new(&LAN, &WAN);
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let file = root().join("examples/gateway.click");
+    let mut command = network.middle.thruway();
+    command.args(["click", "-R", "-u"]).arg(&socket).arg(&file);
+    network.route(command.args(["LAN=lan0", "WAN=wan0"]), "192.0.2.1");
+    let text = std::fs::read_to_string(&file).expect("the example");
+    let mut client = Client::unix(&socket);
+    let counted = client.number("wan_packets.count");
+    assert!(counted > 0);
+    let fetching = std::thread::scope(|scope| {
+        let (lan, wan) = (&network.lan, &network.wan);
+        let fetching = scope.spawn(|| fetch(lan, wan, "192.0.2.1", 30 << 20));
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            assert_eq!(client.write_data("hotconfig", &text).0, 200);
+        }
+        fetching.join()
+    });
+    assert!(fetching.is_ok(), "the file arrives whole across three swaps");
+    assert!(client.number("wan_packets.count") > counted, "counters go on");
+    network.stop().expect(0);
 }

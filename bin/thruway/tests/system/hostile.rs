@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::frames::{handmade, mutate, write_capture};
+use crate::frames::{handmade, mutate, read_capture, write_capture};
 use crate::process::{click, root, run};
 
 /// How an element's outputs follow from its input.
@@ -60,6 +60,12 @@ fn ends(n: usize) -> Vec<Node> {
     (0..n).map(|_| end()).collect()
 }
 
+/// Every sort of field of a summary.
+const SUMMARY: &str = "ToIPSummaryDump(/dev/null, BAD_PACKETS true, VERBOSE true, FIELDS timestamp \
+    ip_src ip_dst ip_len ip_proto ip_id ip_ttl ip_tos ip_hl ip_frag ip_fragoff ip_opt ip_sum sport \
+    dport tcp_seq tcp_ack tcp_flags tcp_opt tcp_window tcp_sack udp_len icmp_type icmp_code \
+    icmp_seq icmp_flowid icmp_nextmtu payload_len payload count link eth_src eth_dst wire_len)";
+
 /// What expects a marked IPv4 header.
 fn ip4() -> Node {
     let recheck = || row(&["CheckIPHeader(VERBOSE false)"]);
@@ -105,6 +111,7 @@ fn ip4() -> Node {
             "IPPrint(TIMESTAMP false, PAYLOAD ASCII, ETHER true, TOS true, ID true, OUTFILE /dev/null)",
         ]),
         row(&["SetIPChecksum", "CheckIPHeader"]),
+        row(&[SUMMARY]),
         row(&["EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2)", "EtherMirror", "Strip(34)"]),
     ])
 }
@@ -288,6 +295,58 @@ fn other_captures_are_accounted_for() {
     for file in files {
         run_over(&file, 32);
     }
+}
+
+#[test]
+fn the_gateway_stands_hostile_captures() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    for (name, seed) in [("lan", 11), ("wan", 12)] {
+        // The captures begin with what tells the neighbours' Ethernet addresses.
+        let whole = root().join(format!("examples/captures/{name}.pcap"));
+        let mut frames: Vec<_> = read_capture(&whole).into_iter().take(300).collect();
+        frames.extend(mutate(&handmade(&root()), seed, 2700));
+        write_capture(&dir.path().join(name), &frames);
+    }
+    let port = |name: &str| format!("pcap:{}>{}", file(name), file(&format!("{name}-out")));
+    let mut command = crate::process::thruway();
+    command.arg("run").arg(root().join("examples/gateway.click"));
+    command
+        .args(["LAN_IP=16.0.1.1", "LAN_NET=16.0.0.0/16"])
+        .arg(format!("LAN={}", port("lan")))
+        .arg(format!("WAN={}", port("wan")));
+    let done = run(&mut command).expect(0);
+    // All were read, and each output is a capture.
+    let table = done.prints(&["3,000", "bad-checksum", "bad-length"]).stdout;
+    for name in ["lan-out", "wan-out"] {
+        let frames = read_capture(&dir.path().join(name));
+        let row = table.lines().find(|line| line.contains(&file(name).replace("-out", ">")));
+        assert!(row.is_some(), "{name}: {table}");
+        assert!(!frames.is_empty(), "{name}: {table}");
+    }
+}
+
+#[test]
+fn summaries_may_be_nonsense() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("summary");
+    let fields =
+        "!data timestamp ip_src ip_dst ip_proto ip_len sport dport tcp_opt ip_opt tcp_sack\n";
+    let good = "1.5 1.2.3.4 5.6.7.8 T 60 80 1024 mss1460;sackok rr{1.2.3.4}+1 -\n";
+    let mut text = format!("!IPSummaryDump 1.3\n{fields}{good}").into_bytes();
+    let lines = vec![good.as_bytes().to_vec(); 10];
+    for line in mutate(&lines, 5, 3000) {
+        text.extend(line);
+        text.push(b'\n');
+    }
+    std::fs::write(&path, text).expect("room for a summary");
+    let (file, checksum) = (path.display(), "CHECKSUM true");
+    let text = format!(
+        "in :: FromIPSummaryDump(\"{file}\", STOP true, {checksum}) -> n :: Null -> Discard"
+    );
+    let done = run(&mut click(&["-w", "-e", &text, "-h", "n.packets"])).expect(0);
+    let packets: u64 = done.stdout.trim().parse().expect("a number");
+    assert!((100..=3100 * 4).contains(&packets), "{packets}");
 }
 
 /// Captures in a directory and those below.

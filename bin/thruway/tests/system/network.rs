@@ -124,11 +124,6 @@ impl Network {
         self.router = Some(router);
     }
 
-    /// The running router.
-    pub fn router(&self) -> &Running {
-        self.router.as_ref().expect("the router was started")
-    }
-
     /// Stops the router as Ctrl-C does.
     #[track_caller]
     pub fn stop(&mut self) -> Done {

@@ -80,8 +80,24 @@ struct Head {
     len: usize,
     kind: u32,
     timestamp: i64,
-    /// Where the next one's head is.
-    next: usize,
+}
+
+impl Head {
+    #[inline]
+    fn parse(head: &[u8; HEAD]) -> Head {
+        let [a, b, c, d, e, f, g, h, time @ ..] = *head;
+        Head {
+            len: u32::from_ne_bytes([a, b, c, d]) as usize,
+            kind: u32::from_ne_bytes([e, f, g, h]),
+            timestamp: i64::from_ne_bytes(time),
+        }
+    }
+
+    /// Where the head of the packet behind this one at `at` is.
+    #[inline]
+    fn next(self, at: usize) -> usize {
+        at + HEAD + self.len.next_multiple_of(ALIGN)
+    }
 }
 
 impl Store {
@@ -113,16 +129,7 @@ impl Store {
         if at >= self.end {
             return None;
         }
-        let head: &[u8; HEAD] = self.block.get(at..)?.first_chunk()?;
-        let (len, rest) = head.split_first_chunk()?;
-        let (kind, rest) = rest.split_first_chunk()?;
-        let len = u32::from_ne_bytes(*len) as usize;
-        Some(Head {
-            len,
-            kind: u32::from_ne_bytes(*kind),
-            timestamp: i64::from_ne_bytes(*rest.first_chunk()?),
-            next: (at + HEAD + len).next_multiple_of(ALIGN),
-        })
+        Some(Head::parse(self.block.get(at..)?.first_chunk()?))
     }
 
     /// The input that a kind of packet came by.
@@ -137,20 +144,16 @@ impl Store {
         let output = self.input(first.kind);
         let most = max.min(cursor.left);
         let count = if self.inputs > 1 { self.alike(cursor.at, most, output) } else { most };
-        let mut at = cursor.at;
+        let mut rest = self.block.get(cursor.at..).unwrap_or(&[]);
         batch.fill(count, |_| {
-            // `count` packets follow; were it not so, the first would stand in for them.
-            let head = self.head(at).unwrap_or(first);
-            let image = Image {
-                bytes: self.block.get(at + HEAD..).unwrap_or(&[]),
-                len: head.len,
-                timestamp: head.timestamp,
-                marks: &self.kinds[head.kind as usize].0,
-            };
-            at = head.next;
-            image
+            // `count` packets follow; were it not so, empty ones would stand in for them.
+            let (head, bytes) = rest.split_first_chunk().unwrap_or((&[0; HEAD], &[]));
+            let head = Head::parse(head);
+            rest = bytes.get(head.len.next_multiple_of(ALIGN)..).unwrap_or(&[]);
+            let marks = &self.kinds[head.kind as usize].0;
+            Image { bytes, len: head.len, timestamp: head.timestamp, marks }
         });
-        *cursor = Cursor { at, left: cursor.left - count };
+        *cursor = Cursor { at: self.block.len() - rest.len(), left: cursor.left - count };
         output
     }
 
@@ -162,7 +165,7 @@ impl Store {
             && self.input(head.kind) == output
         {
             count += 1;
-            at = head.next;
+            at = head.next(at);
         }
         count
     }

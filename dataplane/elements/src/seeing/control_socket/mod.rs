@@ -58,6 +58,9 @@ const RETRY: u32 = 0;
 const RETRY_PAUSE: i64 = 1_000_000_000;
 /// Nanoseconds until answers that did not go out are tried again.
 const SEND_PAUSE: i64 = 5_000_000;
+/// Nanoseconds, or else runs of the task, between looks at sockets on which nothing happens.
+const LOOK_PAUSE: i64 = 1_000_000;
+const LOOK_RUNS: u32 = 1_024;
 /// Longest name of a Unix socket that the kernel takes, bytes.
 const PATH_MAX: usize = 107;
 
@@ -69,6 +72,9 @@ struct ControlSocket {
     retry_warnings: bool,
     listener: Option<Listener>,
     connections: Vec<Connection>,
+    /// When the sockets are looked at again, and runs since they were.
+    next_look: i64,
+    skipped: u32,
 }
 
 /// What survives a hot swap.
@@ -113,6 +119,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         retry_warnings: args.get("RETRY_WARNINGS")?,
         listener: None,
         connections: Vec::new(),
+        next_look: 0,
+        skipped: 0,
     }))
 }
 
@@ -149,6 +157,17 @@ impl ControlSocket {
         Ok(())
     }
 
+    /// Whether it is time to look at the sockets: each look costs system calls, and this task runs
+    /// between packets. Simulated time may stand still, so runs count too.
+    fn looks(&mut self, now: i64) -> bool {
+        self.skipped += 1;
+        let looks = now >= self.next_look || self.skipped >= LOOK_RUNS;
+        if looks {
+            (self.next_look, self.skipped) = (now.saturating_add(LOOK_PAUSE), 0);
+        }
+        looks
+    }
+
     /// Takes one waiting connection.
     fn accept(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(listener) = &self.listener else { return false };
@@ -162,8 +181,8 @@ impl ControlSocket {
             }
         };
         // Closed at once where there are too many, or no descriptors.
-        if self.connections.len() < CONNECTIONS_MAX && cx.watch(&stream).is_ok() {
-            let connection = Connection::new(stream);
+        let mut connection = Connection::new(stream);
+        if self.connections.len() < CONNECTIONS_MAX && connection.watch(cx, true) {
             if self.verbose {
                 let number = connection.number();
                 let line = format!("{}: opened connection {number}{peer}", declaration(cx));
@@ -197,8 +216,10 @@ impl Element for ControlSocket {
                 return Err(format!("PROXY: no element named '{proxy}'"));
             }
         }
-        for connection in &self.connections {
-            cx.watch(&connection.stream).map_err(|error| error.to_string())?;
+        for connection in &mut self.connections {
+            // Handed over: the predecessor's engine watched it.
+            connection.watched = false;
+            connection.watch(cx, true);
         }
         self.try_listen(cx)
     }
@@ -214,23 +235,27 @@ impl Element for ControlSocket {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.looks(cx.now()) {
+            return Run::Idle;
+        }
         let mut again = self.accept(cx);
         let mut later = false;
         let mut at = 0;
         while let Some(connection) = self.connections.get_mut(at) {
-            match connection.serve(cx, &self.rules) {
-                Next::Again => again = true,
-                Next::Read => {}
-                Next::Later => later = true,
-                Next::Close => {
-                    self.close(cx, at);
-                    continue;
-                }
+            let next = connection.serve(cx, &self.rules);
+            if next == Next::Close || !connection.watch(cx, next != Next::Later) {
+                self.close(cx, at);
+                continue;
             }
+            again |= next == Next::Again;
+            later |= next == Next::Later;
             at += 1;
         }
         match (again, later) {
-            (true, _) => Run::Again,
+            (true, _) => {
+                self.next_look = cx.now();
+                Run::Again
+            }
             (false, true) => Run::At(cx.now().saturating_add(SEND_PAUSE)),
             (false, false) => Run::Idle,
         }

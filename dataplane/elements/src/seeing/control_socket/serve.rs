@@ -31,6 +31,8 @@ pub(super) struct Connection {
     sent: usize,
     /// The client reads no more.
     gone: bool,
+    /// What it sends ends a sleep of the thread.
+    pub watched: bool,
 }
 
 /// What a connection wants next.
@@ -49,12 +51,24 @@ pub(super) enum Next {
 impl Connection {
     pub(super) fn new(stream: Stream) -> Connection {
         let out = GREETING.as_bytes().to_vec();
-        Connection { stream, input: Input::new(), out, sent: 0, gone: false }
+        Connection { stream, input: Input::new(), out, sent: 0, gone: false, watched: false }
     }
 
     /// The number that messages about it bear.
     pub(super) fn number(&self) -> i32 {
         self.stream.as_fd().as_raw_fd()
+    }
+
+    /// Lets what the client sends end a sleep of the thread, or not: who does not read answers is
+    /// not to keep it awake. False when there is no descriptor for that.
+    pub(super) fn watch(&mut self, cx: &mut Cx<'_>, on: bool) -> bool {
+        if on && !self.watched {
+            self.watched = cx.watch(&self.stream).is_ok();
+        } else if !on && self.watched {
+            cx.unwatch(&self.stream);
+            self.watched = false;
+        }
+        self.watched == on
     }
 
     /// Sends answers, reads a little, does at most one command.
