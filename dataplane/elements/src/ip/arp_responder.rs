@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use thruway_element::text::split_words;
+use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
     Ty, reasons,
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("ENTRY", Ty::Rule("IP/MASK... ETH"), "addresses and where they are")],
         drops: Other::DROPS,
         handlers: &[
+            Handler::both("config", "the entries; those written take the place of all"),
             Handler::read("table", "a line per prefix: prefix, Ethernet address"),
             Handler::read("lookup", "the Ethernet address for an IP address, empty for none"),
             Handler::write("add", "adds IP/MASK... ETH"),
@@ -127,6 +128,7 @@ fn show(prefix: &IpPrefix) -> String {
 struct ArpResponder {
     places: Places,
     names: Names,
+    config: String,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -134,7 +136,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     for (index, text) in args.rest() {
         places.add(text, &names).map_err(|why| args.rest_error(index, why))?;
     }
-    Ok(Box::new(ArpResponder { places, names }))
+    let config = join(&args.rest().map(|(_, text)| text).collect::<Vec<_>>());
+    Ok(Box::new(ArpResponder { places, names, config }))
 }
 
 /// The reply to a query.
@@ -174,6 +177,7 @@ impl Element for ArpResponder {
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         match name {
+            "config" => Ok(self.config.clone()),
             "table" => {
                 let mut text = String::new();
                 for place in &self.places.0 {
@@ -191,6 +195,16 @@ impl Element for ArpResponder {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
+            "config" => {
+                // All or nothing.
+                let mut places = Places::default();
+                for (text, _) in split_args(value) {
+                    let added = places.add(&text, &self.names);
+                    added.map_err(|why| HandlerError::refused(format!("config: {why}")))?;
+                }
+                (self.places, self.config) = (places, value.trim().to_owned());
+                Ok(())
+            }
             "add" => {
                 let added = self.places.add(value, &self.names);
                 added.map_err(|why| HandlerError::refused(format!("add: {why}")))
