@@ -37,6 +37,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
+    crate::signals::pass_to(router.control());
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);

@@ -26,6 +26,24 @@ pub(crate) struct Mailbox {
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 
+/// What a driver's signal handler and the engine tell each other about one signal.
+#[derive(Clone)]
+pub struct Caught {
+    /// It came.
+    pub came: Arc<AtomicBool>,
+    /// No element waits for it: it does what it does to any process.
+    pub unwanted: Arc<AtomicBool>,
+}
+
+/// Has the process catch a signal from now on.
+pub type Catch = Box<dyn Fn(i32) -> Result<Caught, String> + Send + Sync>;
+
+/// An element that waits for a signal.
+struct Awaiting {
+    node: u32,
+    caught: Caught,
+}
+
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
     halt: AtomicBool,
@@ -40,6 +58,10 @@ pub struct Control {
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
     reconfigure: Mutex<Option<Reconfigure>>,
+    catch: OnceLock<Catch>,
+    /// Whether any element waits for a signal.
+    awaited: AtomicBool,
+    awaiting: Mutex<Vec<Awaiting>>,
     pub(crate) chatter: Chatter,
 }
 
@@ -62,6 +84,9 @@ impl Control {
             boxes: boxes?,
             stats: OnceLock::new(),
             reconfigure: Mutex::default(),
+            catch: OnceLock::new(),
+            awaited: AtomicBool::new(false),
+            awaiting: Mutex::default(),
             chatter,
         })
     }
@@ -140,6 +165,45 @@ impl Control {
             Some(reconfigure) => reconfigure(text).map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("hotconfig")),
         }
+    }
+
+    /// Lets elements wait for signals. The first call counts.
+    pub fn pass_signals(&self, catch: Catch) {
+        let _ = self.catch.set(catch);
+    }
+
+    /// Has `node` wait for a signal, once.
+    pub(crate) fn await_signal(&self, node: u32, signal: i32) -> Result<(), String> {
+        let catch = self.catch.get();
+        let catch = catch.ok_or("this driver does not pass signals on to elements")?;
+        let caught = catch(signal)?;
+        caught.unwanted.store(false, Ordering::Release);
+        let mut awaiting = self.awaiting.lock().unwrap_or_else(|poison| poison.into_inner());
+        awaiting.push(Awaiting { node, caught });
+        self.awaited.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The elements whose signal came, which no longer wait for it; one load where none waits.
+    #[inline]
+    pub(crate) fn signalled(&self) -> Vec<u32> {
+        if !self.awaited.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut awaiting = self.awaiting.lock().unwrap_or_else(|poison| poison.into_inner());
+        let came = |one: &mut Awaiting| one.caught.came.load(Ordering::Acquire);
+        let called: Vec<Awaiting> = awaiting.extract_if(.., came).collect();
+        for one in &called {
+            one.caught.unwanted.store(true, Ordering::Release);
+            one.caught.came.store(false, Ordering::Release);
+        }
+        self.awaited.store(!awaiting.is_empty(), Ordering::Release);
+        called.into_iter().map(|one| one.node).collect()
+    }
+
+    /// Ends all sleeps: something came from outside.
+    pub fn wake(&self) {
+        self.wake_all();
     }
 
     pub(crate) fn set_running(&self, running: bool) {

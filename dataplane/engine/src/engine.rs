@@ -116,6 +116,9 @@ impl Engine {
             self.core.serve(&mut self.wires);
             self.drain();
         }
+        if self.core.thread == 0 {
+            self.call_signalled();
+        }
         let mut worked = self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
@@ -126,6 +129,18 @@ impl Engine {
             }
         }
         worked
+    }
+
+    /// Calls handler `run` of the elements whose signal came: all of them, even if the first stops.
+    fn call_signalled(&mut self) {
+        for node in self.core.control.signalled() {
+            // Handler paths count elements from 1.
+            let call = format!("{}.run", node + 1);
+            if let Err(error) = self.core.write_from(&mut self.wires, node, &call, "") {
+                (self.core.control.chatter)(&format!("{error}"));
+            }
+            self.drain();
+        }
     }
 
     /// Reads the clock, now and then.
@@ -164,6 +179,7 @@ impl Engine {
             Some(Run::At(time)) => time,
             _ => 0,
         };
+        self.core.scheduled[node as usize] = !matches!(result, Some(Run::Idle));
         result == Some(Run::Again) || made
     }
 

@@ -22,6 +22,6 @@ mod timers;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
-pub use control::{Chatter, Control, Reconfigure};
+pub use control::{Catch, Caught, Chatter, Control, Reconfigure};
 pub use layout::Layout;
 pub use router::{Options, Outcome, Router};
