@@ -53,7 +53,8 @@ pub(crate) struct Engine {
 impl Engine {
     pub fn new(wires: Wires, core: Core, clock: ClockKind) -> Engine {
         let runs = |node: &usize| {
-            core.layout.graph.elements[*node].spec.task && core.layout.home[*node] == core.thread
+            let task = core.layout.graph.elements[*node].spec.task;
+            task && core.layout.home[*node] == core.thread && !core.layout.is_pulled(*node)
         };
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();

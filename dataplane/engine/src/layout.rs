@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use thruway_element::{PullFrom, Slot, Target};
-use thruway_lang::{Checked, EdgeKind, Graph, Processing};
+use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
 /// A checked configuration with its threads assigned. Shared, never changed.
 pub struct Layout {
@@ -51,6 +51,13 @@ impl Layout {
             scope = outer;
         }
         self.find(name)
+    }
+
+    /// Whether a source's packets are only ever pulled: then it has nothing to do by itself.
+    pub(crate) fn is_pulled(&self, node: usize) -> bool {
+        let ports = &self.checked.elements[node];
+        let pulled = |port: &Port| port.processing == Processing::Pull;
+        ports.inputs.is_empty() && !ports.outputs.is_empty() && ports.outputs.iter().all(pulled)
     }
 
     /// All slots in dispatch order.

@@ -164,3 +164,10 @@ fn a_stop_drains_queues_where_that_is_asked_for() {
     }
     assert!(run(text, &Options::default()).0.len() < 2000, "without, it stops at once");
 }
+
+#[test]
+fn a_source_that_is_pulled_does_not_run_by_itself() {
+    let _turn = TURN.lock().unwrap();
+    let (log, _) = run("Either(9) -> Puller -> r :: Record -> Sink;", &Options::default());
+    assert_eq!(log.len(), 9);
+}

@@ -125,8 +125,12 @@ fn wrong_command_lines_are_refused() {
         go(args).expect(1).says(&[why, "--help"]);
     }
     go(&["nosuch.click"]).expect(1).says(&["nosuch.click", "No such file"]);
-    for text in ["Idle -> Nosuch -> Discard", "Idle -> -> Discard", "Idle -> Counter(5)"] {
-        go(&["-e", text]).expect(1).says(&["config:1:", "Router could not be initialized!"]);
+    for (text, why) in [
+        ("Idle -> Nosuch -> Discard", "Nosuch"),
+        ("Idle -> -> Discard", "syntax error"),
+        ("Idle -> Counter(5) -> Discard", "Router could not be initialized!"),
+    ] {
+        go(&["-e", text]).expect(1).says(&["config:1:", why]);
     }
 }
 

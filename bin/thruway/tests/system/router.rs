@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::network::{Network, Site};
-use crate::process::{need, privileged};
+use crate::process::{need, privileged, wait_for};
 use crate::traffic::{fetch, iperf};
 
 const LAN: Site =
@@ -13,11 +13,16 @@ const WAN: Site =
 
 /// The router runs, and host `lan` has reached `far`.
 fn routed(far: &str) -> Network {
+    routed_with(&[], far)
+}
+
+/// The same with these options.
+fn routed_with(options: &[&str], far: &str) -> Network {
     need("ping", "iputils-ping");
     let mut network = Network::new(&LAN, &WAN);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/router.click");
     let mut command = network.middle.thruway();
-    command.arg("run").arg(file);
+    command.arg("run").args(options).arg(file);
     network.route(&mut command, far);
     network
 }
@@ -156,4 +161,41 @@ fn streams_flow() {
     for address in ["10.2.0.2", "fd02::2"] {
         iperf(&network.lan, &network.wan, address);
     }
+}
+
+#[test]
+fn two_threads_route_as_one() {
+    if !privileged("two_threads_route_as_one") {
+        return;
+    }
+    let mut network = routed_with(&["-j", "2"], "10.2.0.2");
+    let line = "traceroute -n -q 1 -w 2 -m 5 10.2.0.2";
+    assert_eq!(hops(&network.lan.succeed(line)), ["10.1.0.1", "10.2.0.2"]);
+    fetch(&network.lan, &network.wan, "10.2.0.2", 10 << 20);
+    fetch(&network.wan, &network.lan, "[fd01::2]", 5 << 20);
+    network.stop().expect(0).prints(&["Ports"]);
+}
+
+#[test]
+fn a_link_that_fails_is_survived() {
+    if !privileged("a_link_that_fails_is_survived") {
+        return;
+    }
+    let mut network = routed("10.2.0.2");
+    // Down, and up again: it goes on.
+    network.middle.ip("link set wan0 down");
+    assert_eq!(network.lan.run("ping -n -c 3 -i 0.05 -W 1 10.2.0.2").code(), 1);
+    network.middle.ip("link set wan0 up");
+    wait_for("the link to carry again", || {
+        (network.lan.run("ping -n -c 1 -W 1 10.2.0.2").code() == 0).then_some(())
+    });
+    // Gone: the other one goes on, and the end is a clean one.
+    network.middle.ip("link del wan0");
+    network.lan.run("ping -n -c 3 -i 0.05 -W 1 10.2.0.2");
+    let near = network.lan.succeed("ping -n -c 2 -i 0.05 10.1.0.1");
+    assert!(near.contains("2 received"), "{near}");
+    let done = network.stop();
+    assert!(!done.stderr.contains("panicked"), "{done:#?}");
+    let done = done.expect(0).says(&["wan0"]).prints(&["interface-failed"]);
+    assert!(done.stderr.len() < 4096, "it is told, but not for every packet: {}", done.stderr);
 }

@@ -132,7 +132,7 @@ impl InfiniteSource {
 
 impl Element for InfiniteSource {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.active || cx.is_pull_output(0) {
+        if !self.active {
             return Run::Idle;
         }
         self.check_limit(cx);

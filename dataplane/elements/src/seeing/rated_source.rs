@@ -120,7 +120,7 @@ impl RatedSource {
 
 impl Element for RatedSource {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.active || cx.is_pull_output(0) || self.at_end(cx) {
+        if !self.active || self.at_end(cx) {
             return Run::Idle;
         }
         let before = self.count;

@@ -412,7 +412,7 @@ impl Element for FromIpSummaryDump {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.active || self.ended || cx.is_pull_output(0) {
+        if !self.active || self.ended {
             return Run::Idle;
         }
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);

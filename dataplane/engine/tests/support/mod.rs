@@ -13,8 +13,9 @@ use thruway_packet::{Batch, Packet};
 pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 
 /// The test's elements.
-pub static REGISTRY: Registry =
-    Registry(&[&[&SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST]]);
+pub static REGISTRY: Registry = Registry(&[&[
+    &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
+]]);
 
 static SOURCE: Entry = Entry::new(
     Spec {
@@ -222,4 +223,35 @@ pub fn router(text: &str, options: &Options) -> Router {
         .unwrap_or_else(|wrong| panic!("{wrong:?}"));
     router.initialize().unwrap_or_else(|wrong| panic!("{wrong:?}"));
     router
+}
+
+static EITHER: Entry = Entry::new(
+    Spec {
+        name: "Either",
+        ports: "0/1",
+        processing: "a/a",
+        task: true,
+        args: &[Arg::required("COUNT", Ty::UInt, "")],
+        ..Spec::DEFAULT
+    },
+    |args| Ok(Box::new(Either(args.get("COUNT")?))),
+);
+
+/// A source that is pulled, stops the driver after its last packet, and must not run by itself.
+struct Either(u64);
+
+impl Element for Either {
+    fn run(&mut self, _cx: &mut Cx<'_>) -> Run {
+        panic!("it is pulled");
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        for _ in 0..self.0.min(max as u64) {
+            batch.push(Packet::new(&[0]).unwrap());
+            self.0 -= 1;
+        }
+        if self.0 == 0 {
+            cx.stop();
+        }
+    }
 }
