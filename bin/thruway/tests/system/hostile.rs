@@ -330,6 +330,40 @@ fn the_gateway_stands_hostile_captures() {
 }
 
 #[test]
+fn damaged_files_are_read_or_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    write_capture(&dir.path().join("a.pcap"), &handmade(&root())[..30]);
+    let (pcap, pcapng) = (file("a.pcap"), file("a.pcapng"));
+    let convert = format!("FromDump({pcap}, STOP true) -> ToDump({pcapng}, FORMAT pcapng)");
+    run(&mut click(&["-e", &convert])).expect(0);
+    let mut refused = 0;
+    for (at, name) in [&pcap, &pcapng].into_iter().cycle().take(40).enumerate() {
+        let whole = std::fs::read(name).expect("just written");
+        let damaged = mutate(&[whole], at as u64, 1).remove(0);
+        let (path, out) = (file("damaged"), file("out"));
+        std::fs::write(&path, damaged).expect("room for a file");
+        let text =
+            format!("FromDump({path}, STOP true) -> c :: Counter -> o :: ToDump({out}, SNAPLEN 0)");
+        let done = run(&mut click(&["-w", "-e", &text, "-h", "c.count", "-h", "o.count"]));
+        assert!(!done.stderr.contains("panicked"), "{name} {at}: {done:#?}");
+        match done.code() {
+            0 => {}
+            1 => {
+                refused += 1;
+                assert!(done.stderr.contains(&path), "it is named: {name} {at}: {done:#?}");
+            }
+            _ => panic!("{name} {at}: {done:#?}"),
+        }
+        // What was read is in the output, to the last whole packet.
+        if let Some(count) = answers(&done.stdout).get("c.count").map(|count| total(count)) {
+            assert_eq!(read_capture(&dir.path().join("out")).len() as u64, count, "{name} {at}");
+        }
+    }
+    assert!(refused > 5, "the files were damaged: {refused}");
+}
+
+#[test]
 fn summaries_may_be_nonsense() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("summary");
