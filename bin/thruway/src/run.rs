@@ -41,7 +41,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
-    crate::signals::stop_on_signal(router.control())?;
+    let _signals = crate::signals::receive(router.control())?;
     let watch = watch(&router, args)?;
     let outcome = router.run();
     if let Some(watch) = watch {
