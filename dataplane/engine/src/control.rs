@@ -8,6 +8,7 @@ use thruway_element::{HandlerError, Stats, Wires};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::core::Core;
+use crate::signals::Takers;
 
 /// Work for another thread, done between two of its rounds.
 pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
@@ -26,24 +27,6 @@ pub(crate) struct Mailbox {
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 
-/// What a driver's signal handler and the engine tell each other about one signal.
-#[derive(Clone)]
-pub struct Caught {
-    /// It came.
-    pub came: Arc<AtomicBool>,
-    /// No element waits for it: it does what it does to any process.
-    pub unwanted: Arc<AtomicBool>,
-}
-
-/// Has the process catch a signal from now on.
-pub type Catch = Box<dyn Fn(i32) -> Result<Caught, String> + Send + Sync>;
-
-/// An element that waits for a signal.
-struct Awaiting {
-    node: u32,
-    caught: Caught,
-}
-
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
     halt: AtomicBool,
@@ -57,11 +40,8 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
-    catch: OnceLock<Catch>,
-    /// Whether any element waits for a signal.
-    awaited: AtomicBool,
-    awaiting: Mutex<Vec<Awaiting>>,
     pub(crate) chatter: Chatter,
 }
 
@@ -83,10 +63,8 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            takers: Takers::default(),
             reconfigure: Mutex::default(),
-            catch: OnceLock::new(),
-            awaited: AtomicBool::new(false),
-            awaiting: Mutex::default(),
             chatter,
         })
     }
@@ -153,6 +131,27 @@ impl Control {
         }
     }
 
+    /// The signals that elements wait for, ascending: whoever owns the process registers them and
+    /// calls [`Control::signal`] when one comes.
+    pub fn wanted_signals(&self) -> Vec<i32> {
+        self.takers.wanted()
+    }
+
+    /// Hands a signal of the process to the elements that wait for it: each one's handler `run` is
+    /// written once, in its thread, between two rounds. False when nobody waits for it.
+    pub fn signal(&self, signal: i32) -> bool {
+        let (tell, any) = self.takers.came(signal);
+        for taker in tell {
+            let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
+            self.mailbox(taker.thread).send(Box::new(mail));
+        }
+        any
+    }
+
+    pub(crate) fn takers(&self) -> &Takers {
+        &self.takers
+    }
+
     /// Gives the router a writable `hotconfig` handler.
     pub fn allow_reconfigure(&self, reconfigure: Reconfigure) {
         *self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reconfigure);
@@ -165,45 +164,6 @@ impl Control {
             Some(reconfigure) => reconfigure(text).map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("hotconfig")),
         }
-    }
-
-    /// Lets elements wait for signals. The first call counts.
-    pub fn pass_signals(&self, catch: Catch) {
-        let _ = self.catch.set(catch);
-    }
-
-    /// Has `node` wait for a signal, once.
-    pub(crate) fn await_signal(&self, node: u32, signal: i32) -> Result<(), String> {
-        let catch = self.catch.get();
-        let catch = catch.ok_or("this driver does not pass signals on to elements")?;
-        let caught = catch(signal)?;
-        caught.unwanted.store(false, Ordering::Release);
-        let mut awaiting = self.awaiting.lock().unwrap_or_else(|poison| poison.into_inner());
-        awaiting.push(Awaiting { node, caught });
-        self.awaited.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// The elements whose signal came, which no longer wait for it; one load where none waits.
-    #[inline]
-    pub(crate) fn signalled(&self) -> Vec<u32> {
-        if !self.awaited.load(Ordering::Relaxed) {
-            return Vec::new();
-        }
-        let mut awaiting = self.awaiting.lock().unwrap_or_else(|poison| poison.into_inner());
-        let came = |one: &mut Awaiting| one.caught.came.load(Ordering::Acquire);
-        let called: Vec<Awaiting> = awaiting.extract_if(.., came).collect();
-        for one in &called {
-            one.caught.unwanted.store(true, Ordering::Release);
-            one.caught.came.store(false, Ordering::Release);
-        }
-        self.awaited.store(!awaiting.is_empty(), Ordering::Release);
-        called.into_iter().map(|one| one.node).collect()
-    }
-
-    /// Ends all sleeps: something came from outside.
-    pub fn wake(&self) {
-        self.wake_all();
     }
 
     pub(crate) fn set_running(&self, running: bool) {

@@ -23,7 +23,6 @@ const CLOCK_ROUNDS: u32 = 4;
 
 /// How long a stop waits for packets that are under way.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-const DRAIN_MAX_NS: i64 = DRAIN_MAX.as_nanos() as i64;
 /// Rounds without work after which nothing is under way: other threads may still hand over.
 const DRAIN_ROUNDS: u32 = 3;
 
@@ -96,8 +95,8 @@ impl Engine {
     fn look_whether_drained(&mut self, worked: bool) {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
-        let waits = self.next_event().is_some_and(|at| at - self.wires.now < DRAIN_MAX_NS);
-        let done = !worked && !waits && self.idle_rounds >= DRAIN_ROUNDS;
+        let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
+        let done = !worked && self.idle_rounds >= DRAIN_ROUNDS && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }
@@ -116,9 +115,6 @@ impl Engine {
             self.core.serve(&mut self.wires);
             self.drain();
         }
-        if self.core.thread == 0 {
-            self.call_signalled();
-        }
         let mut worked = self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
@@ -129,18 +125,6 @@ impl Engine {
             }
         }
         worked
-    }
-
-    /// Calls handler `run` of the elements whose signal came: all of them, even if the first stops.
-    fn call_signalled(&mut self) {
-        for node in self.core.control.signalled() {
-            // Handler paths count elements from 1.
-            let call = format!("{}.run", node + 1);
-            if let Err(error) = self.core.write_from(&mut self.wires, node, &call, "") {
-                (self.core.control.chatter)(&format!("{error}"));
-            }
-            self.drain();
-        }
     }
 
     /// Reads the clock, now and then.

@@ -18,10 +18,11 @@ mod engine;
 mod handlers;
 mod layout;
 mod router;
+mod signals;
 mod timers;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
-pub use control::{Catch, Caught, Chatter, Control, Reconfigure};
+pub use control::{Chatter, Control, Reconfigure};
 pub use layout::Layout;
 pub use router::{Options, Outcome, Router};

@@ -51,7 +51,6 @@ impl Swap {
     /// its state back and goes on.
     pub fn replace(&self, router: &mut Router, mut next: Router) {
         next.take_over(router);
-        crate::signals::pass_to(next.control());
         match load::initialize(&mut next) {
             Ok(()) => {
                 super::finish(router);
