@@ -328,6 +328,10 @@ impl Host for Core {
         self.control.takers().take(Taker { signal, thread: self.thread, node })
     }
 
+    fn raise(&mut self, signal: i32) -> bool {
+        self.control.signal(signal)
+    }
+
     fn chatter(&mut self, line: &str) {
         (self.control.chatter)(line);
     }
