@@ -1,33 +1,55 @@
-//! Ctrl-C and `kill`: a clean stop, with everything written and told.
+//! Signals: Ctrl-C and `kill` stop cleanly, with everything written and told; what an element
+//! waits for is handed to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
 
-/// The router that signals stop: another one after a hot swap.
-pub struct Stop(Arc<Mutex<Arc<Control>>>);
+/// The router that signals are for: another one after a hot swap.
+pub struct Receiver {
+    router: Arc<Mutex<Arc<Control>>>,
+    handle: Handle,
+}
 
-impl Stop {
-    /// Lets signals stop this router from now on.
-    pub fn follow(&self, control: &Arc<Control>) {
-        *self.0.lock().unwrap_or_else(|poison| poison.into_inner()) = Arc::clone(control);
+impl Receiver {
+    /// Lets signals go to this router, which is initialised, from now on.
+    pub fn follow(&self, control: &Arc<Control>) -> std::io::Result<()> {
+        *lock(&self.router) = Arc::clone(control);
+        control.wanted_signals().into_iter().try_for_each(|signal| self.handle.add_signal(signal))
     }
 }
 
-/// Stops the router at the first SIGINT or SIGTERM; the second ends the process at once.
-pub fn stop_on_signal(control: &Arc<Control>) -> anyhow::Result<Stop> {
+fn lock(router: &Mutex<Arc<Control>>) -> MutexGuard<'_, Arc<Control>> {
+    router.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+/// Hands signals to the elements of an initialised router that wait for them. Otherwise the first
+/// SIGINT or SIGTERM stops the router, the second ends the process at once, and any other signal
+/// does what it does to a program that knows nothing of it.
+pub fn receive(control: &Arc<Control>) -> std::io::Result<Receiver> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let current = Arc::new(Mutex::new(Arc::clone(control)));
-    let stop = Stop(Arc::clone(&current));
+    let router = Arc::new(Mutex::new(Arc::clone(control)));
+    let receiver = Receiver { router: Arc::clone(&router), handle: signals.handle() };
+    receiver.follow(control)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        for (count, signal) in signals.forever().enumerate() {
-            if count > 0 {
-                std::process::exit(128 + signal);
+        let mut stopping = false;
+        for signal in signals.forever() {
+            let control = Arc::clone(&lock(&router));
+            if control.signal(signal) {
+                continue;
             }
-            current.lock().unwrap_or_else(|poison| poison.into_inner()).halt();
+            if ![SIGINT, SIGTERM].contains(&signal) {
+                // Only a signal that may not be caught fails, and such a one does not come here.
+                let _ = emulate_default_handler(signal);
+            } else if std::mem::replace(&mut stopping, true) {
+                std::process::exit(128 + signal);
+            } else {
+                control.halt();
+            }
         }
     })?;
-    Ok(stop)
+    Ok(receiver)
 }

@@ -8,6 +8,7 @@ use thruway_element::{HandlerError, Stats, Wires};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::core::Core;
+use crate::signals::Takers;
 
 /// Work for another thread, done between two of its rounds.
 pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
@@ -39,6 +40,7 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
     pub(crate) chatter: Chatter,
 }
@@ -61,6 +63,7 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            takers: Takers::default(),
             reconfigure: Mutex::default(),
             chatter,
         })
@@ -126,6 +129,27 @@ impl Control {
         } else {
             self.managers.fetch_sub(1, Ordering::AcqRel);
         }
+    }
+
+    /// The signals that elements wait for, ascending: whoever owns the process registers them and
+    /// calls [`Control::signal`] when one comes.
+    pub fn wanted_signals(&self) -> Vec<i32> {
+        self.takers.wanted()
+    }
+
+    /// Hands a signal of the process to the elements that wait for it: each one's handler `run` is
+    /// written once, in its thread, between two rounds. False when nobody waits for it.
+    pub fn signal(&self, signal: i32) -> bool {
+        let (tell, any) = self.takers.came(signal);
+        for taker in tell {
+            let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
+            self.mailbox(taker.thread).send(Box::new(mail));
+        }
+        any
+    }
+
+    pub(crate) fn takers(&self) -> &Takers {
+        &self.takers
     }
 
     /// Gives the router a writable `hotconfig` handler.

@@ -11,6 +11,7 @@ use crate::build::Elements;
 use crate::control::{Control, Mail};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
+use crate::signals::Taker;
 use crate::timers::Timers;
 
 /// Whose cycles are being counted.
@@ -111,6 +112,18 @@ impl Core {
         let control = Arc::clone(&self.control);
         for mail in control.mailbox(self.thread).take() {
             mail(wires, self);
+        }
+    }
+
+    /// Writes the handler `run` of an element for which a signal came.
+    pub(crate) fn signal(&mut self, wires: &mut Wires, taker: Taker) {
+        let control = Arc::clone(&self.control);
+        if control.takers().begin(taker) {
+            if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
+                let name = &self.layout.graph.elements[taker.node as usize].name;
+                (control.chatter)(&format!("While calling '{name}.run':\n  {error}"));
+            }
+            control.takers().end(taker);
         }
     }
 
@@ -301,6 +314,10 @@ impl Host for Core {
 
     fn manage_stops(&mut self, _node: u32, on: bool) {
         self.control.manage(on);
+    }
+
+    fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {
+        self.control.takers().take(Taker { signal, thread: self.thread, node })
     }
 
     fn chatter(&mut self, line: &str) {

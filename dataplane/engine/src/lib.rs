@@ -18,6 +18,7 @@ mod engine;
 mod handlers;
 mod layout;
 mod router;
+mod signals;
 mod timers;
 
 pub use build::{BuildError, Stage, check_arguments};

@@ -99,16 +99,17 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
 fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let stop = crate::signals::stop_on_signal(router.control())
-        .map_err(|error| eprintln!("cannot handle signals: {error}"));
+    let unheard = |error| eprintln!("cannot handle signals: {error}");
+    let signals = crate::signals::receive(router.control()).map_err(unheard);
     let swap = Swap::new(settings);
     swap.offer(router.control());
     loop {
         router.run_threads();
         if let Some(next) = swap.take() {
             swap.replace(router, next);
-            if let Ok(stop) = &stop {
-                stop.follow(router.control());
+            if let Ok(signals) = &signals {
+                // As above: the router runs all the same.
+                let _ = signals.follow(router.control()).map_err(unheard);
             }
             continue;
         }

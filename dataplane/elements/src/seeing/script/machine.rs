@@ -8,7 +8,7 @@ use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
 
 use super::expr::{self, Outside, TEXT_MAX, Values};
 use super::parse::{Ending, Insn, Program, Quotes, Target};
-use super::{Kind, WAIT, output};
+use super::{Kind, WAIT, output, signal};
 use crate::random::Random;
 use crate::seeing::call::{first_word, own_handler};
 
@@ -138,6 +138,12 @@ impl Machine {
             progress.jumps += 1;
         }
         self.running = false;
+        if self.kind == Kind::Signal && self.state == State::Ended(Ending::End) {
+            // Whoever came to the end waits for the next signal.
+            if let Err(error) = signal::install(cx, &self.signals) {
+                self.error(error);
+            }
+        }
     }
 
     fn step(&mut self, cx: &mut Cx<'_>, progress: &mut Progress) {

@@ -68,7 +68,8 @@ TYPE ACTIVE runs when the configuration starts; PASSIVE when the handler run is 
 $1, $2, ... and $#; PACKET for every packet, with $input, and the value returned is the output \
 (end: output 0; exit: none); PROXY for any handler, with $0 and $write; DRIVER decides about \
 stops: each request to stop is a step, and the driver stops when the script ends; SIGNAL when one \
-of the signals comes. The default is PACKET where there are ports, else ACTIVE.
+of the signals (names or numbers) comes to the process, again after each end; while a script waits \
+for SIGINT or SIGTERM, these do not stop the router. The default is PACKET where there are ports, else ACTIVE.
 
 A script that makes a million jumps without blocking is given up, and no text may grow beyond a \
 mebibyte.";

@@ -103,9 +103,6 @@ impl Machine {
         self.restart();
         cx.clear_timer(WAIT);
         self.execute(cx, 0);
-        if self.kind == Kind::Signal && self.state == State::Ended(Ending::End) {
-            signal::install(cx, &self.signals).map_err(HandlerError::Refused)?;
-        }
         self.outcome(cx)
     }
 
