@@ -46,22 +46,23 @@ impl Batch {
         self.packets.push(packet);
     }
 
-    /// Adds `count` packets as `image` describes them by number, and says how many: fewer when
-    /// packet memory is used up, and without those that exceed the largest frame.
+    /// Adds a packet for each image, and says how many: fewer when packet memory is used up, and
+    /// without those that exceed the largest frame.
     #[inline]
-    pub fn fill<'a>(&mut self, count: usize, mut image: impl FnMut(usize) -> Image<'a>) -> usize {
+    pub fn fill<'a>(&mut self, images: impl ExactSizeIterator<Item = Image<'a>>) -> usize {
         let first = self.packets.len();
-        let taken = pool::take_many(&mut self.packets, count);
-        let mut at = first;
-        for number in 0..taken {
-            if self.packets[at].become_image(&image(number)) {
-                at += 1;
-            } else {
-                // Rare: there was no large frame for it. Its small frame goes back.
-                drop(self.packets.remove(at));
+        let taken = pool::take_many(&mut self.packets, images.len());
+        let mut lost = Vec::new();
+        for (at, (packet, image)) in self.packets[first..].iter_mut().zip(images).enumerate() {
+            if !packet.become_image(&image) {
+                lost.push(first + at);
             }
         }
-        at - first
+        // Rare: there was no large frame for one. Its small frame goes back.
+        for at in lost.iter().rev() {
+            drop(self.packets.remove(*at));
+        }
+        taken - lost.len()
     }
 
     /// Takes the last packet.
@@ -123,26 +124,34 @@ impl Batch {
         mut judge: impl FnMut(&mut Packet) -> Option<T>,
         mut take: impl FnMut(Packet, T),
     ) {
+        // Nearly always all are kept: nothing moves, and there is nothing to keep account of.
+        let mut packets = self.packets.iter_mut();
+        let Some((first, word)) =
+            packets.by_ref().enumerate().find_map(|(at, packet)| Some((at, judge(packet)?)))
+        else {
+            return;
+        };
         let len = self.packets.len();
         let base = self.packets.as_mut_ptr();
-        let mut kept = 0;
         // JUSTIFICATION: safe alternatives move every packet or test for a hole at each step; this
         // loop is on every packet's path.
-        // SAFETY: length 0 while the loop owns the packets: if `judge` or `take` panics, the rest
-        // leaks instead of being dropped twice.
-        unsafe { self.packets.set_len(0) };
-        for at in 0..len {
+        // SAFETY: the packets before `first` stay; the loop owns the others: if `judge` or `take`
+        // panics, the rest leaks instead of being dropped twice.
+        unsafe { self.packets.set_len(first) };
+        // SAFETY: first < len, so the slot is initialised; it is not read again.
+        take(unsafe { base.add(first).read() }, word);
+        let mut kept = first;
+        for at in first + 1..len {
             // SAFETY: at < len, initialised, and not yet moved out.
             let verdict = judge(unsafe { &mut *base.add(at) });
             match verdict {
                 None => {
-                    if kept != at {
-                        // SAFETY: slot `kept` was moved out before, slot `at` is moved out by this.
-                        unsafe { core::ptr::copy_nonoverlapping(base.add(at), base.add(kept), 1) };
-                    }
+                    // SAFETY: slot `kept` was moved out before, slot `at` is moved out by this;
+                    // kept < at, so they are different.
+                    unsafe { core::ptr::copy_nonoverlapping(base.add(at), base.add(kept), 1) };
                     kept += 1;
                 }
-                // SAFETY: slot `at` is initialised; it is not read again (kept <= at).
+                // SAFETY: slot `at` is initialised; it is not read again (kept < at).
                 Some(word) => take(unsafe { base.add(at).read() }, word),
             }
         }

@@ -35,7 +35,8 @@ const BUNDLE: usize = 64;
 /// Frames a thread keeps at most: four bundles cover the largest batch.
 const CACHE: usize = 4 * BUNDLE;
 
-const SMALL: u8 = 0;
+/// Number of the pool of small frames.
+pub(crate) const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 
 /// Small frames are coloured: they lie at multiples of 2 kB, which all fall into the same few sets
