@@ -124,34 +124,26 @@ impl Batch {
         mut judge: impl FnMut(&mut Packet) -> Option<T>,
         mut take: impl FnMut(Packet, T),
     ) {
-        // Nearly always all are kept: nothing moves, and there is nothing to keep account of.
-        let mut packets = self.packets.iter_mut();
-        let Some((first, word)) =
-            packets.by_ref().enumerate().find_map(|(at, packet)| Some((at, judge(packet)?)))
-        else {
-            return;
-        };
         let len = self.packets.len();
         let base = self.packets.as_mut_ptr();
+        let mut kept = 0;
         // JUSTIFICATION: safe alternatives move every packet or test for a hole at each step; this
         // loop is on every packet's path.
-        // SAFETY: the packets before `first` stay; the loop owns the others: if `judge` or `take`
-        // panics, the rest leaks instead of being dropped twice.
-        unsafe { self.packets.set_len(first) };
-        // SAFETY: first < len, so the slot is initialised; it is not read again.
-        take(unsafe { base.add(first).read() }, word);
-        let mut kept = first;
-        for at in first + 1..len {
+        // SAFETY: length 0 while the loop owns the packets: if `judge` or `take` panics, the rest
+        // leaks instead of being dropped twice.
+        unsafe { self.packets.set_len(0) };
+        for at in 0..len {
             // SAFETY: at < len, initialised, and not yet moved out.
             let verdict = judge(unsafe { &mut *base.add(at) });
             match verdict {
                 None => {
-                    // SAFETY: slot `kept` was moved out before, slot `at` is moved out by this;
-                    // kept < at, so they are different.
-                    unsafe { core::ptr::copy_nonoverlapping(base.add(at), base.add(kept), 1) };
+                    if kept != at {
+                        // SAFETY: slot `kept` was moved out before, slot `at` is moved out by this.
+                        unsafe { core::ptr::copy_nonoverlapping(base.add(at), base.add(kept), 1) };
+                    }
                     kept += 1;
                 }
-                // SAFETY: slot `at` is initialised; it is not read again (kept < at).
+                // SAFETY: slot `at` is initialised; it is not read again (kept <= at).
                 Some(word) => take(unsafe { base.add(at).read() }, word),
             }
         }

@@ -2,13 +2,13 @@
 
 use crate::meta::{Meta, NO_HEADER};
 use crate::packet::Packet;
-use crate::pool::{HEADROOM, Memory, SMALL, SMALL_ROOM};
+use crate::pool::{HEADROOM, Memory, SMALL, SMALL_FRAME};
 
 /// Bytes that are copied at a time where the source has them: a processor's line.
 const LINE: usize = 64;
 /// The longest image that fits a small frame; a multiple of `LINE`, so that copying whole lines
 /// stays within the frame too.
-const SMALL_MAX: usize = SMALL_ROOM - HEADROOM;
+const SMALL_MAX: usize = SMALL_FRAME - HEADROOM;
 const _: () = assert!(SMALL_MAX.is_multiple_of(LINE));
 
 /// What is known of a packet besides its bytes and its time, so that many packets can share it: the
