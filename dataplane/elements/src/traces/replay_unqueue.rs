@@ -50,8 +50,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// Packets start at multiples of this, so that their heads do not straddle lines needlessly.
-const ALIGN: usize = 16;
+/// Packets start at multiples of a processor's line: a read that straddles two costs twice.
+const ALIGN: usize = 64;
 /// Bytes that are kept behind the last packet, so that copies may go by whole lines.
 const SLACK: usize = 64;
 /// Bytes of packets that are loaded at most.
@@ -62,6 +62,8 @@ const STORE_MAX: usize = 4 << 30;
 #[derive(Default)]
 struct Store {
     block: Vec<u8>,
+    /// Where in the block the first packet begins.
+    base: usize,
     heads: Vec<Head>,
     /// Inputs they came by.
     inputs: usize,
@@ -104,6 +106,15 @@ impl Store {
         true
     }
 
+    /// Moves the packets so that lines of the block are lines of memory, once all are there.
+    fn settle(&mut self) {
+        let mut block: Vec<u8> = Vec::with_capacity(self.block.len() + ALIGN);
+        self.base = block.as_ptr().align_offset(ALIGN).min(ALIGN);
+        block.resize(self.base, 0);
+        block.append(&mut self.block);
+        self.block = block;
+    }
+
     /// The input that a kind of packet came by.
     fn input(&self, kind: u32) -> usize {
         self.kinds[kind as usize].1 as usize
@@ -121,7 +132,7 @@ impl Store {
             heads = &heads[..alike.count()];
         }
         batch.fill(heads.iter().map(|head| Image {
-            bytes: self.block.get(head.at as usize * ALIGN..).unwrap_or(&[]),
+            bytes: self.block.get(self.base + head.at as usize * ALIGN..).unwrap_or(&[]),
             len: head.len as usize,
             timestamp: head.timestamp,
             marks: &self.kinds[head.kind as usize].0,
@@ -205,6 +216,7 @@ impl ReplayUnqueue {
             let told = self.store.heads.len();
             cx.chatter(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
         }
+        self.store.settle();
         self.cursor = 0;
         if self.verbose {
             cx.chatter(&format!("{} packets loaded", self.store.heads.len()));
