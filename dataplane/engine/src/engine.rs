@@ -140,6 +140,7 @@ impl Engine {
         let mut worked = false;
         while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
             worked = true;
+            self.core.sample();
             self.core.meter(&self.wires, timer.node);
             self.core.with(&mut self.wires, timer.node, |element, cx| {
                 element.timer(cx, timer.token);
@@ -155,6 +156,7 @@ impl Engine {
 
     fn run_task(&mut self, at: usize) -> bool {
         let node = self.tasks[at].node;
+        self.core.sample();
         self.core.meter(&self.wires, node);
         let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
         let made = self.count_made(node);

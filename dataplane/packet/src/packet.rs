@@ -490,6 +490,12 @@ impl Packet {
     }
 }
 
+/// Asks the processor to fetch the line where `bytes` begin, without waiting for it.
+#[inline]
+pub fn prefetch_bytes(bytes: &[u8]) {
+    prefetch(bytes.as_ptr());
+}
+
 #[inline]
 fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -6,7 +6,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec, Topic, Ty,
     handler_value,
 };
-use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
+use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -54,6 +54,11 @@ pub static ENTRY: Entry = Entry::new(
 const ALIGN: usize = 64;
 /// Bytes that are kept behind the last packet, so that copies may go by whole lines.
 const SLACK: usize = 64;
+/// Packets ahead whose bytes are asked for: a trace larger than the caches comes from memory, and
+/// the processor's own prefetching ends at every page.
+///
+/// PERF: `bench path --case replay/large` went from 16 to 12 ns a packet.
+const AHEAD: usize = 24;
 /// Bytes of packets that are loaded at most.
 const STORE_MAX: usize = 4 << 30;
 
@@ -131,11 +136,18 @@ impl Store {
             let alike = heads.iter().take_while(|head| self.input(head.kind) == output);
             heads = &heads[..alike.count()];
         }
-        batch.fill(heads.iter().map(|head| Image {
-            bytes: self.block.get(self.base + head.at as usize * ALIGN..).unwrap_or(&[]),
-            len: head.len as usize,
-            timestamp: head.timestamp,
-            marks: &self.kinds[head.kind as usize].0,
+        let bytes_of =
+            |head: &Head| self.block.get(self.base + head.at as usize * ALIGN..).unwrap_or(&[]);
+        batch.fill(heads.iter().enumerate().map(|(number, head)| {
+            if let Some(ahead) = rest.get(number + AHEAD) {
+                prefetch_bytes(bytes_of(ahead));
+            }
+            Image {
+                bytes: bytes_of(head),
+                len: head.len as usize,
+                timestamp: head.timestamp,
+                marks: &self.kinds[head.kind as usize].0,
+            }
         }));
         *cursor += heads.len();
         output
