@@ -138,7 +138,7 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
         };
         let said = Diagnostic::error(span, error.message.clone()).note(format!("in {what}"));
         pretty.push(thruway_lang::check::within(said, decl));
-        let headline = Diagnostic::error(decl.span, format!("While {doing} ‘{what}’:"));
+        let headline = Diagnostic::error(decl.span, format!("While {doing} '{what}':"));
         click.push(error.message.lines().fold(headline, |said, line| said.note(line)));
     }
     Failure { pretty, click, parsed: true }

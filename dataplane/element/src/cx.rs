@@ -127,6 +127,13 @@ pub trait Host {
         Err("this driver does not pass signals on to elements".to_owned())
     }
 
+    /// Acts as if the process had received this signal, before the next round begins. False, and
+    /// nothing done, when no element waits for it.
+    fn raise(&mut self, signal: i32) -> bool {
+        let _ = signal;
+        false
+    }
+
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
 

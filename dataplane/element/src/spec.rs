@@ -340,6 +340,8 @@ impl Handler {
         Handler::both("config", "the configuration string; writable where the element allows it"),
         Handler::read("ports", "the ports and what they are connected to"),
         Handler::read("handlers", "the handlers and how they may be used"),
+        Handler::read("home_thread", "number of the thread that runs its task and timers"),
+        Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),
         Handler::sum("cycles", "clock cycles spent in this element"),

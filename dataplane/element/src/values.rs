@@ -78,7 +78,8 @@ impl Addresses {
         match name.split_once(':') {
             Some((_, "bcast")) => of_prefix(|addr, mask| addr | !mask),
             Some((_, "gw")) => of_prefix(|addr, mask| addr & mask | 1),
-            _ => self.look_up(from, name, |named| named.ip),
+            None | Some((_, "ip")) => self.look_up(from, name, |named| named.ip),
+            Some(_) => None,
         }
     }
 
@@ -90,7 +91,7 @@ impl Addresses {
             return net();
         }
         let host = |addr| IpPrefix { addr, mask: Ipv4Addr::BROADCAST };
-        self.ip(from, name).map(host).or_else(net)
+        self.ip(from, name).map(host).or_else(|| net().filter(|_| !name.contains(':')))
     }
 }
 
@@ -371,9 +372,10 @@ mod tests {
         assert_eq!(ip("foo:ip").as_deref(), Some("1.2.3.4"));
         assert_eq!(ip("foo:bcast").as_deref(), Some("1.2.15.255"));
         assert_eq!(ip("foo:gw").as_deref(), Some("1.2.0.1"));
-        assert_eq!(ip("net"), None);
+        assert_eq!([ip("net"), ip("foo:eth"), ip("foo:ip6")], [None, None, None]);
         let length = |name| addresses.prefix("x", name).and_then(|prefix| prefix.length());
         assert_eq!([length("foo"), length("foo:ipnet"), length("net")], [32, 20, 8].map(Some));
         assert_eq!(length("foo:bcast"), Some(32));
+        assert_eq!([length("foo:eth"), length("net:eth"), length("net:ip")], [None; 3]);
     }
 }

@@ -93,6 +93,8 @@ fn traverse(graph: &Graph, checked: &Checked, reached: &mut [Vec<bool>]) {
 /// The thread that StaticThreadSched elements give to each element.
 fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<BuildError>> {
     let mut placed = vec![None; graph.elements.len()];
+    // Length of the name by which an element was placed: its own counts before a compound's.
+    let mut by = vec![0; graph.elements.len()];
     let mut errors = Vec::new();
     for (node, scheduler) in graph.elements.iter().enumerate() {
         if scheduler.class != SCHEDULER {
@@ -100,7 +102,13 @@ fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<B
         }
         for (arg, text) in scheduler.args.iter().enumerate() {
             match placement(graph, &scheduler.name, &text.text, threads) {
-                Ok((element, thread)) => placed[element] = Some(thread),
+                Ok((name, thread)) => {
+                    for (at, element) in graph.elements.iter().enumerate() {
+                        if within(&element.name, &name) && name.len() >= by[at] {
+                            (placed[at], by[at]) = (Some(thread), name.len());
+                        }
+                    }
+                }
                 Err(message) => {
                     errors.push(BuildError {
                         stage: Stage::Arguments,
@@ -115,22 +123,30 @@ fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<B
     if errors.is_empty() { Ok(placed) } else { Err(errors) }
 }
 
+/// Whether an element is the one of this name or lies in the compound element of this name.
+fn within(element: &str, name: &str) -> bool {
+    let rest = element.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Name and thread of one pair.
 fn placement(
     graph: &Graph,
     scheduler: &str,
     text: &str,
     threads: usize,
-) -> Result<(usize, usize), String> {
+) -> Result<(String, usize), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [name, thread] = words[..] else {
         return Err(format!("'{text}' is not a pair; write ELEMENT THREAD"));
     };
     let scope = scheduler.rsplit_once('/').map_or(String::new(), |(outer, _)| format!("{outer}/"));
-    let element = graph.find(&format!("{scope}{name}")).or_else(|| graph.find(name));
-    let element = element.ok_or_else(|| format!("no element named '{name}'"))?;
+    let known = |name: &String| graph.elements.iter().any(|element| within(&element.name, name));
+    let full = [format!("{scope}{name}"), name.to_owned()].into_iter().find(known);
+    let full = full.ok_or_else(|| format!("no element named '{name}'"))?;
     let thread: i64 = thread.parse().map_err(|_| format!("'{thread}' is not a thread number"))?;
     // Click's -1 means "no thread"; a number too high is taken around, so that a configuration
     // written for more cores still runs.
     let thread = usize::try_from(thread).map_err(|_| "threads are counted from 0".to_owned())?;
-    Ok((element, thread % threads))
+    Ok((full, thread % threads))
 }

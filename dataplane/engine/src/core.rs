@@ -62,6 +62,8 @@ pub struct Core {
     pub(crate) timers: Timers,
     /// Descriptors that end a sleep, by the number that their element knows.
     pub(crate) fds: Vec<(RawFd, OwnedFd)>,
+    /// Whether each element's task found something to do when it last ran.
+    pub(crate) scheduled: Vec<bool>,
     /// Handler writes to be done once no element is running.
     pub(crate) later: Vec<(u32, String, String)>,
     pub(crate) burst: usize,
@@ -79,8 +81,11 @@ impl Core {
         elements: Elements,
         burst: usize,
     ) -> Core {
+        let tasks = layout.graph.elements.iter().zip(&layout.home);
+        let scheduled = tasks.map(|(decl, home)| decl.spec.task && *home == thread).collect();
         Core {
             layout,
+            scheduled,
             control,
             thread,
             elements,
@@ -265,6 +270,9 @@ impl Core {
         {
             return Ok(answer);
         }
+        if own.is_none() && name == "scheduled" {
+            return Ok(self.scheduled[node].to_string());
+        }
         if own.is_some_and(|handler| !handler.access.readable()) {
             return Err(HandlerError::no_read(name));
         }
@@ -350,6 +358,10 @@ impl Host for Core {
 
     fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {
         self.control.takers().take(Taker { signal, thread: self.thread, node })
+    }
+
+    fn raise(&mut self, signal: i32) -> bool {
+        self.control.signal(signal)
     }
 
     fn chatter(&mut self, line: &str) {

@@ -165,6 +165,7 @@ impl Engine {
             Some(Run::At(time)) => time,
             _ => 0,
         };
+        self.core.scheduled[node as usize] = !matches!(result, Some(Run::Idle));
         result == Some(Run::Again) || made
     }
 

@@ -80,7 +80,11 @@ pub(crate) fn read_global(
             classes.dedup();
             lines(&mut classes.into_iter())
         }
-        "config" => layout.graph.sources.source(0).map_or(String::new(), |s| s.text.clone()),
+        // A compact configuration is kept flat, as in Click.
+        "config" if !compact(layout) => {
+            layout.graph.sources.source(0).map_or(String::new(), |s| s.text.clone())
+        }
+        "config" => thruway_lang::unparse(&layout.graph),
         "flatconfig" => thruway_lang::unparse(&layout.graph),
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
@@ -88,6 +92,11 @@ pub(crate) fn read_global(
         "threads" => control.stats().len().to_string(),
         _ => return Err(HandlerError::no_read(name)),
     })
+}
+
+/// Whether the configuration has `require(compact_config)`.
+fn compact(layout: &Layout) -> bool {
+    layout.graph.requirements.iter().any(|requirement| requirement.kind == "compact_config")
 }
 
 pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result<(), HandlerError> {
@@ -131,6 +140,7 @@ pub(crate) fn read_default(
             let all = own.iter().chain(others);
             all.fold(String::new(), |text, h| text + &describe(h.name, h.access) + "\n")
         }
+        "home_thread" => layout.home[node].to_string(),
         "packets" => stats.packets.get().to_string(),
         "batches" => stats.batches.get().to_string(),
         "cycles" => stats.cycles.get().to_string(),

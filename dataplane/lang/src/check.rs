@@ -46,9 +46,14 @@ pub(crate) fn resolve_part(graph: &Graph, complete: bool) -> (Checked, Diagnosti
     for element in checked.unreachable.iter().filter(|_| complete) {
         let decl = &graph.elements[*element];
         let message = format!("no packet can reach '{}'", decl.name);
-        diagnostics.push(within(Diagnostic::warning(decl.span, message), decl));
+        diagnostics.push(within(Diagnostic::advice(decl.span, message), decl));
     }
     (checked, diagnostics)
+}
+
+/// How Click's messages call an element.
+fn declaration(decl: &ElementDecl) -> String {
+    format!("{} :: {}", decl.name, decl.class)
 }
 
 /// Adds the compound elements around an element to what is said about it.
@@ -133,8 +138,8 @@ impl Check<'_> {
             for (at, is_output) in sides {
                 if at.port >= self.ports(at.element, is_output).len() {
                     placed = false;
-                    let name = &self.graph.elements[at.element].name;
-                    let message = format!("'{name}' has no {} {}", side(is_output), at.port);
+                    let what = declaration(&self.graph.elements[at.element]);
+                    let message = format!("'{what}' has no {} {}", side(is_output), at.port);
                     self.edge_error(edge, message);
                 }
             }
@@ -172,11 +177,12 @@ impl Check<'_> {
                         continue;
                     }
                     let kind = if is_output { "push output" } else { "pull input" };
-                    let name = &self.graph.elements[element].name;
-                    let message = format!("illegal reuse of '{name}' {kind} {port}");
+                    let decl = &self.graph.elements[element];
+                    let what = declaration(decl);
+                    let message = format!("illegal reuse of '{what}' {kind} {port}");
                     let mut error = Diagnostic::error(self.graph.elements[element].span, message);
                     for edge in at.edges.iter().take(4) {
-                        error = error.note_at(self.graph.edges[*edge].span, "connected here");
+                        error = error.hint(self.graph.edges[*edge].span, "connected here");
                     }
                     self.diagnostics.push(within(error, &self.graph.elements[element]));
                 }
@@ -192,8 +198,9 @@ impl Check<'_> {
                 }
                 for port in 0..self.ports(element, is_output).len() {
                     if self.ports(element, is_output)[port].edges.is_empty() {
-                        let name = &self.graph.elements[element].name;
-                        let message = format!("'{name}' {} {port} unused", side(is_output));
+                        let decl = &self.graph.elements[element];
+                        let what = declaration(decl);
+                        let message = format!("'{what}' {} {port} unused", side(is_output));
                         self.error(element, message);
                     }
                 }
@@ -276,7 +283,7 @@ impl Check<'_> {
             let to = self.elements[edge.to.element].inputs[edge.to.port].processing;
             let known = |at: PortRef| !self.graph.elements[at.element].is_unknown();
             if from != to && known(edge.from) && known(edge.to) {
-                let name = |at: PortRef| &self.graph.elements[at.element].name;
+                let name = |at: PortRef| declaration(&self.graph.elements[at.element]);
                 let message = format!(
                     "'{}' {} output {} connected to '{}' {} input {}",
                     name(edge.from),
@@ -301,8 +308,8 @@ impl Check<'_> {
                 Some(format!("{input} input {i}, {output} output {o}"))
             });
             if let Some(clash) = clash {
-                let name = &self.graph.elements[element].name;
-                let message = format!("agnostic '{name}' in mixed context: {clash}");
+                let what = declaration(&self.graph.elements[element]);
+                let message = format!("agnostic '{what}' in mixed context: {clash}");
                 self.error(element, message);
             }
         }

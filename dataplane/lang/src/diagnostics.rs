@@ -13,6 +13,8 @@ pub const MAX_DIAGNOSTICS: usize = 100;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// Worth knowing; Click's driver says no such thing.
+    Advice,
     /// The configuration can run.
     Warning,
     /// The configuration cannot run.
@@ -36,6 +38,17 @@ pub struct Diagnostic {
     pub suggestion: Option<String>,
 }
 
+/// What a [`Note`] is to its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It explains the message.
+    Detail,
+    /// It is as much to blame.
+    Peer,
+    /// It shows people where to look; Click's driver says no such thing.
+    Hint,
+}
+
 /// A detail of a [`Diagnostic`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
@@ -43,8 +56,8 @@ pub struct Note {
     pub message: String,
     /// Where.
     pub span: Option<Span>,
-    /// Whether it explains the message; else it is as much to blame.
-    pub detail: bool,
+    /// What it is to the message.
+    pub role: Role,
 }
 
 impl Diagnostic {
@@ -65,6 +78,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
     }
 
+    /// An advice at `span`.
+    pub fn advice(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Advice, ..Diagnostic::error(span, message) }
+    }
+
     /// With a text under the caret.
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
@@ -73,19 +91,25 @@ impl Diagnostic {
 
     /// With a further line.
     pub fn note(mut self, message: impl Into<String>) -> Diagnostic {
-        self.notes.push(Note { message: message.into(), span: None, detail: true });
+        self.notes.push(Note { message: message.into(), span: None, role: Role::Detail });
         self
     }
 
     /// With a further line that points at a place.
     pub fn note_at(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.notes.push(Note { message: message.into(), span: Some(span), detail: true });
+        self.notes.push(Note { message: message.into(), span: Some(span), role: Role::Detail });
         self
     }
 
     /// With the other place that is as much to blame.
     pub fn beside(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.notes.push(Note { message: message.into(), span: Some(span), detail: false });
+        self.notes.push(Note { message: message.into(), span: Some(span), role: Role::Peer });
+        self
+    }
+
+    /// With a place to look at.
+    pub fn hint(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.notes.push(Note { message: message.into(), span: Some(span), role: Role::Hint });
         self
     }
 
@@ -189,14 +213,18 @@ impl Diagnostics {
     /// In the manner of Click's driver: `file:line: message`, details indented.
     pub fn click(&self) -> String {
         let mut out = String::new();
-        for item in &self.items {
+        for item in self.items.iter().filter(|item| item.severity != Severity::Advice) {
             let place = item.span.map_or(String::new(), |span| self.landmark(span) + ": ");
             let kind = if item.severity == Severity::Warning { "warning: " } else { "" };
             let _ = writeln!(out, "{place}{kind}{}", item.message);
-            for note in &item.notes {
-                let place =
-                    note.span.or(item.span).map_or(String::new(), |span| self.landmark(span) + ":");
-                let indent = if note.detail { "   " } else { " " };
+            for note in item.notes.iter().filter(|note| note.role != Role::Hint) {
+                let place = note.span.map_or(String::new(), |span| self.landmark(span) + ":");
+                let indent = match (note.role, note.span) {
+                    (Role::Detail, Some(_)) => "   ",
+                    (Role::Detail, None) => "  ",
+                    (_, Some(_)) => " ",
+                    (_, None) => "",
+                };
                 let _ = writeln!(out, "{place}{indent}{}", note.message);
             }
         }
@@ -213,7 +241,7 @@ impl Diagnostics {
     fn report<'a>(&'a self, item: &'a Diagnostic) -> Vec<Group<'a>> {
         let level = match item.severity {
             Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
+            Severity::Warning | Severity::Advice => Level::WARNING,
         };
         let mut group = Group::with_title(level.primary_title(item.headline()));
         if let Some(span) = item.span {
@@ -317,13 +345,18 @@ mod tests {
         let span = Span { source: 0, start: 10, end: 15 };
         all.push(Diagnostic::error(span, "wrong").label("this").suggest(Some("four")));
         all.push(
-            Diagnostic::warning(span, "odd").note_at(Span { start: 6, end: 9, ..span }, "see"),
+            Diagnostic::warning(span, "odd")
+                .note_at(Span { start: 6, end: 9, ..span }, "see")
+                .note("in it")
+                .hint(span, "look"),
         );
-        assert_eq!(all.click(), "f:2: wrong\nf:2: warning: odd\nf:2:   see\n");
+        all.push(Diagnostic::advice(span, "perhaps"));
+        assert_eq!(all.click(), "f:2: wrong\nf:2: warning: odd\nf:2:   see\n  in it\n");
         let shown = all.render(false);
         let expected = "error: wrong; did you mean four?\n --> f:2:7\n  |\n\
             2 |   two three\n  |       ^^^^^ this\n";
         assert!(shown.starts_with(expected), "{shown}");
+        assert!(shown.contains("note: look") && shown.contains("warning: perhaps"), "{shown}");
         assert!(all.render(true).contains("\u{1b}["));
     }
 }

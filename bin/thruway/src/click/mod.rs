@@ -48,7 +48,9 @@ fn source(settings: &Settings) -> Result<Source, String> {
 fn with_sockets(mut source: Source, settings: &Settings) -> Source {
     for (at, config) in settings.sockets.iter().enumerate() {
         // On a line of its own behind everything: the lines of the user's text keep their numbers.
-        source.text += &format!("\n; click_driver@@ControlSocket@{at} :: ControlSocket({config});");
+        let number = if at == 0 { String::new() } else { format!("@{at}") };
+        let name = format!("click_driver@@ControlSocket{number}");
+        source.text += &format!("\n; {name} :: ControlSocket({config});");
     }
     source
 }
@@ -134,12 +136,15 @@ fn tell(warnings: &Diagnostics, wanted: bool) {
 
 fn refuse(failure: &Failure, warnings: bool) -> ExitCode {
     if failure.click.has_errors() || warnings {
-        eprint!("{}", failure.click.click());
-    }
-    if failure.parsed {
-        eprintln!("Router could not be initialized!");
+        eprintln!("{}", reason(failure));
     }
     ExitCode::FAILURE
+}
+
+/// Why a configuration does not run, in Click's words.
+fn reason(failure: &Failure) -> String {
+    let last = if failure.parsed { "Router could not be initialized!" } else { "" };
+    format!("{}{last}", failure.click.click()).trim_end().to_owned()
 }
 
 fn write_flat(router: &mut Router, output: Option<&str>) -> i32 {

@@ -16,7 +16,8 @@ Options:
   -f, --file FILE               Read the configuration from FILE.
   -e, --expression EXPR         Use EXPR as the configuration.
   -j, --threads N               Run N threads (default 1).
-  -p, --port PORT               Listen for control connections on this TCP port.
+  -p, --port PORT               Listen for control connections on this TCP port; PORT+ tries
+                                the next ones too.
   -u, --unix-socket FILE        Listen for control connections on this Unix socket.
   -R, --allow-reconfigure       Provide a writable 'hotconfig' handler: another configuration
                                 takes over, with the state of elements that keep their name.
@@ -197,8 +198,9 @@ impl Settings {
             }
             "output" => self.output = value,
             "port" => {
-                let port: u16 = text.parse().map_err(|_| format!("'{text}' is not a TCP port"))?;
-                self.sockets.push(format!("tcp, {port}"));
+                let number = text.strip_suffix('+').unwrap_or(&text);
+                number.parse::<u16>().map_err(|_| format!("'{text}' is not a TCP port"))?;
+                self.sockets.push(format!("tcp, {text}"));
             }
             "unix-socket" => {
                 self.sockets

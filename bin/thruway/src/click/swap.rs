@@ -33,7 +33,7 @@ impl Swap {
             let source = super::with_sockets(Source::new("hotconfig", text), &settings);
             let libraries = Libraries::new(&settings.path);
             let built = load::build(source, &settings.variables, &libraries, &settings.engine);
-            let (router, _) = built.map_err(|failure| failure.click.click())?;
+            let (router, _) = built.map_err(|failure| super::reason(&failure))?;
             *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
             if let Some(control) = running.upgrade() {
                 control.halt();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use thruway_element::text::split_words;
+use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
     Ty, reasons,
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("ENTRY", Ty::Rule("IP/MASK... ETH"), "addresses and where they are")],
         drops: Other::DROPS,
         handlers: &[
+            Handler::both("config", "the entries; those written take the place of all"),
             Handler::read("table", "a line per prefix: prefix, Ethernet address"),
             Handler::read("lookup", "the Ethernet address for an IP address, empty for none"),
             Handler::write("add", "adds IP/MASK... ETH"),
@@ -58,13 +59,32 @@ struct Place {
     mac: MacAddr,
 }
 
+/// Index of an argument, and what is wrong with it.
+type Wrong = (usize, String);
+
 /// Places, the more specific ones first.
 #[derive(Debug, Clone, Default)]
 struct Places(Vec<Place>);
 
 impl Places {
-    /// Adds the prefixes of one argument; a prefix that is there already gets the new address.
-    fn add(&mut self, text: &str, names: &Names) -> Result<(), String> {
+    /// All of these arguments, and the prefixes that several of them are about: the last counts.
+    fn of<'a>(
+        texts: impl Iterator<Item = (usize, &'a str)>,
+        names: &Names,
+    ) -> Result<(Places, Vec<IpPrefix>), Vec<Wrong>> {
+        let (mut places, mut repeated, mut wrong) = (Places::default(), Vec::new(), Vec::new());
+        for (index, text) in texts {
+            match places.add(text, names) {
+                Ok(again) => repeated.extend(again),
+                Err(why) => wrong.push((index, why)),
+            }
+        }
+        if wrong.is_empty() { Ok((places, repeated)) } else { Err(wrong) }
+    }
+
+    /// Adds the prefixes of one argument; a prefix that is there already (these are returned) gets
+    /// the new address.
+    fn add(&mut self, text: &str, names: &Names) -> Result<Vec<IpPrefix>, String> {
         let words = split_words(text);
         let (mut prefixes, mut macs) = (Vec::<IpPrefix>::new(), Vec::<MacAddr>::new());
         for word in &words {
@@ -85,12 +105,12 @@ impl Places {
         if prefixes.is_empty() {
             return Err("missing IP/MASK; expected IP/MASK ETH".into());
         }
-        prefixes.into_iter().for_each(|prefix| self.put(canonical(prefix), mac));
-        Ok(())
+        Ok(prefixes.into_iter().map(canonical).filter(|prefix| self.put(*prefix, mac)).collect())
     }
 
-    fn put(&mut self, prefix: IpPrefix, mac: MacAddr) {
-        self.0.retain(|place| place.prefix != prefix);
+    /// Enters a prefix; says whether it takes the place of another entry.
+    fn put(&mut self, prefix: IpPrefix, mac: MacAddr) -> bool {
+        let again = self.remove(prefix);
         // In front of the first that is less specific: its mask lacks a bit of this one's.
         let mask = prefix.mask.to_bits();
         let at = self.0.iter().position(|place| {
@@ -98,6 +118,7 @@ impl Places {
             mask & other == other && mask != other
         });
         self.0.insert(at.unwrap_or(self.0.len()), Place { prefix, mac });
+        again
     }
 
     fn look_up(&self, ip: Ipv4Addr) -> Option<MacAddr> {
@@ -127,14 +148,18 @@ fn show(prefix: &IpPrefix) -> String {
 struct ArpResponder {
     places: Places,
     names: Names,
+    config: String,
+    /// Prefixes that occurred twice in the configuration, not told yet.
+    repeated: Vec<IpPrefix>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (mut places, names) = (Places::default(), args.names());
-    for (index, text) in args.rest() {
-        places.add(text, &names).map_err(|why| args.rest_error(index, why))?;
-    }
-    Ok(Box::new(ArpResponder { places, names }))
+    let names = args.names();
+    let (places, repeated) = Places::of(args.rest(), &names).map_err(|wrong| {
+        ArgErrors(wrong.into_iter().map(|(at, why)| args.rest_error(at, why)).collect())
+    })?;
+    let config = join(&args.rest().map(|(_, text)| text).collect::<Vec<_>>());
+    Ok(Box::new(ArpResponder { places, names, config, repeated }))
 }
 
 /// The reply to a query.
@@ -165,7 +190,26 @@ impl ArpResponder {
     }
 }
 
+impl ArpResponder {
+    /// Tells of entries that others hide.
+    fn warn(&mut self, cx: &mut Cx<'_>) {
+        let node = cx.node();
+        let name = cx.host().describe(node).map_or("", |(name, _)| name).to_owned();
+        for prefix in std::mem::take(&mut self.repeated) {
+            let what = show(&prefix);
+            cx.chatter(&format!(
+                "While configuring '{name} :: ARPResponder':\n  warning: multiple entries for {what}"
+            ));
+        }
+    }
+}
+
 impl Element for ArpResponder {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.warn(cx);
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
             self.answer(cx, packet);
@@ -174,6 +218,7 @@ impl Element for ArpResponder {
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         match name {
+            "config" => Ok(self.config.clone()),
             "table" => {
                 let mut text = String::new();
                 for place in &self.places.0 {
@@ -189,11 +234,24 @@ impl Element for ArpResponder {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
+            "config" => {
+                // All or nothing.
+                let args = split_args(value);
+                let texts = args.iter().map(|(text, _)| (0, &**text));
+                let (places, repeated) = Places::of(texts, &self.names).map_err(|wrong| {
+                    let why: Vec<String> = wrong.into_iter().map(|(_, why)| why).collect();
+                    HandlerError::refused(format!("config: {}", why.join("; ")))
+                })?;
+                (self.places, self.repeated) = (places, repeated);
+                self.config = value.trim().to_owned();
+                self.warn(cx);
+                Ok(())
+            }
             "add" => {
                 let added = self.places.add(value, &self.names);
-                added.map_err(|why| HandlerError::refused(format!("add: {why}")))
+                added.map(drop).map_err(|why| HandlerError::refused(format!("add: {why}")))
             }
             "remove" => {
                 let prefix = canonical(self.names.handler_value(name, value)?);
@@ -213,7 +271,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn add(places: &mut Places, text: &str) -> Result<(), String> {
-        places.add(text, &Names::default())
+        places.add(text, &Names::default()).map(drop)
     }
 
     #[test]
@@ -222,7 +280,8 @@ mod tests {
         add(&mut places, "0/0 2:0:0:0:0:1").unwrap();
         add(&mut places, "1.0.0.0/8 1.2.0.0/16 2:0:0:0:0:2").unwrap();
         add(&mut places, "1.2.3.4 2:0:0:0:0:3").unwrap();
-        add(&mut places, "1.2.9.9/16 2:0:0:0:0:4").unwrap();
+        let again = places.add("1.2.9.9/16 2:0:0:0:0:4", &Names::default()).unwrap();
+        assert_eq!(again, [IpPrefix::parse("1.2.0.0/16").unwrap()]);
         let last = |ip: [u8; 4]| places.look_up(ip.into()).unwrap().0[5];
         assert_eq!([last([1, 2, 3, 4]), last([1, 2, 0, 0])], [3, 4]);
         assert_eq!([last([1, 9, 9, 9]), last([9, 9, 9, 9])], [2, 1]);

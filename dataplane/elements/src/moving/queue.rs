@@ -17,8 +17,14 @@ pub static ENTRY: Entry = Entry::new(
         name: "Queue",
         aliases: &[
             Alias { name: "FullNoteQueue", summary: "the same" },
-            Alias { name: "NotifierQueue", summary: "the same: all queues wake who pulls" },
-            Alias { name: "SimpleQueue", summary: "the same: all queues wake who pulls" },
+            Alias {
+                name: "NotifierQueue",
+                summary: "the same, but sources do not rest while it is full",
+            },
+            Alias {
+                name: "SimpleQueue",
+                summary: "the same, but sources do not rest while it is full",
+            },
             Alias {
                 name: "ThreadSafeQueue",
                 summary: "the same: a Queue that several threads reach is safe by itself",
@@ -110,6 +116,8 @@ struct Queue {
     highwater: usize,
     drops: u64,
     config: String,
+    /// Whether sources rest while it is full.
+    tells: bool,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -124,7 +132,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
     };
     let config = args.text("CAPACITY").unwrap_or_default().to_owned();
-    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config }))
+    let tells = !matches!(args.class(), "NotifierQueue" | "SimpleQueue");
+    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config, tells }))
 }
 
 impl Queue {
@@ -154,7 +163,7 @@ impl Queue {
     #[inline]
     fn tell_sources(&self, cx: &mut Cx<'_>) {
         let full = match &self.store {
-            Store::Local(queue) => queue.len() >= self.capacity,
+            Store::Local(queue) => self.tells && queue.len() >= self.capacity,
             Store::Shared(_) => false,
         };
         cx.set_full(full);
@@ -236,7 +245,7 @@ mod tests {
 
     fn local(capacity: usize) -> Queue {
         let store = Store::Local(VecDeque::new());
-        Queue { store, capacity, highwater: 0, drops: 0, config: String::new() }
+        Queue { store, capacity, highwater: 0, drops: 0, config: String::new(), tells: true }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_print::ENTRY,
     &null::ENTRY,
     &print::ENTRY,
+    &null::PULL,
+    &null::PUSH,
     &rated_source::ENTRY,
     &script::ENTRY,
     &static_thread_sched::ENTRY,

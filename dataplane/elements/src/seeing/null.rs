@@ -1,20 +1,41 @@
 //! Null: does nothing.
 
-use thruway_element::{Alias, ArgErrors, Args, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Element, Entry, Spec, Topic};
+
+const SPEC: Spec = Spec {
+    name: "Null",
+    topic: Topic::Seeing,
+    summary: "passes packets on unchanged",
+    docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
+    ..Spec::DEFAULT
+};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::new(SPEC, build);
+
+/// See the spec.
+pub static PULL: Entry = Entry::new(
     Spec {
-        name: "Null",
-        aliases: &[
-            Alias { name: "PushNull", summary: "the same, where packets are pushed" },
-            Alias { name: "PullNull", summary: "the same, where packets are pulled" },
-        ],
-        topic: Topic::Seeing,
-        summary: "passes packets on unchanged",
-        docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
-        ..Spec::DEFAULT
+        name: "PullNull",
+        summary: "passes packets on unchanged, where packets are pulled",
+        docs: "Null, but for connections where packets are pulled.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> Queue -> PullNull -> Discard",
+        processing: "l/l",
+        ..SPEC
+    },
+    build,
+);
+
+/// See the spec.
+pub static PUSH: Entry = Entry::new(
+    Spec {
+        name: "PushNull",
+        summary: "passes packets on unchanged, where packets are pushed",
+        docs: "Null, but for connections where packets are pushed.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
+        processing: "h/h",
+        ..SPEC
     },
     build,
 );

@@ -403,7 +403,7 @@ impl Machine {
         match result {
             Ok(value) => return Some(value),
             Err(HandlerError::Refused(why)) => {
-                self.error(format!("While calling '{path}':\n  {}", why.replace('\n', "\n  ")));
+                self.error(why);
             }
             Err(HandlerError::NoHandler { .. }) => self.error(format!("no '{path}' {how} handler")),
             Err(error) => self.error(error.to_string()),

@@ -41,7 +41,7 @@ impl Machine {
             "writable" => Ok(all_handlers(cx, param, 'w').to_string()),
             "cat" => file_text(param),
             "catq" => file_text(param).map(|text| text::quote(text.as_bytes())),
-            "kill" => signal::kill(param).map_err(HandlerError::Refused),
+            "kill" => signal::kill(cx, param).map_err(HandlerError::Refused),
             "get" => {
                 let undefined = || HandlerError::refused(format!("undefined variable '{param}'"));
                 self.variable(param.trim()).ok_or_else(undefined)

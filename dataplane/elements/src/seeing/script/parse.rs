@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use thruway_element::handler_value;
+use thruway_element::{handler_value, text};
 
 use crate::seeing::call::first_word;
 
@@ -179,10 +179,13 @@ fn instruction(word: &str, rest: &str) -> Result<Option<Insn>, String> {
     }))
 }
 
-/// `save HANDLER FILE` as the print that it is.
+/// `save HANDLER [PARAM] FILE` as the print that it is: the last word is the file.
 fn redirect(mark: &str, rest: &str) -> String {
-    let (handler, file) = first_word(rest);
-    format!("{mark}{} {handler}", if file.is_empty() { "-" } else { file })
+    let (call, file) = match text::split_words(rest)[..] {
+        [_, .., file] => (rest.trim_end().strip_suffix(file).unwrap_or(rest).trim_end(), file),
+        _ => (rest, "-"),
+    };
+    format!("{mark}{file} {call}")
 }
 
 #[cfg(test)]
@@ -205,6 +208,8 @@ mod tests {
             "wait 1s",
             "pause 3",
             "save c.count F",
+            "append r.lookup 1.0.0.1 \"F G\"",
+            "save c.count",
             "exportq y 1",
             "loop",
         ])
@@ -222,6 +227,8 @@ mod tests {
                 Insn::WaitTime("1s".into()),
                 Insn::WaitStep(3),
                 print(">F c.count"),
+                print(">>\"F G\" r.lookup 1.0.0.1"),
+                print(">- c.count"),
                 Insn::Init("y".into(), "1".into(), Strip),
                 Insn::Goto(Target::At(0), "".into()),
                 Insn::End(Ending::End),

@@ -1,5 +1,7 @@
 //! Signals: names, waiting for them, sending them.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 use thruway_element::{Cx, handler_value, text};
 
@@ -18,6 +20,9 @@ const NAMES: [(&str, Signal); 11] = [
     ("USR2", Signal::USR2),
 ];
 
+/// How long a signal to this process may take to end it.
+const END: Duration = Duration::from_millis(20);
+
 /// The signal of this name or number.
 pub(super) fn parse(text: &str) -> Result<Signal, String> {
     let named = NAMES.iter().find(|(name, _)| *name == text).map(|(_, signal)| *signal);
@@ -31,18 +36,35 @@ pub(super) fn install(cx: &mut Cx<'_>, signals: &[Signal]) -> Result<(), String>
     signals.iter().try_for_each(|signal| cx.host().take_signal(node, signal.as_raw()))
 }
 
-/// `kill SIGNAL PID...`.
-pub(super) fn kill(param: &str) -> Result<String, String> {
+/// `kill SIGNAL PID...`. A signal to this very process that an element waits for is handed over
+/// without a way through the system: so it has come before anything else happens.
+pub(super) fn kill(cx: &mut Cx<'_>, param: &str) -> Result<String, String> {
+    for (process, signal) in targets(param)? {
+        let own = process == rustix::process::getpid();
+        if own && cx.host().raise(signal.as_raw()) {
+            continue;
+        }
+        let id = process.as_raw_nonzero();
+        kill_process(process, signal).map_err(|error| format!("kill {id}: {error}"))?;
+        if own {
+            // Nobody waits for it, so it most likely ends the process: not a moment later.
+            std::thread::sleep(END);
+        }
+    }
+    Ok(String::new())
+}
+
+/// Processes and what they are to get.
+fn targets(param: &str) -> Result<Vec<(Pid, Signal)>, String> {
     let words = text::split_words(param);
     let (signal, processes) = words.split_first().ok_or("kill: expected SIGNAL PID...")?;
     let signal = parse(signal)?;
-    for word in processes {
+    let target = |word: &&str| {
         let process = handler_value::<i32>("kill", word).ok().filter(|process| *process > 0);
         let process = process.and_then(Pid::from_raw);
-        let process = process.ok_or_else(|| format!("'{word}' is not a process"))?;
-        kill_process(process, signal).map_err(|error| format!("kill {word}: {error}"))?;
-    }
-    Ok(String::new())
+        process.map(|process| (process, signal)).ok_or(format!("'{word}' is not a process"))
+    };
+    processes.iter().map(target).collect()
 }
 
 #[cfg(test)]
@@ -54,7 +76,9 @@ mod tests {
         assert_eq!(parse("HUP"), Ok(Signal::HUP));
         assert_eq!(parse("2"), Ok(Signal::INT));
         assert!(parse("FROB").is_err() && parse("999").is_err());
-        assert!(kill("").is_err() && kill("HUP x").is_err() && kill("HUP -1").is_err());
-        assert_eq!(kill("HUP"), Ok(String::new()));
+        assert!(targets("").is_err() && targets("HUP x").is_err() && targets("HUP -1").is_err());
+        assert_eq!(targets("HUP"), Ok(vec![]));
+        let pid = Pid::from_raw(5).unwrap();
+        assert_eq!(targets("1 5"), Ok(vec![(pid, Signal::HUP)]));
     }
 }

@@ -25,8 +25,9 @@ fn bytes_of(record: &Record, defaults: &Defaults) -> (Vec<u8>, usize) {
     let protocol = record.protocol.or(flow.protocol).unwrap_or(defaults.protocol);
     let mut bytes = vec![0; 20];
     bytes.extend_from_slice(&record.ip_options);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    let header_len = bytes.len();
+    // Options that are not told are filled up with their end.
+    let header_len = bytes.len().next_multiple_of(4).max(record.ip_header_len);
+    bytes.resize(header_len, 0);
     bytes[0] = 0x40 | (header_len / 4) as u8;
     bytes[1] = record.tos;
     bytes[4..6].copy_from_slice(&record.id.to_be_bytes());
@@ -50,7 +51,8 @@ fn push_transport(bytes: &mut Vec<u8>, record: &Record, flow: &FlowId, protocol:
     let mut push = |words: &[u16]| bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
     match protocol {
         ip_protocol::TCP => {
-            let options_len = record.tcp_options.len().next_multiple_of(4);
+            let told = record.tcp_header_len.saturating_sub(20);
+            let options_len = record.tcp_options.len().next_multiple_of(4).max(told);
             let words = (20 + options_len) as u16 / 4;
             push(&ports.map(|port| port.unwrap_or(0)));
             let halves = |word: u32| [(word >> 16) as u16, word as u16];

@@ -75,6 +75,10 @@ pub(in crate::traces) struct Record {
     pub ack: u32,
     pub flags: u16,
     pub tcp_options: Vec<u8>,
+    /// Length that the line gives the header, options included, bytes; 0 where it does not.
+    pub ip_header_len: usize,
+    /// Likewise.
+    pub tcp_header_len: usize,
     pub window: u16,
     pub urgent: u16,
     pub udp_len: Option<u16>,
@@ -147,14 +151,19 @@ fn ecn(text: &str) -> Option<u8> {
     }
 }
 
+/// Bytes of an IP or TCP header with its options: from 20 to 60, in words of four.
+fn header_len(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|len| (20..=60).contains(len) && len % 4 == 0)
+}
+
 impl Record {
     /// Takes a field's text; `None` when it is none of the field's. `minor` is the version of the
     /// format: the first counted fragment offsets in units of 8 bytes.
     pub(in crate::traces) fn set(&mut self, field: Field, text: &str, minor: u32) -> Option<()> {
         use Field::*;
         match field {
-            // Lengths of what a line stands for, or derived from other fields.
-            None | WireLen | IpCaptureLen | TcpOff | IpHl => {}
+            // Lengths of what a line stands for.
+            None | WireLen | IpCaptureLen => {}
             Timestamp | NanoTimestamp => self.time = Some(parse_instant(text)?),
             Seconds => self.seconds = Some(text.parse().ok()?),
             Microseconds => self.microseconds = Some(text.parse().ok()?),
@@ -173,7 +182,7 @@ impl Record {
             EthDst => self.eth[0] = Some(ether(text)?),
             EthSrc => self.eth[1] = Some(ether(text)?),
             IpSrc | IpDst | IpLen | IpProto | IpId | IpTos | IpDscp | IpEcn | IpTtl | IpSum
-            | IpFrag | IpFragOff | IpOpt => self.set_ip(field, text, minor)?,
+            | IpFrag | IpFragOff | IpOpt | IpHl => self.set_ip(field, text, minor)?,
             _ => self.set_transport(field, text)?,
         }
         Some(())
@@ -185,6 +194,7 @@ impl Record {
             IpSrc => self.src = Some(text.parse().ok()?),
             IpDst => self.dst = Some(text.parse().ok()?),
             IpLen => self.len = Some(text.parse().ok()?),
+            IpHl => self.ip_header_len = header_len(text)?,
             IpProto => self.protocol = Some(protocol(text)?),
             IpId => self.id = text.parse().ok()?,
             IpTos => self.tos = text.parse().ok()?,
@@ -211,6 +221,7 @@ impl Record {
             Dport => self.dport = Some(text.parse().ok()?),
             TcpSeq => self.seq = text.parse().ok()?,
             TcpAck => self.ack = text.parse().ok()?,
+            TcpOff => self.tcp_header_len = header_len(text)?,
             TcpFlags => self.flags = tcp_flags(text)?,
             TcpOpt | TcpNtOpt | TcpSack => self.tcp_options = options::parse_tcp(text)?,
             TcpWindow => self.window = text.parse().ok()?,
