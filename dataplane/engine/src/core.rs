@@ -274,7 +274,9 @@ impl Host for Core {
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {
-        self.timers.set(node, token, at);
+        if !self.layout.parked[node as usize] {
+            self.timers.set(node, token, at);
+        }
     }
 
     fn clear_timer(&mut self, node: u32, token: u32) {
