@@ -44,7 +44,9 @@ pub fn page(spec: &Spec) -> String {
     );
     text += &wrap(spec.docs);
     section(&mut text, "Arguments", spec.args.iter().map(argument));
-    section(&mut text, "Handlers", spec.handlers.iter().chain(Handler::OF_ALL).map(handler));
+    let own = |name| spec.handlers.iter().any(|handler| handler.name == name);
+    let general = Handler::OF_ALL.iter().filter(|handler| !own(handler.name));
+    section(&mut text, "Handlers", spec.handlers.iter().chain(general).map(handler));
     let drops = spec.drops.iter().chain(&thruway_element::Reason::OF_ALL);
     section(&mut text, "Drop reasons", drops.map(|drop| [drop.name.into(), drop.doc.into()]));
     if !spec.example.is_empty() {

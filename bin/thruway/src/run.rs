@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
-use thruway_lang::Diagnostics;
+use thruway_lang::{Diagnostics, ElementDecl};
 
 use crate::cli::{RunArgs, libraries, tell};
 use crate::load;
@@ -93,7 +93,12 @@ fn watch(router: &Router, args: &RunArgs) -> anyhow::Result<Option<std::thread::
 
 /// Elements that read a file and say how far they are.
 fn captures(layout: &Layout) -> Vec<String> {
-    let files = layout.graph.elements.iter().filter(|decl| decl.spec.handler("filepos").is_some());
+    let is_interface = |decl: &ElementDecl| {
+        let port = decl.args.first().map_or("", |arg| arg.text.trim_matches('"'));
+        decl.spec.name == "FromDevice" && !port.starts_with("pcap:")
+    };
+    let elements = layout.graph.elements.iter();
+    let files = elements.filter(|one| one.spec.handler("filepos").is_some() && !is_interface(one));
     files.map(|decl| decl.name.clone()).collect()
 }
 

@@ -117,6 +117,11 @@ pub trait Element: Send {
         Err(HandlerError::no_write(name))
     }
 
+    /// Packets that it keeps for later: a stop that drains waits for them.
+    fn holding(&self) -> usize {
+        0
+    }
+
     /// Gives up its state to the element of the same name and class in a configuration that
     /// replaces this one while packets flow (hot swap); `None` when there is nothing worth keeping.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

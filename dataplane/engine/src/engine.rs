@@ -23,7 +23,6 @@ const CLOCK_ROUNDS: u32 = 4;
 
 /// How long a stop waits for packets that are under way.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-const DRAIN_MAX_NS: i64 = DRAIN_MAX.as_nanos() as i64;
 /// Rounds without work after which nothing is under way: other threads may still hand over.
 const DRAIN_ROUNDS: u32 = 3;
 
@@ -93,8 +92,8 @@ impl Engine {
     fn look_whether_drained(&mut self, worked: bool) {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
-        let waits = self.next_event().is_some_and(|at| at - self.wires.now < DRAIN_MAX_NS);
-        let done = !worked && !waits && self.idle_rounds >= DRAIN_ROUNDS;
+        let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
+        let done = !worked && self.idle_rounds >= DRAIN_ROUNDS && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }

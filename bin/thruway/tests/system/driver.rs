@@ -1,6 +1,8 @@
 //! `thruway click`: the command line of Click's userlevel driver.
 
-use crate::process::{Done, click, run};
+use rustix::process::Signal;
+
+use crate::process::{Done, LIMIT, Running, click, run, wait_for};
 
 const COUNT: &str = "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Queue -> Unqueue -> d :: Counter -> Discard";
 
@@ -53,8 +55,8 @@ fn configurations_come_from_anywhere() {
     }
     let input = std::fs::File::open(file).expect("just written");
     let mut from_stdin = click(&["-h", "c.count"]);
-    let done = crate::process::Running::start(from_stdin.stdin(input));
-    assert_eq!(done.wait(crate::process::LIMIT).expect(0).stdout, "3\n");
+    let done = Running::start(from_stdin.stdin(input));
+    assert_eq!(done.wait(LIMIT).expect(0).stdout, "3\n");
     let text = "define($N 3) InfiniteSource(LIMIT $N, STOP true) -> c :: Counter -> Discard";
     assert_eq!(go(&["-e", text, "N=5", "-h", "c.count"]).expect(0).stdout, "5\n");
     assert_eq!(go(&["N=6", "-h", "c.count", "-e", text]).expect(0).stdout, "6\n");
@@ -140,4 +142,18 @@ fn threads_share_the_work() {
         "InfiniteSource(LIMIT 5000, STOP false) -> q :: ThreadSafeQueue(10000) -> u :: Unqueue
         -> c :: Counter(COUNT_CALL 5000 stop) -> Discard; StaticThreadSched(u 1)";
     assert_eq!(go(&["-j", "2", "-e", text, "-h", "c.count"]).expect(0).stdout, "5000\n");
+}
+
+#[test]
+fn signals_stop_the_driver() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let script = "Script(wait 0.2s, print \"up\")";
+        let text = format!("RatedSource(RATE 100) -> c :: Counter -> Discard; {script}");
+        let driver = Running::start(&mut click(&["-e", &text, "-h", "c.count"]));
+        wait_for("the start", || driver.stdout().contains("up").then_some(()));
+        driver.signal(signal);
+        let done = driver.wait(LIMIT).expect(0);
+        let count = done.stdout.trim_start_matches("up\n").trim().parse::<u64>();
+        assert!(count.is_ok_and(|count| count > 0), "handlers are printed all the same: {done:#?}");
+    }
 }

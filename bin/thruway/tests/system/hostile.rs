@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::frames::{handmade, mutate, read_capture, write_capture};
-use crate::process::{click, root, run};
+use crate::process::{click, root, run, skip};
 
 /// How an element's outputs follow from its input.
 #[derive(Clone, Copy, PartialEq)]
@@ -288,7 +288,10 @@ fn mutated_frames_are_accounted_for() {
 
 #[test]
 fn other_captures_are_accounted_for() {
-    let Some(dir) = std::env::var_os("THRUWAY_CAPTURES_DIR") else { return };
+    let Some(dir) = std::env::var_os("THRUWAY_CAPTURES_DIR") else {
+        skip("other_captures_are_accounted_for", "THRUWAY_CAPTURES_DIR is not set");
+        return;
+    };
     let mut files = Vec::new();
     find(Path::new(&dir), &mut files);
     assert!(!files.is_empty(), "THRUWAY_CAPTURES_DIR has no *.pcap or *.pcapng");
@@ -324,6 +327,40 @@ fn the_gateway_stands_hostile_captures() {
         assert!(row.is_some(), "{name}: {table}");
         assert!(!frames.is_empty(), "{name}: {table}");
     }
+}
+
+#[test]
+fn damaged_files_are_read_or_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    write_capture(&dir.path().join("a.pcap"), &handmade(&root())[..30]);
+    let (pcap, pcapng) = (file("a.pcap"), file("a.pcapng"));
+    let convert = format!("FromDump({pcap}, STOP true) -> ToDump({pcapng}, FORMAT pcapng)");
+    run(&mut click(&["-e", &convert])).expect(0);
+    let mut refused = 0;
+    for (at, name) in [&pcap, &pcapng].into_iter().cycle().take(40).enumerate() {
+        let whole = std::fs::read(name).expect("just written");
+        let damaged = mutate(&[whole], at as u64, 1).remove(0);
+        let (path, out) = (file("damaged"), file("out"));
+        std::fs::write(&path, damaged).expect("room for a file");
+        let text =
+            format!("FromDump({path}, STOP true) -> c :: Counter -> o :: ToDump({out}, SNAPLEN 0)");
+        let done = run(&mut click(&["-w", "-e", &text, "-h", "c.count", "-h", "o.count"]));
+        assert!(!done.stderr.contains("panicked"), "{name} {at}: {done:#?}");
+        match done.code() {
+            0 => {}
+            1 => {
+                refused += 1;
+                assert!(done.stderr.contains(&path), "it is named: {name} {at}: {done:#?}");
+            }
+            _ => panic!("{name} {at}: {done:#?}"),
+        }
+        // What was read is in the output, to the last whole packet.
+        if let Some(count) = answers(&done.stdout).get("c.count").map(|count| total(count)) {
+            assert_eq!(read_capture(&dir.path().join("out")).len() as u64, count, "{name} {at}");
+        }
+    }
+    assert!(refused > 5, "the files were damaged: {refused}");
 }
 
 #[test]

@@ -191,7 +191,11 @@ pub fn privileged(test: &str) -> bool {
     }
     let required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
     assert!(!required, "{test} must run as root");
-    // Not `eprintln`: that would be kept from sight in a test that passes.
-    writeln!(std::io::stderr(), "SKIPPED: {test}: needs root").expect("standard error");
+    skip(test, "needs root");
     false
+}
+
+/// Says that a test is not done, past the test harness: `eprintln` would be kept from sight.
+pub fn skip(test: &str, why: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {test}: {why}").expect("standard error");
 }

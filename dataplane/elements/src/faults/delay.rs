@@ -189,6 +189,10 @@ impl Delay {
 }
 
 impl Element for Delay {
+    fn holding(&self) -> usize {
+        self.line.heap.len()
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.set_alarm(cx);
         Ok(())

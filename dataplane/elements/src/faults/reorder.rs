@@ -133,6 +133,10 @@ impl Reorder {
 }
 
 impl Element for Reorder {
+    fn holding(&self) -> usize {
+        self.back.held.len()
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.set_alarm(cx);
         Ok(())

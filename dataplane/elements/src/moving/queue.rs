@@ -162,6 +162,10 @@ impl Queue {
 }
 
 impl Element for Queue {
+    fn holding(&self) -> usize {
+        self.store.len()
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.tell_sources(cx);
         Ok(())

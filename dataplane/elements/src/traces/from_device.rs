@@ -44,6 +44,8 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets the counts to zero"),
             Handler::read("kernel_drops", "packets the kernel dropped before they were read"),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
+            Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
+            Handler::read("filepos", "of a capture: byte at which the next record starts"),
             Handler::both("active", "whether it reads packets"),
         ],
         task: true,
@@ -423,6 +425,11 @@ impl Element for FromDevice {
             "byte_count" => Ok(self.bytes.to_string()),
             "active" => Ok(self.active.to_string()),
             "encap" => Ok(encap::name(self.link())),
+            "filesize" | "filepos" => Ok(match &self.source {
+                Source::Capture(capture) if name == "filesize" => capture.size(),
+                Source::Capture(capture) => capture.position().to_string(),
+                _ => "-".to_owned(),
+            }),
             "kernel_drops" => Ok(match &mut self.source {
                 Source::Live(live) => {
                     let drops = live.socket.statistics();
