@@ -19,6 +19,8 @@ const VARIABLES_MAX: usize = 1_024;
 const VALUES_MAX: usize = 16 << 20;
 /// `$?` after a write that failed: EINVAL, as Click's handlers return.
 const FAILED: i32 = -22;
+/// Bytes of all texts that one run makes: many jumps with long texts take as long as for ever.
+const TEXTS_MAX: usize = 256 << 20;
 /// Messages kept of one run.
 const ERRORS_MAX: usize = 64;
 
@@ -62,7 +64,9 @@ pub(super) struct Machine {
     /// `$?`.
     status: i32,
     running: bool,
-    /// A text grew too long, which ends the run: growing it again and again may take for ever.
+    /// Bytes of the texts that this run made.
+    texts: usize,
+    /// These became too many, or one text too long, which ends the run.
     overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
@@ -92,6 +96,7 @@ impl Machine {
             vars_bytes: 0,
             status: 0,
             running: false,
+            texts: 0,
             overgrown: false,
             more: None,
         }
@@ -130,7 +135,7 @@ impl Machine {
             return;
         }
         self.running = true;
-        self.overgrown = false;
+        (self.texts, self.overgrown) = (0, false);
         let mut progress = Progress { left: steps, jumps: 0 };
         loop {
             self.more = None;
@@ -348,7 +353,11 @@ impl Machine {
     }
 
     fn look_at_length(&mut self, text: &str) {
-        if text.len() >= TEXT_MAX {
+        self.texts = self.texts.saturating_add(text.len());
+        if self.texts > TEXTS_MAX {
+            self.overgrown = true;
+            self.error(format!("texts of {TEXTS_MAX} bytes in one run; the script ends here"));
+        } else if text.len() >= TEXT_MAX {
             self.overgrown = true;
             self.error(format!("a text grew beyond {TEXT_MAX} bytes; the script ends here"));
         }

@@ -72,7 +72,7 @@ of the signals (names or numbers) comes to the process, again after each end; wh
 for SIGINT or SIGTERM, these do not stop the router. The default is PACKET where there are ports, else ACTIVE.
 
 A script that makes a million jumps without blocking is given up, and so is one whose text \
-grows beyond a mebibyte.";
+grows beyond a mebibyte, or all of whose texts, without blocking, come to 256 mebibytes.";
 
 const HANDLERS: &[Handler] = &[
     Handler::write("step", "goes on past a blocking instruction; N for several"),
