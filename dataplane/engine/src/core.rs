@@ -314,7 +314,9 @@ impl Host for Core {
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {
-        self.timers.set(node, token, at);
+        if !self.layout.parked[node as usize] {
+            self.timers.set(node, token, at);
+        }
     }
 
     fn clear_timer(&mut self, node: u32, token: u32) {
@@ -352,8 +354,11 @@ impl Host for Core {
         self.control.pending_stops(take)
     }
 
-    fn manage_stops(&mut self, _node: u32, on: bool) {
-        self.control.manage(on);
+    fn manage_stops(&mut self, node: u32, on: bool) -> Result<(), String> {
+        self.control.manage(node, on).map_err(|other| {
+            let name = self.layout.graph.elements.get(other as usize).map_or("", |decl| &decl.name);
+            format!("'{name}' decides about stops already; only one element can")
+        })
     }
 
     fn take_signal(&mut self, node: u32, signal: i32) -> Result<(), String> {

@@ -51,10 +51,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(wires: Wires, core: Core, clock: ClockKind) -> Engine {
-        let runs = |node: &usize| {
-            let task = core.layout.graph.elements[*node].spec.task;
-            task && core.layout.home[*node] == core.thread && !core.layout.is_pulled(*node)
-        };
+        let runs = |node: &usize| core.layout.runs_task(*node, core.thread);
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
         Engine {
