@@ -1,3 +1,3 @@
 // As replay, with every IP header checked.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 source -> Strip(14) -> CheckIPHeader -> out :: Discard;

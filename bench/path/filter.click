@@ -1,5 +1,5 @@
 // A packet filter that lets all through: rules, then "allow all".
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 source -> Strip(14)
     -> CheckIPHeader
     -> IPFilter(

@@ -1,3 +1,3 @@
 // The engine's own cost: packets from memory, dropped.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 source -> out :: Discard;

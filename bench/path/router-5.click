@@ -1,5 +1,5 @@
 // A short router: five routes, four outputs.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 rt :: DirectIPLookup(10.0.0.0/16 0, 10.1.0.0/16 1, 10.2.0.0/16 2, 10.3.0.0/16 3, 0.0.0.0/0 0);
 out :: Discard;
 

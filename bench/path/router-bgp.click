@@ -1,5 +1,5 @@
 // The short router with a table of many routes: four outputs.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 rt :: DirectIPLookup(FILE $ROUTES);
 out :: Discard;
 

@@ -1,6 +1,6 @@
 // The standard IP router of the Click papers with four interfaces, 192.168.0.1/24 to
 // 192.168.3.1/24. Traffic enters by interface 0; behind the others stands a next hop each.
-FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 64);
+FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 out :: Discard;
 host :: Discard;
 

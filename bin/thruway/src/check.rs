@@ -40,13 +40,15 @@ fn elements(layout: &Layout) -> Table {
     let mut table = Table::new(&["element", "class", "inputs", "outputs", "threads"]);
     for (node, decl) in layout.graph.elements.iter().enumerate() {
         let ports = &layout.checked.elements[node];
-        let threads: Vec<String> = layout.threads[node].iter().map(ToString::to_string).collect();
+        let threads = layout.threads[node].iter().map(ToString::to_string);
+        let threads = threads.collect::<Vec<String>>().join(",");
+        let own = if layout.parked[node] { ", task in none" } else { "" };
         table.row(vec![
             decl.name.clone(),
             decl.class.clone(),
             side(&ports.inputs),
             side(&ports.outputs),
-            format!("[{}]", threads.join(",")),
+            format!("[{threads}]{own}"),
         ]);
     }
     table

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use thruway_element::Catalog as _;
+use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
-use thruway_lang::{Diagnostics, Source, Variables, nearest};
+use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
 use crate::{bench, check, doctor, manual, run};

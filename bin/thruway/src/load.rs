@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
-use thruway_lang::{Diagnostic, Diagnostics, Examined, Graph, Loader, Source, Variables, examine};
+use thruway_lang::{
+    Diagnostic, Diagnostics, Examined, Graph, Loader, Note, Source, Variables, examine,
+};
 
 /// Where the configuration text comes from.
 #[derive(Debug, Clone)]
@@ -122,6 +124,8 @@ pub fn initialize(router: &mut Router) -> Result<(), Failure> {
 pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> Failure {
     let (mut pretty, mut click) = (warnings.clone(), warnings);
     let mut told = Vec::new();
+    // In Click's manner the errors of one element stand below one headline.
+    let mut headlines: Vec<((usize, Stage), Diagnostic)> = Vec::new();
     for error in errors {
         // Every thread's replica finds the same.
         if told.contains(&error) {
@@ -138,8 +142,19 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
         };
         let said = Diagnostic::error(span, error.message.clone()).note(format!("in {what}"));
         pretty.push(thruway_lang::check::within(said, decl));
-        let headline = Diagnostic::error(decl.span, format!("While {doing} '{what}':"));
-        click.push(error.message.lines().fold(headline, |said, line| said.note(line)));
+        let key = (error.node, error.stage);
+        let at = headlines.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
+            let headline = Diagnostic::error(decl.span, format!("While {doing} '{what}':"));
+            headlines.push((key, headline));
+            headlines.len() - 1
+        });
+        let detail = |line: &str| Note {
+            message: line.to_owned(),
+            span: None,
+            role: thruway_lang::Role::Detail,
+        };
+        headlines[at].1.notes.extend(error.message.lines().map(detail));
     }
+    headlines.into_iter().for_each(|(_, headline)| click.push(headline));
     Failure { pretty, click, parsed: true }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use crate::nearest::nearest;
 use crate::spec::{Arg, ArgRule, Spec};
 use crate::values::{Addresses, FromArg};
 
@@ -158,10 +159,14 @@ impl<'a> Args<'a> {
 
     fn excess(&self, index: usize, text: &str) -> ArgError {
         let message = match leading_keyword(text).filter(|word| word.len() > 1) {
-            Some(word) => {
-                let known: Vec<&str> = self.spec.args.iter().map(|arg| arg.name).collect();
-                format!("unknown keyword '{word}'; {} knows {}", self.env.class, known.join(", "))
-            }
+            Some(word) => match nearest(word, self.keywords()) {
+                Some(keyword) => format!("unknown keyword '{word}'; did you mean {keyword}?"),
+                None => {
+                    let known: Vec<&str> = self.keywords().collect();
+                    let known = known.join(", ");
+                    format!("unknown keyword '{word}'; {} knows {known}", self.env.class)
+                }
+            },
             None if self.spec.args.is_empty() => {
                 format!("{} takes no arguments", self.env.class)
             }
@@ -171,6 +176,22 @@ impl<'a> Args<'a> {
             }
         };
         ArgError { index: Some(index), message }
+    }
+
+    /// What may begin an argument.
+    fn keywords(&self) -> impl Iterator<Item = &'static str> {
+        let named = self.spec.args.iter().filter(|arg| arg.rule != ArgRule::Rest);
+        named.map(|arg| arg.name)
+    }
+
+    /// What to add to an error about a positional argument whose value begins with what is almost
+    /// a keyword: as in Click such a word belongs to the value.
+    fn meant(&self, text: &str) -> String {
+        let word = leading_keyword(text).filter(|word| self.keywords().all(|known| known != *word));
+        let near = word.and_then(|word| Some((word, nearest(word, self.keywords())?)));
+        near.map_or(String::new(), |(word, keyword)| {
+            format!(" (no keyword '{word}'; did you mean {keyword}?)")
+        })
     }
 
     fn missing(&self) -> Vec<ArgError> {
@@ -260,7 +281,10 @@ impl<'a> Args<'a> {
     }
 
     fn wrong(&self, at: usize, name: &str, message: &str) -> ArgError {
-        ArgError { index: self.given[at].map(|g| g.0), message: format!("{name}: {message}") }
+        let positional = self.given[at].filter(|(_, from)| *from == 0);
+        let meant = positional.map_or(String::new(), |(index, _)| self.meant(&self.texts[index]));
+        let index = self.given[at].map(|(index, _)| index);
+        ArgError { index, message: format!("{name}: {message}{meant}") }
     }
 
     /// An error about the argument `name`, for what only the element can check.

@@ -115,8 +115,12 @@ pub trait Host {
     /// How many stops were asked for that nobody has taken up yet; takes one up if `take`.
     fn pending_stops(&mut self, take: bool) -> u32;
 
-    /// Declares that `node` takes up stops (DriverManager): the driver then no longer does.
-    fn manage_stops(&mut self, node: u32, on: bool);
+    /// Declares that `node` takes up stops (DriverManager), so that the driver no longer does; or
+    /// that it no longer takes them up, which always works.
+    ///
+    /// # Errors
+    /// Another element takes them up already.
+    fn manage_stops(&mut self, node: u32, on: bool) -> Result<(), String>;
 
     /// Has handler `run` of `node` written, once, when the process receives this signal.
     ///

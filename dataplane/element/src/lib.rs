@@ -10,6 +10,7 @@
 pub mod args;
 mod cx;
 mod entry;
+mod nearest;
 mod reason;
 pub mod spec;
 mod stats;
@@ -20,6 +21,7 @@ mod wires;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict};
 pub use entry::{Catalog, Entry, Registry};
+pub use nearest::nearest;
 pub use reason::Reason;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,

@@ -38,7 +38,9 @@ impl Host for Alone {
     fn pending_stops(&mut self, _: bool) -> u32 {
         0
     }
-    fn manage_stops(&mut self, _: u32, _: bool) {}
+    fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
+        Ok(())
+    }
     fn chatter(&mut self, line: &str) {
         self.lines.push(line.to_owned());
     }

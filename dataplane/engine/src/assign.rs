@@ -11,6 +11,8 @@ use crate::build::{BuildError, Stage};
 pub(crate) struct Assigned {
     pub threads: Vec<Vec<usize>>,
     pub home: Vec<usize>,
+    /// Whose tasks and timers no thread runs.
+    pub parked: Vec<bool>,
 }
 
 /// How tasks that nobody placed are spread.
@@ -36,13 +38,17 @@ pub(crate) fn assign(
     let mut home = vec![0; graph.elements.len()];
     let mut reached: Vec<Vec<bool>> = vec![vec![false; threads]; graph.elements.len()];
     for (node, element) in graph.elements.iter().enumerate() {
-        if let Some(thread) = placed[node] {
+        if let Some(Place::Thread(thread)) = placed[node] {
             home[node] = thread;
-        } else if element.spec.task && spread == Spread::Around && !is_control(element.spec) {
+        } else if placed[node].is_none()
+            && element.spec.task
+            && spread == Spread::Around
+            && !is_control(element.spec)
+        {
             home[node] = next % threads;
             next += 1;
         }
-        if element.spec.task || placed[node].is_some() {
+        if placed[node].map_or(element.spec.task, |place| place != Place::Nowhere) {
             reached[node][home[node]] = true;
         }
     }
@@ -61,7 +67,8 @@ pub(crate) fn assign(
             home[node] = row[0];
         }
     }
-    Ok(Assigned { threads, home })
+    let parked = placed.iter().map(|place| *place == Some(Place::Nowhere)).collect();
+    Ok(Assigned { threads, home, parked })
 }
 
 /// Elements without ports (Script, DriverManager, ControlSocket) stay in the first thread.
@@ -90,8 +97,16 @@ fn traverse(graph: &Graph, checked: &Checked, reached: &mut [Vec<bool>]) {
     }
 }
 
-/// The thread that StaticThreadSched elements give to each element.
-fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<BuildError>> {
+/// Where StaticThreadSched puts a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Thread(usize),
+    /// Click's thread -1, which never runs.
+    Nowhere,
+}
+
+/// The place that StaticThreadSched elements give to each element.
+fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<Place>>, Vec<BuildError>> {
     let mut placed = vec![None; graph.elements.len()];
     // Length of the name by which an element was placed: its own counts before a compound's.
     let mut by = vec![0; graph.elements.len()];
@@ -102,10 +117,10 @@ fn placements(graph: &Graph, threads: usize) -> Result<Vec<Option<usize>>, Vec<B
         }
         for (arg, text) in scheduler.args.iter().enumerate() {
             match placement(graph, &scheduler.name, &text.text, threads) {
-                Ok((name, thread)) => {
+                Ok((name, place)) => {
                     for (at, element) in graph.elements.iter().enumerate() {
                         if within(&element.name, &name) && name.len() >= by[at] {
-                            (placed[at], by[at]) = (Some(thread), name.len());
+                            (placed[at], by[at]) = (Some(place), name.len());
                         }
                     }
                 }
@@ -135,7 +150,7 @@ fn placement(
     scheduler: &str,
     text: &str,
     threads: usize,
-) -> Result<(String, usize), String> {
+) -> Result<(String, Place), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [name, thread] = words[..] else {
         return Err(format!("'{text}' is not a pair; write ELEMENT THREAD"));
@@ -145,8 +160,10 @@ fn placement(
     let full = [format!("{scope}{name}"), name.to_owned()].into_iter().find(known);
     let full = full.ok_or_else(|| format!("no element named '{name}'"))?;
     let thread: i64 = thread.parse().map_err(|_| format!("'{thread}' is not a thread number"))?;
-    // Click's -1 means "no thread"; a number too high is taken around, so that a configuration
-    // written for more cores still runs.
-    let thread = usize::try_from(thread).map_err(|_| "threads are counted from 0".to_owned())?;
-    Ok((full, thread % threads))
+    match thread {
+        -1 => Ok((full, Place::Nowhere)),
+        // A number too high is taken around: a configuration written for more cores still runs.
+        0.. => Ok((full, Place::Thread((thread % threads as i64) as usize))),
+        _ => Err("threads are counted from 0; -1 means that no thread runs the element".to_owned()),
+    }
 }

@@ -24,6 +24,9 @@ pub(crate) struct Mailbox {
     pub wake: OwnedFd,
 }
 
+/// No element.
+const NOBODY: u32 = u32::MAX;
+
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 
@@ -36,7 +39,8 @@ pub struct Control {
     /// Threads that have nothing under way any more, of those in `boxes`.
     drained: AtomicU32,
     stops: AtomicU32,
-    managers: AtomicU32,
+    /// Index of the element that takes up stops, or `NOBODY`.
+    manager: AtomicU32,
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
@@ -59,7 +63,7 @@ impl Control {
             stopping: AtomicBool::new(false),
             drained: AtomicU32::new(0),
             stops: AtomicU32::new(0),
-            managers: AtomicU32::new(0),
+            manager: AtomicU32::new(NOBODY),
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
@@ -91,10 +95,10 @@ impl Control {
     /// Asks for a stop as an element does: a DriverManager may have other plans.
     pub fn stop(&self) {
         self.stops.fetch_add(1, Ordering::AcqRel);
-        if self.managers.load(Ordering::Acquire) == 0 && !self.drain {
+        let managed = self.manager.load(Ordering::Acquire) != NOBODY;
+        if !managed && !self.drain {
             self.halt();
         } else {
-            let managed = self.managers.load(Ordering::Acquire) > 0;
             self.stopping.fetch_or(!managed, Ordering::AcqRel);
             self.wake_all();
         }
@@ -123,12 +127,14 @@ impl Control {
         pending
     }
 
-    pub(crate) fn manage(&self, on: bool) {
-        if on {
-            self.managers.fetch_add(1, Ordering::AcqRel);
-        } else {
-            self.managers.fetch_sub(1, Ordering::AcqRel);
-        }
+    /// Lets element `node` take up stops, or no longer; the other element that does, if there is
+    /// one.
+    pub(crate) fn manage(&self, node: u32, on: bool) -> Result<(), u32> {
+        let (from, to) = if on { (NOBODY, node) } else { (node, NOBODY) };
+        // AcqRel: stops asked for before the change are seen by the one who takes them up after it.
+        let change =
+            self.manager.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(drop);
+        change.or_else(|other| if on && other != node { Err(other) } else { Ok(()) })
     }
 
     /// The signals that elements wait for, ascending: whoever owns the process registers them and

@@ -51,10 +51,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(wires: Wires, core: Core, clock: ClockKind) -> Engine {
-        let runs = |node: &usize| {
-            let task = core.layout.graph.elements[*node].spec.task;
-            task && core.layout.home[*node] == core.thread && !core.layout.is_pulled(*node)
-        };
+        let runs = |node: &usize| core.layout.runs_task(*node, core.thread);
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
         Engine {
@@ -140,6 +137,7 @@ impl Engine {
         let mut worked = false;
         while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
             worked = true;
+            self.core.sample();
             self.core.meter(&self.wires, timer.node);
             self.core.with(&mut self.wires, timer.node, |element, cx| {
                 element.timer(cx, timer.token);
@@ -155,6 +153,7 @@ impl Engine {
 
     fn run_task(&mut self, at: usize) -> bool {
         let node = self.tasks[at].node;
+        self.core.sample();
         self.core.meter(&self.wires, node);
         let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
         let made = self.count_made(node);

@@ -15,14 +15,14 @@ pub(crate) struct Call<'a> {
     pub node: Option<usize>,
     /// Handler name.
     pub name: &'a str,
-    /// What follows the name.
+    /// What follows the name, with all blanks and newlines at its end.
     pub param: &'a str,
 }
 
 impl<'a> Call<'a> {
     /// Takes `[element.]handler [param]` apart, with names as seen from element `from`.
     pub fn parse(layout: &Layout, from: usize, call: &'a str) -> Result<Call<'a>, HandlerError> {
-        let call = call.trim();
+        let call = call.trim_start();
         let (path, param) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
         let (param, path) = (param.trim_start(), path.strip_prefix('.').unwrap_or(path));
         let Some((element, name)) = path.rsplit_once('.') else {

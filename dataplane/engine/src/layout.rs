@@ -15,6 +15,8 @@ pub struct Layout {
     pub threads: Vec<Vec<usize>>,
     /// Per element: the thread that runs its task, timers and handlers first.
     pub home: Vec<usize>,
+    /// Per element: whether StaticThreadSched says that no thread runs its task and timers.
+    pub parked: Vec<bool>,
     names: HashMap<String, usize>,
     slots: Vec<Slot>,
     first_slot: Vec<usize>,
@@ -31,8 +33,8 @@ impl Layout {
             let inputs = checked.ninputs(*node) as u32;
             slots.extend((0..inputs).map(|port| Slot { node: *node as u32, port }));
         }
-        let crate::assign::Assigned { threads, home } = assigned;
-        Layout { graph, checked, threads, home, names, slots, first_slot }
+        let crate::assign::Assigned { threads, home, parked } = assigned;
+        Layout { graph, checked, threads, home, parked, names, slots, first_slot }
     }
 
     /// Index of the element with this full name.
@@ -53,8 +55,14 @@ impl Layout {
         self.find(name)
     }
 
+    /// Whether `thread` runs a task of this element.
+    pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
+        let task = self.graph.elements[node].spec.task && !self.parked[node];
+        task && self.home[node] == thread && !self.is_pulled(node)
+    }
+
     /// Whether a source's packets are only ever pulled: then it has nothing to do by itself.
-    pub(crate) fn is_pulled(&self, node: usize) -> bool {
+    fn is_pulled(&self, node: usize) -> bool {
         let ports = &self.checked.elements[node];
         let pulled = |port: &Port| port.processing == Processing::Pull;
         ports.inputs.is_empty() && !ports.outputs.is_empty() && ports.outputs.iter().all(pulled)

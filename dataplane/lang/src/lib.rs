@@ -28,7 +28,7 @@ pub mod variables;
 
 pub use check::resolve;
 pub use checked::{Checked, ElementPorts, Port, Processing, TaskReach};
-pub use diagnostics::{Diagnostic, Diagnostics, Note, Role, Severity, nearest};
+pub use diagnostics::{Diagnostic, Diagnostics, Note, Role, Severity};
 pub use dot::dot;
 pub use fmt::format;
 pub use graph::{ArgText, Edge, EdgeKind, ElementDecl, Frame, Graph, PortRef, Requirement};

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{Catalog, text};
+use thruway_element::{Catalog, nearest, text};
 
 use crate::ast::*;
-use crate::diagnostics::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::graph::Requirement;
 use crate::lexer::is_variable;
 use crate::parser;
@@ -204,9 +204,8 @@ impl<'a> Lowerer<'a> {
             return id;
         }
         let suggestion = self.suggest_class(&name.text);
-        let message = format!("unknown element class '{}'", name.text);
-        let error = Diagnostic::error(name.span, message).suggest(suggestion.as_deref());
-        self.diagnostics.push(error);
+        let error = Diagnostic::no_class(name.span, &name.text);
+        self.diagnostics.push(error.suggest(suggestion.as_deref()));
         self.unknown_class(&name.text)
     }
 

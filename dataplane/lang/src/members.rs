@@ -1,8 +1,10 @@
 //! Chains: the elements that their lists name or declare, and the connections between them.
 
+use thruway_element::nearest;
+
 use crate::ast::*;
 use crate::connect::{End, Point, Ports, pairs};
-use crate::diagnostics::{Diagnostic, nearest};
+use crate::diagnostics::Diagnostic;
 use crate::graph::EdgeKind;
 use crate::lower::Lowerer;
 use crate::parser;
@@ -205,12 +207,14 @@ impl Lowerer<'_> {
         let element = if self.diagnostics.is_full() { None } else { nearest(name, names) };
         let element = element.map(str::to_string);
         let class = self.suggest_class(name);
-        let (message, suggestion) = match like_class {
-            true => (format!("unknown element class '{name}'"), class.or(element)),
-            false => (format!("undeclared element '{name}'"), element.or(class)),
+        let (error, suggestion) = match like_class {
+            true => (Diagnostic::no_class(span, name), class.or(element)),
+            false => {
+                let message = format!("undeclared element '{name}'");
+                (Diagnostic::error(span, message), element.or(class))
+            }
         };
-        let error = Diagnostic::error(span, message).suggest(suggestion.as_deref());
-        self.diagnostics.push(error);
+        self.diagnostics.push(error.suggest(suggestion.as_deref()));
         self.unknown_class(name)
     }
 

@@ -46,22 +46,23 @@ impl Batch {
         self.packets.push(packet);
     }
 
-    /// Adds `count` packets as `image` describes them by number, and says how many: fewer when
-    /// packet memory is used up, and without those that exceed the largest frame.
+    /// Adds a packet for each image, and says how many: fewer when packet memory is used up, and
+    /// without those that exceed the largest frame.
     #[inline]
-    pub fn fill<'a>(&mut self, count: usize, mut image: impl FnMut(usize) -> Image<'a>) -> usize {
+    pub fn fill<'a>(&mut self, images: impl ExactSizeIterator<Item = Image<'a>>) -> usize {
         let first = self.packets.len();
-        let taken = pool::take_many(&mut self.packets, count);
-        let mut at = first;
-        for number in 0..taken {
-            if self.packets[at].become_image(&image(number)) {
-                at += 1;
-            } else {
-                // Rare: there was no large frame for it. Its small frame goes back.
-                drop(self.packets.remove(at));
+        let taken = pool::take_many(&mut self.packets, images.len());
+        let mut lost = Vec::new();
+        for (at, (packet, image)) in self.packets[first..].iter_mut().zip(images).enumerate() {
+            if !packet.become_image(&image) {
+                lost.push(first + at);
             }
         }
-        at - first
+        // Rare: there was no large frame for one. Its small frame goes back.
+        for at in lost.iter().rev() {
+            drop(self.packets.remove(*at));
+        }
+        taken - lost.len()
     }
 
     /// Takes the last packet.

@@ -1,29 +1,26 @@
 //! Packets made in bulk from bytes that lie side by side in memory: what a replay needs.
 
-use crate::anno::Anno;
-use crate::meta::{Meta, NO_HEADER, PacketKind};
+use crate::meta::{Meta, NO_HEADER};
 use crate::packet::Packet;
-use crate::pool::{HEADROOM, Memory, SMALL_ROOM};
+use crate::pool::{HEADROOM, Memory, SMALL, SMALL_FRAME};
 
 /// Bytes that are copied at a time where the source has them: a processor's line.
 const LINE: usize = 64;
 /// The longest image that fits a small frame; a multiple of `LINE`, so that copying whole lines
 /// stays within the frame too.
-const SMALL_MAX: usize = SMALL_ROOM - HEADROOM;
+const SMALL_MAX: usize = SMALL_FRAME - HEADROOM;
 const _: () = assert!(SMALL_MAX.is_multiple_of(LINE));
 
-/// What is known of a packet besides its bytes and its time, so that many packets can share it.
+/// What is known of a packet besides its bytes and its time, so that many packets can share it: the
+/// part of a metadata line behind the length, with the time left out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Marks {
-    /// Header offsets as of a packet behind the usual head room, so that they need no sums; or
-    /// `NO_HEADER`.
-    l2: u16,
-    l3: u16,
-    l4: u16,
-    kind: PacketKind,
-    fcb: u32,
-    anno: [u8; Anno::SPACE],
-}
+#[repr(align(16))]
+pub struct Marks([u8; MARKS]);
+
+/// Where the marks begin in a metadata line, and how many bytes they are.
+const MARKS_AT: usize = core::mem::offset_of!(Meta, l2);
+const MARKS: usize = size_of::<Meta>() - MARKS_AT;
+const _: () = assert!(MARKS_AT == 16 && core::mem::offset_of!(Meta, len) == 12);
 
 /// A packet to be made: bytes, time and marks.
 #[derive(Debug, Clone, Copy)]
@@ -44,44 +41,51 @@ impl Packet {
     pub fn marks(&self) -> Marks {
         let meta = self.meta();
         let usual = |mark| shifted(mark, i64::from(meta.start), HEADROOM as i64);
-        Marks {
+        let line = Meta {
+            buffer: core::ptr::null_mut(),
             l2: usual(meta.l2),
             l3: usual(meta.l3),
             l4: usual(meta.l4),
-            kind: meta.kind,
-            fcb: meta.fcb,
-            anno: meta.anno,
+            pool: SMALL,
+            timestamp: 0,
+            ..*meta
+        };
+        let mut marks = Marks([0; MARKS]);
+        // JUSTIFICATION: the marks are compared, hashed and copied as bytes.
+        // SAFETY: a line has no padding (its fields fill 64 bytes), and MARKS bytes lie behind
+        // MARKS_AT.
+        unsafe {
+            let from = core::ptr::from_ref(&line).cast::<u8>().add(MARKS_AT);
+            core::ptr::copy_nonoverlapping(from, marks.0.as_mut_ptr(), MARKS);
         }
+        marks
     }
 
     /// Makes this packet, of a small frame, into the image; false when no frame holds it.
     #[inline]
     pub(crate) fn become_image(&mut self, image: &Image<'_>) -> bool {
         let len = image.len.min(image.bytes.len());
-        if let (true, Some(line)) = (len <= LINE, image.bytes.first_chunk::<LINE>()) {
-            // What benches are made of, and acknowledgements: one line, no loop.
-            image.describe(self.meta_mut(), LINE);
-            if let Some(to) = self.data_mut().first_chunk_mut() {
-                *to = *line;
-            }
-            self.truncate(len);
-            return true;
-        }
         if len > SMALL_MAX {
             return self.become_large(image, len);
         }
+        image.describe(self.meta_mut(), len);
         let lines = len.next_multiple_of(LINE);
-        let Some(bytes) = image.bytes.get(..lines) else {
-            image.describe(self.meta_mut(), len);
+        if lines > image.bytes.len() {
             self.data_mut().copy_from_slice(&image.bytes[..len]);
             return true;
-        };
-        // At first with the length of whole lines, which the frame holds.
-        image.describe(self.meta_mut(), lines);
-        for (to, from) in self.data_mut().chunks_exact_mut(LINE).zip(bytes.chunks_exact(LINE)) {
-            to.copy_from_slice(from);
         }
-        self.truncate(len);
+        // JUSTIFICATION: whole lines may reach beyond the packet's end, up to the frame's.
+        // SAFETY: `lines` bytes are in `image.bytes` (tested above) and in the frame behind its
+        // head room (len <= SMALL_MAX, a multiple of a line); the frame is this packet's alone.
+        unsafe {
+            let (from, to) = (image.bytes.as_ptr(), self.meta().buffer.add(HEADROOM));
+            if lines == LINE {
+                // PERF: what benches and acknowledgements are made of, without a call.
+                core::ptr::copy_nonoverlapping(from, to, LINE);
+            } else {
+                core::ptr::copy_nonoverlapping(from, to, lines);
+            }
+        }
         true
     }
 
@@ -89,9 +93,10 @@ impl Packet {
     fn become_large(&mut self, image: &Image<'_>, len: usize) -> bool {
         let Some(mut packet) = Memory::get().packet(&image.bytes[..len]) else { return false };
         let meta = packet.meta_mut();
-        let start = meta.start;
+        let (start, pool) = (meta.start, meta.pool);
         image.describe(meta, len);
         meta.start = start;
+        meta.pool = pool;
         for mark in [&mut meta.l2, &mut meta.l3, &mut meta.l4] {
             *mark = shifted(*mark, HEADROOM as i64, i64::from(start));
         }
@@ -101,23 +106,20 @@ impl Packet {
 }
 
 impl Image<'_> {
-    /// Writes all of a metadata line but `buffer` and `pool`, as of a packet of `len` bytes behind
-    /// the usual head room.
+    /// Writes all of a small frame's metadata line but `buffer`, as of a packet of `len` bytes
+    /// behind the usual head room.
     #[inline]
     fn describe(&self, meta: &mut Meta, len: usize) {
-        // PERF: field by field from the reference. A copy of the marks on the way would be written
-        // and read back in pieces that overlap, which stalls: 5 of 13 ns a packet (perf annotate on
-        // `bench path --case replay/fits`).
-        let marks = self.marks;
+        // JUSTIFICATION: two vector moves instead of a move per field.
+        // SAFETY: marks are the bytes of a valid line's fields behind `len` (only `Packet::marks`
+        // makes them), and go to the same place of a line.
+        unsafe {
+            let to = core::ptr::from_mut(meta).cast::<u8>().add(MARKS_AT);
+            core::ptr::copy_nonoverlapping(self.marks.0.as_ptr(), to, MARKS);
+        }
         meta.start = HEADROOM as u32;
         meta.len = len as u32;
-        meta.l2 = marks.l2;
-        meta.l3 = marks.l3;
-        meta.l4 = marks.l4;
-        meta.kind = marks.kind;
         meta.timestamp = self.timestamp;
-        meta.fcb = marks.fcb;
-        meta.anno.copy_from_slice(&marks.anno);
     }
 }
 

@@ -19,7 +19,7 @@ pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
 pub use image::{Image, Marks};
 pub use meta::PacketKind;
-pub use packet::Packet;
+pub use packet::{Packet, prefetch_bytes};
 pub use pool::{LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};
 
 /// The processor's cycle counter (time stamp counter), for statistics; 0 where there is none.

@@ -234,10 +234,56 @@ impl Packet {
         u16::try_from(self.headroom() + offset).unwrap_or(NO_HEADER)
     }
 
+    /// Where in the frame a marked header of at least `n` bytes begins, if it lies within the
+    /// packet, and how many bytes there are from there to the packet's end.
+    #[inline]
+    fn place(&self, mark: u16, n: u32) -> Option<(usize, usize)> {
+        let meta = self.meta();
+        let (at, end) = (u32::from(mark), meta.start + meta.len);
+        let within = mark != NO_HEADER && at >= meta.start && at + n <= end;
+        within.then(|| (at as usize, (end - at) as usize))
+    }
+
+    /// Bytes from a marked header on; empty when it is not marked or not within the packet.
+    #[inline]
+    fn bytes_from(&self, mark: u16) -> &[u8] {
+        let Some((at, len)) = self.place(mark, 0) else { return &[] };
+        // JUSTIFICATION: one test of the mark instead of one per slice of a slice.
+        // SAFETY: `place` found at..at + len within the packet, whose bytes are ours.
+        unsafe { core::slice::from_raw_parts(self.meta().buffer.add(at), len) }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn bytes_from_mut(&mut self, mark: u16) -> &mut [u8] {
+        let Some((at, len)) = self.place(mark, 0) else { return &mut [] };
+        // JUSTIFICATION: as in `bytes_from`.
+        // SAFETY: as in `bytes_from`; `&mut self` excludes other borrows.
+        unsafe { core::slice::from_raw_parts_mut(self.meta().buffer.add(at), len) }
+    }
+
+    /// The first `N` bytes of the network header; `None` when it is not marked or not all there.
+    #[inline]
+    pub fn network_head<const N: usize>(&self) -> Option<&[u8; N]> {
+        let (at, _) = self.place(self.meta().l3, N as u32)?;
+        // JUSTIFICATION: as in `bytes_from`.
+        // SAFETY: `place` found N bytes at `at` within the packet; an array has no alignment.
+        Some(unsafe { &*self.meta().buffer.add(at).cast::<[u8; N]>() })
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        let (at, _) = self.place(self.meta().l3, N as u32)?;
+        // JUSTIFICATION: as in `bytes_from`.
+        // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
+        Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
+    }
+
     /// Bytes from the link-layer header on; empty when it is not marked or was pulled off.
     #[inline]
     pub fn mac(&self) -> &[u8] {
-        self.offset_of(self.meta().l2).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+        self.bytes_from(self.meta().l2)
     }
 
     /// Where the link-layer header begins relative to `data()`: negative when it was pulled off
@@ -269,16 +315,13 @@ impl Packet {
     /// Bytes from the network header on; empty when it is not marked.
     #[inline]
     pub fn network(&self) -> &[u8] {
-        self.offset_of(self.meta().l3).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+        self.bytes_from(self.meta().l3)
     }
 
     /// Bytes from the network header on, to be changed.
     #[inline]
     pub fn network_mut(&mut self) -> &mut [u8] {
-        match self.offset_of(self.meta().l3) {
-            Some(at) => self.data_mut().get_mut(at..).unwrap_or(&mut []),
-            None => &mut [],
-        }
+        self.bytes_from_mut(self.meta().l3)
     }
 
     /// Where the network header begins in `data()`, when it is marked and within.
@@ -291,6 +334,18 @@ impl Packet {
     /// header follows).
     #[inline]
     pub fn set_network(&mut self, offset: usize, header_len: usize) {
+        let at = self.headroom() + offset;
+        if at + header_len < NO_HEADER as usize {
+            let meta = self.meta_mut();
+            (meta.l3, meta.l4) = (at as u16, (at + header_len) as u16);
+        } else {
+            self.set_network_beyond(offset, header_len);
+        }
+    }
+
+    /// The same in a large frame, where an offset may be too large to be kept.
+    #[cold]
+    fn set_network_beyond(&mut self, offset: usize, header_len: usize) {
         let (l3, l4) = (self.mark_at(offset), self.mark_at(offset + header_len));
         let meta = self.meta_mut();
         (meta.l3, meta.l4) = (l3, l4);
@@ -306,16 +361,13 @@ impl Packet {
     /// Bytes from the transport header on; empty when it is not marked.
     #[inline]
     pub fn transport(&self) -> &[u8] {
-        self.offset_of(self.meta().l4).and_then(|at| self.data().get(at..)).unwrap_or(&[])
+        self.bytes_from(self.meta().l4)
     }
 
     /// Bytes from the transport header on, to be changed.
     #[inline]
     pub fn transport_mut(&mut self) -> &mut [u8] {
-        match self.offset_of(self.meta().l4) {
-            Some(at) => self.data_mut().get_mut(at..).unwrap_or(&mut []),
-            None => &mut [],
-        }
+        self.bytes_from_mut(self.meta().l4)
     }
 
     /// Where the transport header begins in `data()`, when it is marked and within.
@@ -436,6 +488,12 @@ impl Packet {
     pub(crate) fn prefetch_meta(&self) {
         prefetch(self.0.as_ptr().cast());
     }
+}
+
+/// Asks the processor to fetch the line where `bytes` begin, without waiting for it.
+#[inline]
+pub fn prefetch_bytes(bytes: &[u8]) {
+    prefetch(bytes.as_ptr());
 }
 
 #[inline]

@@ -97,7 +97,7 @@ fn images_become_packets_with_bytes_marks_and_time() {
             timestamp: at as i64,
             marks: &marks,
         };
-        let made = batch.fill(lengths.len(), image);
+        let made = batch.fill((0..lengths.len()).map(image));
         assert_eq!(made, lengths.len() - 1, "one exceeds the largest frame");
         expected.extend((0..lengths.len()).filter(|at| lengths[*at] <= LARGE_FRAME));
     }

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::process::{LIMIT, Running, click, wait_for};
 
 trait Stream: Read + Write {}
@@ -210,4 +212,18 @@ fn a_hot_swap_keeps_packets_and_counts() {
     });
     assert_eq!(client.number("d.count"), 5);
     driver.interrupt().expect(0);
+}
+
+#[test]
+fn a_swapped_configuration_gets_its_signals() {
+    let port = free_port();
+    let config = ["-R", "-p", &port.to_string(), "-e", "Idle -> Discard"];
+    let driver = Running::start(&mut click(&config));
+    let mut client = Client::tcp(port);
+    let next = "Script(TYPE SIGNAL USR1, print \"first\"); s :: Script(TYPE SIGNAL INT, print \"second\", stop)";
+    assert_eq!(client.write_data("hotconfig", next).0, 200);
+    wait_for("the swap", || (client.ask("CHECKREAD s.run").0 == 200).then_some(()));
+    driver.signal(Signal::USR1);
+    wait_for("the script", || driver.stdout().contains("first").then_some(()));
+    assert_eq!(driver.interrupt().expect(0).stdout, "first\nsecond\n");
 }

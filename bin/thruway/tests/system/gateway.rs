@@ -1,8 +1,11 @@
 //! examples/gateway.click between two real networks.
 
+use std::collections::HashMap;
+
 use crate::control::Client;
+use crate::frames::read_capture;
 use crate::network::{Network, Site};
-use crate::process::{need, privileged, root, run};
+use crate::process::{need, privileged, root, run, thruway};
 use crate::router::hops;
 use crate::traffic::{fetch, iperf};
 
@@ -24,6 +27,51 @@ fn gateway(variables: &[&str]) -> Network {
     command.arg("run").arg(root().join("examples/gateway.click"));
     network.route(command.args(["LAN=lan0", "WAN=wan0"]).args(variables), "192.0.2.1");
     network
+}
+
+/// The IPv4 packets of some frames, without what a hop changes: hop count and checksum.
+fn packets(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let ip4 = frames.iter().filter(|frame| frame[12..14] == [8, 0]);
+    let packet = |frame: &Vec<u8>| {
+        let len = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+        let mut packet = frame[14..14 + len].to_vec();
+        (packet[8], packet[10], packet[11]) = (0, 0, 0);
+        packet
+    };
+    ip4.map(packet).collect()
+}
+
+/// Those of `sent` that did not come out, and those that came out and were not sent.
+fn difference(sent: &[Vec<u8>], came: &[Vec<u8>]) -> (usize, usize) {
+    let mut count: HashMap<&[u8], i64> = HashMap::new();
+    sent.iter().for_each(|packet| *count.entry(packet).or_default() += 1);
+    came.iter().for_each(|packet| *count.entry(packet).or_default() -= 1);
+    let of = |sign: i64| count.values().map(|n| (n * sign).max(0) as usize).sum();
+    (of(1), of(-1))
+}
+
+#[test]
+fn gateway_over_the_bundled_captures() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let captures = root().join("examples/captures");
+    let mut sides = Vec::new();
+    let mut command = thruway();
+    command.arg("run").arg(root().join("examples/gateway.click"));
+    command.args(["LAN_IP=16.0.1.1", "LAN_NET=16.0.0.0/16"]);
+    for name in ["LAN", "WAN"] {
+        let file = format!("{}.pcap", name.to_lowercase());
+        let (from, to) = (captures.join(&file), dir.path().join(&file));
+        command.arg(format!("{name}=pcap:{}>{}", from.display(), to.display()));
+        sides.push((from, to));
+    }
+    run(&mut command).expect(0).prints(&["20,256 packets in"]);
+    let of = |at: usize| (read_capture(&sides[at].0), read_capture(&sides[at].1));
+    let ((lan_in, lan_out), (wan_in, wan_out)) = (of(0), of(1));
+    assert_eq!(lan_in.len() + wan_in.len(), 20_256);
+    // 305 are denied, 306 are refused: each refusal is told to who sent it, in the LAN.
+    let out = (packets(&lan_in), packets(&wan_out));
+    assert_eq!(difference(&out.0, &out.1), (305 + 306, 0));
+    assert_eq!(difference(&packets(&wan_in), &packets(&lan_out)), (0, 306));
 }
 
 #[test]

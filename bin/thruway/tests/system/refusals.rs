@@ -16,6 +16,34 @@ fn lan() -> String {
 }
 
 #[test]
+fn wrong_texts_say_what_was_perhaps_meant() {
+    let check = |text: &str| run(thruway().args(["check", "-e", text])).expect(1);
+    check("Idle -> IPFliter(allow all) -> Discard").says(&[
+        "no element class 'IPFliter'; did you mean IPFilter?",
+        "config:1:9",
+        "^^^^^^^^",
+    ]);
+    check("InfiniteSource(abc, LIMT 5) -> Discard")
+        .says(&["LIMIT: 'LIMT 5' is not an integer (no keyword 'LIMT'; did you mean LIMIT?)"]);
+    check("Idle -> Queue(5, CAPACTY 5) -> Discard")
+        .says(&["unknown keyword 'CAPACTY'; did you mean CAPACITY?"]);
+    check("Idle -> Queue(5, FROB 5) -> Discard").says(&["unknown keyword 'FROB'; Queue knows"]);
+}
+
+#[test]
+fn in_clicks_words_the_errors_of_an_element_stand_together() {
+    let text = "i :: Idle -> Queue(1, 2, FROB 3) -> Discard(x);";
+    let done = run(thruway().args(["click", "-e", text])).expect(1);
+    let expected = "config:1: While configuring ‘Queue@2 :: Queue’:\n\
+        config:1:   too many arguments; expected Queue(CAPACITY)\n\
+        config:1:   unknown keyword 'FROB'; Queue knows CAPACITY\n\
+        config:1: While configuring ‘Discard@3 :: Discard’:\n\
+        config:1:   too many arguments";
+    assert!(done.stderr.starts_with(expected), "{done:#?}");
+    done.says(&["Router could not be initialized!"]);
+}
+
+#[test]
 fn missing_interface() {
     if !privileged("missing_interface") {
         return;

@@ -45,7 +45,7 @@ fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 #[inline]
 fn decrement(packet: &mut Packet) -> Result<(), Dead> {
-    let header = packet.network_mut().first_chunk_mut::<40>().ok_or(Dead::NoHeader)?;
+    let header = packet.network_head_mut::<40>().ok_or(Dead::NoHeader)?;
     if header[7] <= 1 {
         return Err(Dead::Expired);
     }

@@ -10,7 +10,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "places elements on threads",
         docs: "Each argument is a pair ELEMENT THREAD: the task of that element (a source, an \
                Unqueue, a device) runs in thread number THREAD, counted from 0; with fewer threads \
-               the number is taken around. The engine reads the pairs before anything runs. Later \
+               the number is taken around. Thread -1 is none: the element's task and timers do not run, \
+               while packets that reach it and its handlers work. The engine reads the pairs before anything runs. Later \
                pairs for the same element count.",
         example: "s :: InfiniteSource(LIMIT 3, STOP true) -> Discard; StaticThreadSched(s 0)",
         ports: "0/0",

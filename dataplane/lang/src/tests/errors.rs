@@ -22,7 +22,7 @@ fn unknown_names() {
     let (_, d) = parsed("InfiniteSource -> IPFliter(allow all) -> Discard");
     let only: Vec<_> = d.iter().collect();
     assert_eq!(only.len(), 1);
-    assert_eq!(only[0].headline(), "unknown element class 'IPFliter'; did you mean IPFilter?");
+    assert_eq!(only[0].headline(), "no element class 'IPFliter'; did you mean IPFilter?");
     let span = only[0].span.unwrap();
     assert_eq!((span.start, span.end), (18, 26));
     let shown = d.render(false);

@@ -19,6 +19,8 @@ const VARIABLES_MAX: usize = 1_024;
 const VALUES_MAX: usize = 16 << 20;
 /// `$?` after a write that failed: EINVAL, as Click's handlers return.
 const FAILED: i32 = -22;
+/// Bytes of all texts that one run makes: many jumps with long texts take as long as for ever.
+const TEXTS_MAX: usize = 256 << 20;
 /// Messages kept of one run.
 const ERRORS_MAX: usize = 64;
 
@@ -62,6 +64,10 @@ pub(super) struct Machine {
     /// `$?`.
     status: i32,
     running: bool,
+    /// Bytes of the texts that this run made.
+    texts: usize,
+    /// These became too many, or one text too long, which ends the run.
+    overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
 }
@@ -90,6 +96,8 @@ impl Machine {
             vars_bytes: 0,
             status: 0,
             running: false,
+            texts: 0,
+            overgrown: false,
             more: None,
         }
     }
@@ -127,6 +135,7 @@ impl Machine {
             return;
         }
         self.running = true;
+        (self.texts, self.overgrown) = (0, false);
         let mut progress = Progress { left: steps, jumps: 0 };
         loop {
             self.more = None;
@@ -153,11 +162,15 @@ impl Machine {
             let at = self.pos;
             // Before the instruction, which may call this script's own goto.
             self.pos += 1;
-            if self.blocks(cx, insn, at, progress) {
+            let blocked = self.blocks(cx, insn, at, progress);
+            let state = if blocked { State::Blocked } else { self.perform(cx, insn, at) };
+            if self.overgrown {
+                return self.abandon(cx);
+            }
+            if blocked {
                 self.pos = at;
                 return;
             }
-            let state = self.perform(cx, insn, at);
             if state != State::Blocked && (state != State::Returned || self.pos == at + 1) {
                 self.pos = at;
                 self.state = state;
@@ -176,6 +189,11 @@ impl Machine {
     fn give_up(&mut self, cx: &mut Cx<'_>) {
         let declaration = declaration(cx);
         cx.chatter(&format!("{declaration}: too many jumps, giving up"));
+        self.abandon(cx);
+    }
+
+    /// Ends the run for good.
+    fn abandon(&mut self, cx: &mut Cx<'_>) {
         cx.clear_timer(WAIT);
         self.pos = self.program.insns.len();
         self.state = State::Ended(Ending::Exit);
@@ -330,10 +348,19 @@ impl Machine {
     /// `text` with its references replaced.
     fn expand(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) -> String {
         let text = expr::expand(text, Outside::Plain, &mut Scope { machine: self, cx });
-        if text.len() >= TEXT_MAX {
-            self.error(format!("a text grew beyond {TEXT_MAX} bytes and was cut"));
-        }
+        self.look_at_length(&text);
         if quotes == Quotes::Strip { text::unquote_text(&text) } else { text }
+    }
+
+    fn look_at_length(&mut self, text: &str) {
+        self.texts = self.texts.saturating_add(text.len());
+        if self.texts > TEXTS_MAX {
+            self.overgrown = true;
+            self.error(format!("texts of {TEXTS_MAX} bytes in one run; the script ends here"));
+        } else if text.len() >= TEXT_MAX {
+            self.overgrown = true;
+            self.error(format!("a text grew beyond {TEXT_MAX} bytes; the script ends here"));
+        }
     }
 
     /// The text of a handler call taken apart: path and parameter.
@@ -359,7 +386,9 @@ impl Machine {
             self.report(&path, "read", answer).unwrap_or_default().into_bytes()
         } else {
             let scope = &mut Scope { machine: self, cx };
-            text::unquote(&expr::expand(text, Outside::Quoted, scope))
+            let text = expr::expand(text, Outside::Quoted, scope);
+            self.look_at_length(&text);
+            text::unquote(&text)
         };
         if newline && bytes.last() != Some(&b'\n') && self.errors.len() == errors {
             bytes.push(b'\n');

@@ -71,8 +71,8 @@ stops: each request to stop is a step, and the driver stops when the script ends
 of the signals (names or numbers) comes to the process, again after each end; while a script waits \
 for SIGINT or SIGTERM, these do not stop the router. The default is PACKET where there are ports, else ACTIVE.
 
-A script that makes a million jumps without blocking is given up, and no text may grow beyond a \
-mebibyte.";
+A script that makes a million jumps without blocking is given up, and so is one whose text \
+grows beyond a mebibyte, or all of whose texts, without blocking, come to 256 mebibytes.";
 
 const HANDLERS: &[Handler] = &[
     Handler::write("step", "goes on past a blocking instruction; N for several"),
@@ -224,7 +224,8 @@ impl Script {
     fn release(&mut self, cx: &mut Cx<'_>) {
         if std::mem::take(&mut self.managing) {
             let node = cx.node();
-            cx.host().manage_stops(node, false);
+            // Giving up cannot fail.
+            let _ = cx.host().manage_stops(node, false);
         }
     }
 
@@ -258,7 +259,7 @@ impl Element for Script {
         match self.machine.kind {
             Kind::Driver => {
                 let node = cx.node();
-                cx.host().manage_stops(node, true);
+                cx.host().manage_stops(node, true)?;
                 self.managing = true;
                 cx.set_timer(START, cx.now());
             }
