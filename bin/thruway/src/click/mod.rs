@@ -76,6 +76,15 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         return refuse(&failure, settings.warnings);
     }
     let mut code = write_flat(&mut router, settings.output.as_deref());
+    if let Some(first) = settings.first_cpu
+        && let Err(error) = bind(first, settings.engine.threads)
+    {
+        eprintln!(
+            "--affinity: cannot bind threads to CPU {first} and the next: {}",
+            load::plain(&error)
+        );
+        return ExitCode::FAILURE;
+    }
     let begin = Instant::now();
     if settings.quit {
         // The configuration is only checked and asked.
@@ -126,6 +135,14 @@ fn finish(router: &mut Router) -> bool {
     let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
     eprint!("{}", told.click.click());
     errors.is_empty()
+}
+
+/// Lets the process run on these processors only: one for each thread, which the engine then binds.
+fn bind(first: usize, threads: usize) -> std::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    let end = first.saturating_add(threads).min(rustix::thread::CpuSet::MAX_CPU);
+    (first..end).for_each(|cpu| set.set(cpu));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 fn tell(warnings: &Diagnostics, wanted: bool) {

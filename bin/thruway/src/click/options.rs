@@ -16,6 +16,8 @@ Options:
   -f, --file FILE               Read the configuration from FILE.
   -e, --expression EXPR         Use EXPR as the configuration.
   -j, --threads N               Run N threads (default 1).
+  -a, --affinity[=CPU]          Bind thread N to CPU (default 0) plus N.
+      --no-affinity             Do not bind threads, as by default where there is one.
   -p, --port PORT               Listen for control connections on this TCP port; PORT+ tries
                                 the next ones too.
   -u, --unix-socket FILE        Listen for control connections on this Unix socket.
@@ -56,6 +58,8 @@ pub struct Settings {
     pub output: Option<String>,
     /// Configuration strings of the ControlSockets to add.
     pub sockets: Vec<String>,
+    /// The processor of the first thread, if threads are to be bound.
+    pub first_cpu: Option<usize>,
     pub path: String,
     pub reconfigure: bool,
     pub quit: bool,
@@ -82,6 +86,8 @@ const OPTIONS: &[Opt] = &[
     valued('f', "file"),
     valued('e', "expression"),
     valued('j', "threads"),
+    flag('a', "affinity"),
+    flag('\0', "no-affinity"),
     valued('p', "port"),
     valued('u', "unix-socket"),
     flag('R', "allow-reconfigure"),
@@ -109,6 +115,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         exit_handler: None,
         output: None,
         sockets: Vec::new(),
+        first_cpu: None,
         path: std::env::var("CLICKPATH").unwrap_or_default(),
         reconfigure: false,
         quit: false,
@@ -211,6 +218,12 @@ impl Settings {
                 self.engine.threads = threads
                     .ok_or_else(|| format!("'{text}' is not a number of threads from 1 to 256"))?;
             }
+            "affinity" => {
+                let first = value.as_deref().unwrap_or("0").parse().ok();
+                let first = first.filter(|cpu| *cpu < 1024);
+                self.first_cpu = Some(first.ok_or_else(|| format!("'{text}' is not a CPU"))?);
+            }
+            "no-affinity" => self.first_cpu = None,
             "clickpath" => self.path = text,
             "allow-reconfigure" => self.reconfigure = true,
             "quit" => self.quit = true,
