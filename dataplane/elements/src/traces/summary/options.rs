@@ -215,7 +215,7 @@ fn write_timestamps(out: &mut String, data: &[u8]) -> Option<()> {
             let _ = write!(out, "{equals}{nonstandard}{}", time & 0x7FFF_FFFF);
         }
     }
-    if kind == 3 && at == entries.len() / size * size {
+    if at == entries.len() / size * size {
         out.push('^');
     }
     out.push('}');
@@ -296,14 +296,16 @@ pub(super) fn parse_tcp(text: &str) -> Option<Vec<u8>> {
     (out.len() <= OPTIONS_MAX).then_some(out)
 }
 
-/// The bytes of IP options; `None` when the text is none. Timestamp options are read as bytes only
-/// (`68=...`).
+/// The bytes of IP options; `None` when the text is none.
 pub(super) fn parse_ip(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for option in text.split(';').filter(|_| text != ".") {
         let routes = [("rr{", IP_RR), ("ssrr{", IP_SSRR), ("lsrr{", IP_LSRR)];
         let route = routes.iter().find_map(|(name, kind)| Some((option.strip_prefix(name)?, kind)));
         match route {
+            None if option.starts_with("ts") => {
+                push_option(&mut out, IP_TS, &parse_timestamps(&option[2..])?)?;
+            }
             Some((text, kind)) => push_option(&mut out, *kind, &parse_route(text)?)?,
             None => parse_plain(&mut out, option)?,
         }
@@ -327,13 +329,63 @@ fn parse_route(text: &str) -> Option<Vec<u8>> {
     }
     // The option's number and length stand before, and pointers count from 1.
     data[0] = u8::try_from(pointer.unwrap_or(data.len()) + 3).ok()?;
-    let room: usize = match room.strip_prefix('+') {
-        Some(number) => number.parse().ok().filter(|number| *number <= 9)?,
-        None if room.is_empty() => 0,
-        None => return None,
-    };
-    data.resize(data.len() + 4 * room, 0);
+    data.resize(data.len() + 4 * parse_room(room)?, 0);
     Some(data)
+}
+
+/// `+N`, how many more entries have room, or nothing.
+fn parse_room(text: &str) -> Option<usize> {
+    match text.strip_prefix('+') {
+        Some(number) => number.parse().ok().filter(|number| *number <= 9),
+        None => text.is_empty().then_some(0),
+    }
+}
+
+/// Pointer, flags and entries of a timestamp option, written behind its `ts`.
+fn parse_timestamps(text: &str) -> Option<Vec<u8>> {
+    let (kind, rest) = text.split_once('{')?;
+    let (entries, rest) = rest.split_once('}')?;
+    let (room, overflow) = rest.split_once("++").map_or((rest, "0"), |(room, over)| (room, over));
+    let overflow = overflow.parse::<u8>().ok().filter(|overflow| *overflow < 16)?;
+    let kind = match kind {
+        "" => u8::from(entries.contains('.')),
+        ".ip" => 1,
+        ".preip" => 3,
+        number => number.strip_prefix('.')?.parse().ok().filter(|kind| *kind < 16)?,
+    };
+    let size = if matches!(kind, 1..=3) { 8 } else { 4 };
+    let mut data = vec![0, overflow << 4 | kind];
+    let mut pointer = None;
+    for part in entries.split_inclusive([',', '^']) {
+        let entry = part.trim_end_matches([',', '^']);
+        if !entry.is_empty() {
+            push_timestamp(&mut data, entry, size == 8)?;
+        }
+        if part.ends_with('^') {
+            pointer = Some(data.len());
+        }
+    }
+    // As for routes.
+    data[0] = u8::try_from(pointer.unwrap_or(data.len()) + 3).ok()?;
+    data.resize(data.len() + size * parse_room(room)?, 0);
+    Some(data)
+}
+
+/// One entry: `TIME`, or `ADDRESS`, `ADDRESS=TIME`, `ADDRESS=?`. A time with `!` is none of the
+/// standard's.
+fn push_timestamp(data: &mut Vec<u8>, entry: &str, addressed: bool) -> Option<()> {
+    let (address, time) = match entry.split_once('=') {
+        _ if !addressed => (None, entry),
+        Some((address, time)) => (Some(address), time),
+        None => (Some(entry), "?"),
+    };
+    if let Some(address) = address {
+        data.extend(address.parse::<Ipv4Addr>().ok()?.octets());
+    }
+    let (number, high) = time.strip_prefix('!').map_or((time, 0), |number| (number, 1 << 31));
+    let number = if number == "?" { 0 } else { number.parse::<u32>().ok()? };
+    data.extend((number | high).to_be_bytes());
+    Some(())
 }
 
 #[cfg(test)]
@@ -394,6 +446,26 @@ mod tests {
         let given = [68, 20, 13, 3, 1, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 2, 0, 0, 0, 0];
         assert_eq!(ip(&given), "ts.preip{1.0.0.1=1^1.0.0.2}");
         assert_eq!(ip(&[68, 4, 2, 0]), "?");
+    }
+
+    #[test]
+    fn texts_of_timestamps_come_back() {
+        for text in
+            ["ts{1,!45}+1", "ts{7^}", "ts.ip{1.0.0.1=1}+1++3", "ts.preip{1.0.0.1=1^1.0.0.2}"]
+        {
+            assert_eq!(ip(&parse_ip(text).unwrap()), text);
+        }
+        for (text, shown) in [
+            ("ts{1^0,0};rr{}+1", "ts{1}+2;rr{}+1"),
+            ("ts{1,^5}", "ts{1}+1"),
+            ("ts{1.0.0.1=!5}++15", "ts.ip{1.0.0.1=!5^}++15"),
+            ("ts.3{1.0.0.1=1,^1.0.0.2=?}+1", "ts.preip{1.0.0.1=1^1.0.0.2,0.0.0.0}"),
+        ] {
+            assert_eq!(ip(&parse_ip(text).unwrap()), shown);
+        }
+        for bad in ["ts", "ts{", "ts.x{1}", "ts{1}+", "ts{x}", "ts{1}++16", "ts.ip{1}", "ts{1}y"] {
+            assert_eq!(parse_ip(bad), None, "{bad}");
+        }
     }
 
     proptest::proptest! {
