@@ -28,15 +28,10 @@ pub fn piece(text: &str, at: usize) -> (Piece, usize) {
             (Piece::Quoted, find(bytes, at + 1, b'\'').map_or(bytes.len(), |end| end + 1))
         }
         (b'\\', Some(b'<')) => (Piece::Quoted, end_of_bytes(bytes, at + 2)),
-        (b'/', Some(b'/')) => {
-            let end = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            (Piece::Comment, end.map_or(bytes.len(), |length| at + length))
-        }
-        (b'/', Some(b'*')) => {
-            let end = text[at + 2..].find("*/");
-            (Piece::Comment, end.map_or(bytes.len(), |length| at + 2 + length + 2))
-        }
-        _ => (Piece::Plain, at + 1),
+        _ => match end_of_comment(bytes, at) {
+            Some(end) => (Piece::Comment, end),
+            None => (Piece::Plain, at + 1),
+        },
     }
 }
 
@@ -57,8 +52,29 @@ fn end_of_double_quote(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
+/// The byte behind the `>` of a byte literal, whose comments do not count.
 fn end_of_bytes(bytes: &[u8], from: usize) -> usize {
-    find(bytes, from, b'>').map_or(bytes.len(), |end| end + 1)
+    let mut at = from;
+    while at < bytes.len() {
+        match (bytes[at], end_of_comment(bytes, at)) {
+            (_, Some(end)) => at = end,
+            (b'>', None) => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The byte behind the comment that begins at `at`, if one does; a `//` comment ends before the end
+/// of its line.
+fn end_of_comment(bytes: &[u8], at: usize) -> Option<usize> {
+    let inner = bytes.get(at + 2..)?;
+    let length = match bytes[at..at + 2] {
+        [b'/', b'/'] => inner.iter().position(|byte| matches!(byte, b'\n' | b'\r')),
+        [b'/', b'*'] => inner.windows(2).position(|pair| pair == b"*/").map(|length| length + 2),
+        _ => return None,
+    };
+    Some(length.map_or(bytes.len(), |length| at + 2 + length))
 }
 
 /// Splits a configuration string into its arguments, each with the byte range it came from.
@@ -179,14 +195,21 @@ pub fn unquote_text(arg: &str) -> String {
     }
 }
 
-/// The inside of a byte literal: pairs of hexadecimal digits; all else is passed over.
+/// The inside of a byte literal: pairs of hexadecimal digits; comments and all else are passed over.
 fn push_bytes(out: &mut Vec<u8>, inner: &[u8]) {
-    let mut high = None;
-    for digit in inner.iter().filter_map(|byte| char::from(*byte).to_digit(16)) {
-        match high.take() {
-            None => high = Some(digit),
-            Some(high) => out.push((high * 16 + digit) as u8),
+    let (mut high, mut at) = (None, 0);
+    while at < inner.len() {
+        if let Some(end) = end_of_comment(inner, at) {
+            at = end;
+            continue;
         }
+        if let Some(digit) = char::from(inner[at]).to_digit(16) {
+            match high.take() {
+                None => high = Some(digit),
+                Some(high) => out.push((high * 16 + digit) as u8),
+            }
+        }
+        at += 1;
     }
 }
 
@@ -321,6 +344,8 @@ mod tests {
         assert_eq!(unquote(r"'a\t$x'"), br"a\t$x");
         assert_eq!(unquote(r"x\<48 45 4c4C 4f>y"), b"xHELLOy");
         assert_eq!(unquote(r#""\<00 ff>""#), [0, 255]);
+        assert_eq!(unquote("\\<// add, >\n1 /*2>*/ 2 // 3>\r\n33>4"), b"\x12\x334");
+        assert_eq!(split("\\<01 // ,>\n02>, \\</*>*/03>").len(), 2);
         assert_eq!(unquote("\"a\\\nb\""), b"ab");
         assert_eq!(unquote("\"open"), b"open");
         assert_eq!(unquote("\""), b"");

@@ -368,6 +368,13 @@ impl Primitive {
                 warnings.push(format!("the comparison is always {b} (range 0-{limit})"));
                 Ok(Expr::Const(b))
             }
+            // As in Click: that one bit is not so means that the other value is there, which a short
+            // packet has not.
+            Relation::Within { mask, lo, negated: true, .. }
+                if mask.is_power_of_two() && fields.len() == 1 && self.is_equality() =>
+            {
+                Ok(fields[0].within(mask, lo ^ mask, lo ^ mask))
+            }
             Relation::Within { mask, lo, hi, negated } => {
                 let test = match fields {
                     [one] => one.within(mask, lo, hi),
@@ -379,6 +386,11 @@ impl Primitive {
                 Ok(test.negated_if(negated))
             }
         }
+    }
+
+    /// Whether it compares with one value by `==` or `!=`.
+    fn is_equality(&self) -> bool {
+        self.op == Op::Equal && !matches!(self.data, Data::Range(..))
     }
 
     fn relation(&self, limit: u32) -> Checked<Relation> {
