@@ -34,11 +34,11 @@ fn wrong_texts_say_what_was_perhaps_meant() {
 fn in_clicks_words_the_errors_of_an_element_stand_together() {
     let text = "i :: Idle -> Queue(1, 2, FROB 3) -> Discard(x);";
     let done = run(thruway().args(["click", "-e", text])).expect(1);
-    let expected = "config:1: While configuring ‘Queue@2 :: Queue’:\n\
-        config:1:   too many arguments; expected Queue(CAPACITY)\n\
-        config:1:   unknown keyword 'FROB'; Queue knows CAPACITY\n\
-        config:1: While configuring ‘Discard@3 :: Discard’:\n\
-        config:1:   too many arguments";
+    let expected = "config:1: While configuring 'Queue@2 :: Queue':\n\
+        \x20 too many arguments; expected Queue(CAPACITY)\n\
+        \x20 unknown keyword 'FROB'; Queue knows CAPACITY\n\
+        config:1: While configuring 'Discard@3 :: Discard':\n\
+        \x20 too many arguments";
     assert!(done.stderr.starts_with(expected), "{done:#?}");
     done.says(&["Router could not be initialized!"]);
 }
