@@ -10,6 +10,7 @@
 
 mod anno;
 mod batch;
+mod headers;
 mod image;
 mod meta;
 mod packet;
