@@ -368,8 +368,8 @@ impl Primitive {
                 warnings.push(format!("the comparison is always {b} (range 0-{limit})"));
                 Ok(Expr::Const(b))
             }
-            // As in Click: that one bit is not so means that the other value is there, which a short
-            // packet has not.
+            // As in Click: that one bit is not so means that the other value is there, which a
+            // short packet has not.
             Relation::Within { mask, lo, negated: true, .. }
                 if mask.is_power_of_two() && fields.len() == 1 && self.is_equality() =>
             {

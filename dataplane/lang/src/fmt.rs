@@ -55,6 +55,8 @@ struct Writer {
     last: Option<Tok>,
     /// The last thing written was a comment to the end of the line or a line directive.
     must_break: bool,
+    /// The next closing parenthesis closes a configuration string.
+    in_config: bool,
 }
 
 impl Writer {
@@ -117,8 +119,7 @@ impl Writer {
         let closes = matches!(token.kind, Tok::Char('}' | ')')) && self.last_open().is_some();
         match token.kind {
             Tok::Config => return self.config(text),
-            Tok::Char(')') if self.last_open() != Some(Tok::Char('(')) => {
-                // Closes a configuration string.
+            Tok::Char(')') if std::mem::take(&mut self.in_config) => {
                 self.out.push(')');
                 self.last = Some(token.kind);
                 return;
@@ -174,6 +175,7 @@ impl Writer {
     /// A configuration string, after its parenthesis.
     fn config(&mut self, config: &str) {
         self.open.pop();
+        self.in_config = true;
         self.breaks = 0;
         self.must_break = false;
         match config.contains(['\n', '\r']) {

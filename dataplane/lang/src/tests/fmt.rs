@@ -58,3 +58,14 @@ fn meaning_is_kept() {
         );
     }
 }
+
+#[test]
+fn a_comment_before_the_end_of_a_group_with_configurations() {
+    // The group's parenthesis was taken for that of a configuration, and moved into the comment.
+    let text = "(a(1) -> b // c\n) -> d;\n";
+    assert_eq!(format(&Source::new("f", text)).unwrap(), text);
+    assert_eq!(
+        format(&Source::new("f", "(a (x), b(y)) -> (c(z), d);")).unwrap(),
+        "(a(x), b(y)) -> (c(z), d);\n"
+    );
+}
