@@ -42,6 +42,16 @@ impl Packet {
         unsafe { core::slice::from_raw_parts_mut(self.meta().buffer.add(at), len) }
     }
 
+    /// The first `N` bytes of the link-layer header, to be changed; `None` when it is not marked,
+    /// was pulled off, or is not all there.
+    #[inline]
+    pub fn mac_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        let (at, _) = self.place(self.meta().l2, N as u32)?;
+        // JUSTIFICATION: as in `bytes_from`.
+        // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
+        Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
+    }
+
     /// The first `N` bytes of the network header; `None` when it is not marked or not all there.
     #[inline]
     pub fn network_head<const N: usize>(&self) -> Option<&[u8; N]> {

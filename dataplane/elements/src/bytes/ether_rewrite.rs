@@ -61,21 +61,24 @@ impl EtherRewrite {
 
     #[inline]
     fn rewrite(&self, packet: &mut Packet) -> Verdict {
-        let offset = packet.mac_offset().unwrap_or(0);
-        let written = match usize::try_from(offset) {
-            Ok(ahead) => self.write_at(packet, ahead),
-            Err(_) => {
-                let stripped = offset.unsigned_abs();
-                // The mark lies in the head room, so the bytes are there.
-                packet.unpull(stripped) && self.write_at(packet, 0) && packet.pull(stripped)
-            }
-        };
+        if let Some(header) = packet.mac_head_mut() {
+            *header = self.bytes;
+            return Verdict::Pass;
+        }
+        self.rewrite_elsewhere(packet)
+    }
+
+    /// The header is not marked, or it was pulled off.
+    #[cold]
+    fn rewrite_elsewhere(&self, packet: &mut Packet) -> Verdict {
+        let stripped = packet.mac_offset().map_or(0, |offset| offset.min(0).unsigned_abs());
+        // The mark of a header that was pulled off lies in the head room, so the bytes are there.
+        let written = packet.unpull(stripped) && self.write(packet) && packet.pull(stripped);
         if written { Verdict::Pass } else { Verdict::drop(Short::TooShort) }
     }
 
-    #[inline]
-    fn write_at(&self, packet: &mut Packet, at: usize) -> bool {
-        let header = packet.data_mut().get_mut(at..).and_then(|data| data.first_chunk_mut());
+    fn write(&self, packet: &mut Packet) -> bool {
+        let header = packet.data_mut().first_chunk_mut();
         if let Some(header) = header {
             *header = self.bytes;
             return true;

@@ -196,7 +196,10 @@ impl Check {
         let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
         let (src, dst) = ([s0, s1, s2, s3], [d0, d1, d2, d3]);
         // RFC 1812 sections 5.3.7 and 4.2.2.11
-        if self.bad_src.contains(src) && !self.good_dst.contains(dst) {
+        if !self.bad_src.list.is_empty()
+            && self.bad_src.contains(src)
+            && !self.good_dst.contains(dst)
+        {
             return Err(Bad::Source);
         }
         packet.set_network(self.offset, header_len);

@@ -64,7 +64,7 @@ const ONE_LESS: Delta = Delta::of_u16(0x0100, 0);
 #[inline]
 fn decrement(packet: &mut Packet, multicast: bool) -> Result<(), Dead> {
     let header = packet.network_head_mut::<20>().ok_or(Dead::NoHeader)?;
-    if header[16] & 0xf0 == 0xe0 && !multicast {
+    if !multicast && header[16] & 0xf0 == 0xe0 {
         return Ok(());
     }
     if header[8] <= 1 {
