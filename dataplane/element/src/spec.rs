@@ -344,7 +344,10 @@ impl Handler {
         Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),
-        Handler::sum("cycles", "clock cycles spent in this element"),
+        Handler::sum(
+            "cycles",
+            "clock cycles spent in this element; of long runs a sample, scaled up",
+        ),
         Handler::sum("drops", "dropped packets, a line per reason"),
         Handler::sum("drop_reasons", "the same, also where the element's own drops is one number"),
     ];

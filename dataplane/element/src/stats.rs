@@ -12,7 +12,8 @@ pub struct NodeStats {
     pub packets: Counter,
     /// Batches dispatched.
     pub batches: Counter,
-    /// Clock cycles (of the time stamp counter) spent in the node.
+    /// Clock cycles (of the time stamp counter) spent in the node; the engine measures a sample of
+    /// the work, scaled up.
     pub cycles: Counter,
     /// Dropped packets by reason: the spec's, then [`Reason::OF_ALL`].
     pub drops: Box<[Counter]>,

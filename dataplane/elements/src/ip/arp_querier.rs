@@ -12,7 +12,7 @@ use thruway_wire::arp::{self, ArpPacket};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
-use super::resolution::config::{EXPIRE_EVERY, limits, own_mac, table_text, words};
+use super::resolution::config::{self, EXPIRE_EVERY, limits, own_mac};
 use super::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
@@ -236,16 +236,13 @@ impl Element for ArpQuerier {
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let drops = self.resolver.drops;
         match name {
-            "table" => Ok(table_text(&self.resolver, cx.now())),
             "stats" => Ok(format!("{drops} packets killed\n{} ARP queries sent\n", self.queries)),
             "queries" => Ok(self.queries.to_string()),
             "responses" => Ok(self.responses.to_string()),
-            "drops" => Ok(drops.to_string()),
-            "count" => Ok(self.resolver.counts().0.to_string()),
-            "length" => Ok(self.resolver.counts().1.to_string()),
             "ipaddr" => Ok(self.ip.to_string()),
             "broadcast" => Ok(self.resolver.broadcast().to_string()),
-            _ => Err(HandlerError::no_read(name)),
+            _ => config::read(&self.resolver, cx.now(), name)
+                .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
 
@@ -253,23 +250,11 @@ impl Element for ArpQuerier {
         match name {
             "ipaddr" => self.ip = self.names.handler_value(name, value)?,
             "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),
-            "insert" => {
-                let [ip, mac] = words(name, value)?;
-                self.resolver.learn(
-                    cx,
-                    self.names.handler_value(name, &ip)?,
-                    self.names.handler_value(name, &mac)?,
-                );
-            }
-            "delete" => {
-                let [ip] = words(name, value)?;
-                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
-            }
             "clear" => {
                 self.resolver.clear(cx);
                 (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
             }
-            _ => return Err(HandlerError::no_write(name)),
+            _ => return config::write(&mut self.resolver, cx, &self.names, name, value),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use thruway_wire::MacAddr;
 use thruway_wire::ndp::{NeighborMessage, flags, solicited_node};
 
 use super::neighbor::{self, Neighbor};
-use crate::ip::resolution::config::{EXPIRE_EVERY, limits, own_mac, table_text, words};
+use crate::ip::resolution::config::{self, EXPIRE_EVERY, limits, own_mac};
 use crate::ip::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
@@ -198,39 +198,24 @@ impl Element for Ip6NdSolicitor {
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let drops = self.resolver.drops;
         match name {
-            "table" => Ok(table_text(&self.resolver, cx.now())),
             "stats" => Ok(format!(
                 "{drops} packets killed\n{} ND Solicitation Message sent\n",
                 self.queries
             )),
             "queries" => Ok(self.queries.to_string()),
             "responses" => Ok(self.responses.to_string()),
-            "drops" => Ok(drops.to_string()),
-            "count" => Ok(self.resolver.counts().0.to_string()),
-            "length" => Ok(self.resolver.counts().1.to_string()),
-            _ => Err(HandlerError::no_read(name)),
+            _ => config::read(&self.resolver, cx.now(), name)
+                .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "insert" => {
-                let [ip, mac] = words(name, value)?;
-                self.resolver.learn(
-                    cx,
-                    self.names.handler_value(name, &ip)?,
-                    self.names.handler_value(name, &mac)?,
-                );
-            }
-            "delete" => {
-                let [ip] = words(name, value)?;
-                self.resolver.learn(cx, self.names.handler_value(name, &ip)?, MacAddr::BROADCAST);
-            }
             "clear" => {
                 self.resolver.clear(cx);
                 (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
             }
-            _ => return Err(HandlerError::no_write(name)),
+            _ => return config::write(&mut self.resolver, cx, &self.names, name, value),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use thruway_element::{ArgErrors, Args, HandlerError, Nanos};
+use thruway_element::{ArgErrors, Args, Cx, FromArg, HandlerError, Names, Nanos};
 use thruway_wire::MacAddr;
 
 use super::{Address, ENTRIES_MAX, Limits, Resolver};
@@ -46,14 +46,14 @@ pub fn own_mac(args: &Args<'_>) -> Result<MacAddr, ArgErrors> {
 }
 
 /// Parses the words of an `insert` or `delete` handler.
-pub fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], HandlerError> {
+fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], HandlerError> {
     let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
     let wanted = if N == 1 { "an address" } else { "an address and an Ethernet address" };
     words.try_into().map_err(|_| HandlerError::refused(format!("{name}: expected {wanted}")))
 }
 
 /// The `table` handler: a line per address, the oldest first.
-pub fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> String {
+fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> String {
     let mut text = String::new();
     resolver.show(now, |row| {
         let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
@@ -62,4 +62,39 @@ pub fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> Str
         let _ = writeln!(text, "{} {known} {mac:#} {seconds}.{micros:06}", row.key);
     });
     text
+}
+
+/// The read handlers that both have; `None` for any other.
+pub fn read<A: Address + Display>(resolver: &Resolver<A>, now: i64, name: &str) -> Option<String> {
+    let (count, length) = resolver.counts();
+    Some(match name {
+        "table" => table_text(resolver, now),
+        "drops" => resolver.drops.to_string(),
+        "count" => count.to_string(),
+        "length" => length.to_string(),
+        _ => return None,
+    })
+}
+
+/// The write handlers that both have and that change the table.
+pub fn write<A: Address + FromArg>(
+    resolver: &mut Resolver<A>,
+    cx: &mut Cx<'_>,
+    names: &Names,
+    name: &str,
+    value: &str,
+) -> Result<(), HandlerError> {
+    let (address, mac) = match name {
+        "insert" => {
+            let [address, mac] = words(name, value)?;
+            (names.handler_value(name, &address)?, names.handler_value(name, &mac)?)
+        }
+        "delete" => {
+            let [address] = words(name, value)?;
+            (names.handler_value(name, &address)?, MacAddr::BROADCAST)
+        }
+        _ => return Err(HandlerError::no_write(name)),
+    };
+    resolver.learn(cx, address, mac);
+    Ok(())
 }
