@@ -58,4 +58,4 @@ pub const COUNTER_NAME_LEN: u32 = 40;
 pub const COUNTER_LEN: u32 = COUNTER_NAME_LEN + 8;
 
 const _: () = assert!(COUNTERS + COUNTERS_MAX * COUNTER_LEN <= LEN);
-const _: () = assert!(COUNTER_NAME_LEN % 8 == 0);
+const _: () = assert!(COUNTER_NAME_LEN.is_multiple_of(8));

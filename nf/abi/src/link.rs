@@ -140,7 +140,7 @@ impl LinkShape {
         if self.packet_len_max < 64 || self.packet_len_max > FRAME_LEN_MAX {
             return Some(ShapeError::PacketLen(self.packet_len_max));
         }
-        if self.headroom > 4096 || self.headroom % 8 != 0 {
+        if self.headroom > 4096 || !self.headroom.is_multiple_of(8) {
             return Some(ShapeError::Headroom(self.headroom));
         }
         if !matches!(self.index_stride, 4 | 64 | 128) {
