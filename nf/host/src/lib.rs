@@ -30,6 +30,8 @@
 //! - **A process dies with the thread that started it.** So start it from a thread that lives on.
 
 mod error;
+mod life;
+mod line;
 mod process;
 mod sandbox;
 
