@@ -5,6 +5,7 @@ use crate::sandbox::Measure;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use thruway_exchange::{LinkError, PeerFault};
 
 /// Why a function could not be started, or does not run any longer.
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +79,8 @@ pub enum HostError {
         /// What happened.
         why: String,
     },
-    /// The function's process ended before it attached.
-    #[error("the function {exit} before it attached{}", said(output))]
+    /// The function's process ended by itself.
+    #[error("the function {exit}{}", said(output))]
     Exited {
         /// How it ended.
         exit: Exit,
@@ -98,6 +99,49 @@ pub enum HostError {
         /// The end of what it wrote.
         output: String,
     },
+    /// The function broke the protocol of the control socket.
+    #[error("the function is no partner: {why}{}", said(output))]
+    Protocol {
+        /// What it did.
+        why: String,
+        /// The end of what it wrote.
+        output: String,
+    },
+    /// The function and the element that it is for do not fit.
+    #[error("the function {name:?} does not fit: {why}")]
+    Misfit {
+        /// The function's name.
+        name: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The function says that it cannot begin.
+    #[error("the function cannot begin: {why}")]
+    CannotBegin {
+        /// What it says.
+        why: String,
+    },
+    /// The function made no progress while packets waited.
+    #[error("the function hung: no progress for {hang:?} while packets waited")]
+    Hung {
+        /// How long.
+        hang: Duration,
+    },
+    /// The function did not end when it was asked to.
+    #[error("the function did not end within {drain:?} after it was asked to; it was killed")]
+    NotDrained {
+        /// How long it had.
+        drain: Duration,
+    },
+    /// A Master saw that the function broke the protocol of the rings.
+    #[error("the function broke the exchange: {0}")]
+    Fault(#[from] PeerFault),
+    /// There is no memory for its regions, or their sizes make no link.
+    #[error("the function's regions: {0}")]
+    Regions(#[from] LinkError),
+    /// The function was stopped while it was being started.
+    #[error("the function was stopped")]
+    Stopped,
     /// A system call of the host failed.
     #[error("{what}: {source}")]
     System {

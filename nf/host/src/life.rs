@@ -190,9 +190,9 @@ pub(crate) struct Life {
     restart_at: Duration,
     /// Failures in a row.
     failures: u32,
-    /// The last progress seen, and when it changed or nothing waited.
+    /// The last progress seen, and since when it has been that while packets waited.
     progress: u64,
-    progress_at: Duration,
+    stalled: Option<Duration>,
     overdue: Option<Overdue>,
     has_attached: bool,
 }
@@ -209,7 +209,7 @@ impl Life {
             restart_at: now,
             failures: 0,
             progress: 0,
-            progress_at: now,
+            stalled: None,
             overdue: None,
             has_attached: false,
         };
@@ -234,7 +234,7 @@ impl Life {
     pub fn deadline(&self) -> Option<Duration> {
         match self.state {
             State::Starting => Some(self.since + self.patience.attach),
-            State::Running => self.patience.hang.map(|hang| self.progress_at + hang),
+            State::Running => Some(self.stalled? + self.patience.hang?),
             State::Draining => Some(self.since + self.patience.drain),
             State::Restarting => Some(self.restart_at),
             _ => None,
@@ -265,7 +265,7 @@ impl Life {
         }
         self.enter(State::Running, now);
         self.has_attached = true;
-        self.progress_at = now;
+        self.stalled = None;
         vec![Action::Publish]
     }
 
@@ -333,10 +333,12 @@ impl Life {
     }
 
     fn pulse(&mut self, now: Duration, progress: u64, waiting: bool) -> Vec<Action> {
-        if self.state == State::Running && (progress != self.progress || !waiting) {
-            self.progress = progress;
-            self.progress_at = now;
+        if !waiting {
+            self.stalled = None;
+        } else if progress != self.progress || self.stalled.is_none() {
+            self.stalled = Some(now);
         }
+        self.progress = progress;
         self.time(now)
     }
 
@@ -427,12 +429,14 @@ mod tests {
         let mut life = running();
         let stuck = Event::Pulse { progress: 7, waiting: true };
         assert_eq!(life.on(s(1), Event::Pulse { progress: 7, waiting: false }), []);
-        assert_eq!(life.on(Duration::from_millis(1999), stuck), []);
-        assert_eq!(life.on(s(2), stuck), [Action::Withdraw, Action::Kill]);
+        // Packets may have come long after the look before.
+        assert_eq!(life.on(s(5), stuck), []);
+        assert_eq!(life.on(Duration::from_millis(5999), stuck), []);
+        assert_eq!(life.on(s(6), stuck), [Action::Withdraw, Action::Kill]);
         assert_eq!((life.state(), life.overdue()), (State::Quarantined, Some(Overdue::Progress)));
-        assert_eq!(life.on(s(2), Event::Ended), []);
-        assert_eq!(life.on(s(2), Event::Time), []);
-        assert_eq!(life.on(Duration::from_millis(2010), Event::Time), [Action::Start(2)]);
+        assert_eq!(life.on(s(6), Event::Ended), []);
+        assert_eq!(life.on(s(6), Event::Time), []);
+        assert_eq!(life.on(Duration::from_millis(6010), Event::Time), [Action::Start(2)]);
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl Drop for Process {
 }
 
 /// The process's CPU clock; zero when there is no such process.
-fn cpu_time(pid: i32) -> Duration {
+pub(crate) fn cpu_time(pid: i32) -> Duration {
     let mut clock = 0;
     // JUSTIFICATION: the clock of another process has no safe call.
     // SAFETY: writes the clock's number where it is told.
