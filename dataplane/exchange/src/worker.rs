@@ -38,6 +38,8 @@ pub struct Worker<S> {
     consumed: u32,
     /// W.prod as the Master sees it.
     published: u32,
+    /// Something was published since the last look at whether the Master sleeps.
+    unannounced: bool,
     side: SideRings,
 }
 
@@ -69,6 +71,7 @@ impl<S: Storage> Worker<S> {
             limit: 0,
             consumed: 0,
             published: 0,
+            unannounced: false,
             side: SideRings::default(),
         }
     }
@@ -198,20 +201,21 @@ impl<S: Storage> Worker<S> {
         }
     }
 
-    /// Gives back all slots that it is done with. True when the Master sleeps and its eventfd must
-    /// be written.
+    /// Gives back all slots that it is done with, and all injected packets. True when the Master
+    /// sleeps and its eventfd must be written. To be called after each batch and before a sleep:
+    /// `advance` publishes too, but only this looks whether the Master sleeps.
     #[must_use = "a sleeping Master must be woken"]
     #[inline]
     pub fn flush(&mut self) -> bool {
-        let has_injected = self.side.injection_published != self.side.injected;
-        if self.published == self.consumed && !has_injected {
-            return false;
-        }
         self.publish();
-        if has_injected {
+        if self.side.injection_published != self.side.injected {
             self.side.injection_published = self.side.injected;
             // Release: heads and bytes before the index; pairs with the Acquire in Master::filled.
             self.storage.word(Word::Injected).store(self.side.injected, Ordering::Release);
+            self.unannounced = true;
+        }
+        if !std::mem::take(&mut self.unannounced) {
+            return false;
         }
         // W2: orders the publications before the look at the flag; pairs with M2 in Master::rest.
         fence(Ordering::SeqCst);
@@ -228,6 +232,7 @@ impl<S: Storage> Worker<S> {
         }
         if self.published != self.consumed {
             self.published = self.consumed;
+            self.unannounced = true;
             // Release: what was written into the slots before the index; pairs with the Acquire
             // in Master::look.
             self.storage.word(Word::WorkerProduced).store(self.consumed, Ordering::Release);
