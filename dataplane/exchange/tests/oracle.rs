@@ -220,7 +220,7 @@ impl Pair {
     }
 
     fn worker_has_published(&self) -> bool {
-        let word = self.worker.storage().word(thruway_nf_abi::Word::WorkerProduced);
+        let word = self.master.storage().word(thruway_nf_abi::Word::WorkerProduced);
         word.load(Ordering::Relaxed) & (self.shape.slots - 1)
             == (self.worker_index() & (self.shape.slots - 1))
     }
