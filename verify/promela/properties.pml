@@ -1,0 +1,12 @@
+/*
+ * What must be true in every state: a process of one step that is possible only where something is
+ * broken. Deadlock (property 5) is the model checker's own: no `end` label stands at a place where
+ * a Worker or a Master that has work may stop.
+ */
+hidden byte property_1, property_2, property_3, property_4, order_of_indices, slot_owner;
+hidden byte no_lost_wake_up, one_wake_up_per_sleep, aux_slot_owner, aux_chain_whole;
+hidden byte aux_chain_of_its_slot, aux_no_leak, injection_slot_owner, injection_order;
+hidden byte master_no_lost_wake_up, both_asleep, each_token_once, no_token_lost;
+
+/* The name is false; it is there to be read in the report of a violation. */
+#define MUST(condition, name) assert((condition) || name)
