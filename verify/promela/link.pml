@@ -73,6 +73,10 @@ bool resting[LINKS];            /* the Master is between two operations */
 byte to_worker[LINKS];          /* tokens posted and not yet processed (counted, not computed) */
 byte to_master[LINKS];          /* tokens returned and not yet taken (counted, not computed) */
 
+#if LINKS > 1
+bool unclaimed;                 /* no Master has undertaken to wake the Worker from this sleep */
+#endif
+
 #if PUBLISHED
 byte semaphore;
 #endif

@@ -17,7 +17,7 @@ inline fill(l, first) {
     d_step {
         do
         :: i < k ->
-           MUST(cell[CELL(l, PLUS(first, i))] == EMPTY, slot_owner);
+           SLOT_OWNER(cell[CELL(l, PLUS(first, i))] == EMPTY);
            cell[CELL(l, PLUS(first, i))] = FILLED;
 #if CRASH
            out[l]++;
@@ -80,18 +80,24 @@ inline rest(l) {
     }
 }
 
+#ifdef MUTANT_MASTER_OVERRUN
+#define TAKEABLE(l) LIVING(l)
+#else
+#define TAKEABLE(l) (LIVING(l) && m_cons[l] != m_seen[l])
+#endif
+
 /* Algorithm 4: one slot back. */
 inline take(l) {
 #if AUX
-    LIVING(l) && m_cons[l] != m_seen[l] -> resting[l] = false;
+    TAKEABLE(l) -> resting[l] = false;
     if
     :: cell[CELL(l, m_cons[l])] >= WITH_AUX -> walk(l)
     :: else
     fi;
 #endif
     d_step {
-        LIVING(l) && m_cons[l] != m_seen[l] ->
-        MUST(cell[CELL(l, m_cons[l])] >= DONE, slot_owner);
+        TAKEABLE(l) ->
+        SLOT_OWNER(cell[CELL(l, m_cons[l])] >= DONE);
         cell[CELL(l, m_cons[l])] = EMPTY;
         to_master[l]--;
 #if CRASH
@@ -121,7 +127,9 @@ inline walk(l) {
        :: k % 2 == NEXT
        fi
     od;
-#ifndef MUTANT_AUX_CONS_EARLY
+#ifdef MUTANT_AUX_CONS_EARLY
+    k = 0
+#else
     atomic { a_cons[l] = a_take[l]; k = 0 }
 #endif
 }
@@ -265,7 +273,7 @@ end:
 
 /* Safety allows the age check at any moment. For progress it comes in its turn, after everything
  * that can be taken back has been (Algorithm 1, lines 22 and 23). */
-#if LIVE
+#if LIVE && !defined(MUTANT_AGE_FIRST)
 #define AGE_TURN(l) (m_cons[l] == m_seen[l] && w_prod[l] == m_seen[l])
 #else
 #define AGE_TURN(l) true

@@ -19,6 +19,9 @@
 #define WAKE_UP (!(asleep && ALL_RESTING) || \
     (status == WAITING && WAITS(0) <= mt && WAITS(LINKS - 1) <= mt))
 
+/* Before it sleeps the Worker has published everything it processed. */
+#define PUBLISHED_ALL(l) (!asleep || w_put[l] == w_cons[l])
+
 #if AUX
 /* When all is taken back, nothing is left in the auxiliary ring. */
 #define AUX_EMPTY(l) (!(asleep && ALL_RESTING && m_cons[l] == w_prod[l]) || \
@@ -51,28 +54,42 @@
 #define EVERYWHERE(property) HOLDS(0, property)
 #endif
 
+/* Possible only where a property is broken, and then it says which. */
+#define CHECK(condition, name) atomic { !(condition) -> MUST(condition, name) }
+
 proctype Properties() {
 end:
     if
-    :: atomic { !EVERYWHERE(PROPERTY_1) -> MUST(EVERYWHERE(PROPERTY_1), property_1) }
-    :: atomic { !EVERYWHERE(PROPERTY_2) -> MUST(EVERYWHERE(PROPERTY_2), property_2) }
-    :: atomic { !EVERYWHERE(PROPERTY_3) -> MUST(EVERYWHERE(PROPERTY_3), property_3) }
-    :: atomic { !EVERYWHERE(PROPERTY_4) -> MUST(EVERYWHERE(PROPERTY_4), property_4) }
-    :: atomic { !EVERYWHERE(ORDER) -> MUST(EVERYWHERE(ORDER), order_of_indices) }
+#if WATCH == 0 || WATCH == 1
+    :: CHECK(EVERYWHERE(PROPERTY_1), property_1)
+#endif
+#if WATCH == 0 || WATCH == 2
+    :: CHECK(EVERYWHERE(PROPERTY_2), property_2)
+#endif
+#if WATCH == 0 || WATCH == 3
+    :: CHECK(EVERYWHERE(PROPERTY_3), property_3)
+#endif
+#if WATCH == 0 || WATCH == 4
+    :: CHECK(EVERYWHERE(PROPERTY_4), property_4)
+#endif
+#if WATCH == 0
+    :: CHECK(EVERYWHERE(ORDER), order_of_indices)
+    :: CHECK(EVERYWHERE(PUBLISHED_ALL), all_published)
 #if !(PUBLISHED && AGE)
-    :: atomic { !WAKE_UP -> MUST(WAKE_UP, no_lost_wake_up) }
+    :: CHECK(WAKE_UP, no_lost_wake_up)
 #endif
 #if AUX
-    :: atomic { !EVERYWHERE(AUX_EMPTY) -> MUST(EVERYWHERE(AUX_EMPTY), aux_no_leak) }
+    :: CHECK(EVERYWHERE(AUX_EMPTY), aux_no_leak)
 #endif
 #if INJECTION
-    :: atomic { !EVERYWHERE(INJECTION_ORDER) -> MUST(EVERYWHERE(INJECTION_ORDER), injection_order) }
+    :: CHECK(EVERYWHERE(INJECTION_ORDER), injection_order)
 #endif
 #if IDLE
-    :: atomic { !EVERYWHERE(MASTER_WAKE_UP) ->
-                MUST(EVERYWHERE(MASTER_WAKE_UP), master_no_lost_wake_up) }
-    :: atomic { !EVERYWHERE(ALARM) -> MUST(EVERYWHERE(ALARM), both_asleep) }
+    :: CHECK(EVERYWHERE(MASTER_WAKE_UP), master_no_lost_wake_up)
+    :: CHECK(EVERYWHERE(ALARM), both_asleep)
 #endif
+#endif
+    :: false
     fi
 }
 
@@ -82,4 +99,7 @@ ltl livelock { [] <> posted }
 #elif LIVE == 2
 /* When traffic stops, every token comes back. */
 ltl returned { [] (quiet -> <> (m_prod[0] == m_cons[0])) }
+#elif LIVE == 3
+/* When the Worker has ended, another begins. */
+ltl restarted { [] (dead -> <> !dead) }
 #endif

@@ -78,6 +78,16 @@ end:
 
 /* ---- the Worker sleeps ---- */
 
+inline set_status(value) {
+    atomic {
+        WORKER_DRAINED ->
+#if LINKS > 1
+        unclaimed = unclaimed || value == WAITING;
+#endif
+        status_put = value
+    }
+}
+
 #define TOKENS_ON(l) (m_prod[l] != w_cons[l])
 
 /* Looks again at every link, one load after the other; goes to `awake` at the first token. */
@@ -107,9 +117,9 @@ inline wait_for_wake_up() {
 inline worker_sleep() {
 #ifdef MUTANT_WAITING_LATE
     look_again();
-    atomic { WORKER_DRAINED -> status_put = WAITING };
+    set_status(WAITING);
 #else
-    atomic { WORKER_DRAINED -> status_put = WAITING };
+    set_status(WAITING);
 #ifndef MUTANT_NO_SECOND_LOOK
     WORKER_FENCE;
     look_again();
@@ -130,6 +140,12 @@ inline worker_sleep() {
 
 /* ---- a Master wakes the Worker ---- */
 
+#ifdef MUTANT_PLAIN_STORE
+#define HAS_TAKEN(old) true     /* it has looked, it stores: what was there by then is not known */
+#else
+#define HAS_TAKEN(old) (old == WAITING)
+#endif
+
 /* The caller has seen WAITING (published protocol: not SIGNED). Whoever takes WAITING out of the
  * word wakes; nobody else does. */
 inline signal_worker(l, old) {
@@ -140,15 +156,21 @@ inline signal_worker(l, old) {
     :: d_step { !asleep -> semaphore++ }
     fi;
 #else
-    d_step { MASTER_DRAINED(l) -> old = status; status = SIGNED };
-    if
-#ifdef MUTANT_PLAIN_STORE
-    :: true ->                  /* it looked, it stores, it wakes: what was there is not known */
-#else
-    :: old == WAITING ->
+    d_step {
+        MASTER_DRAINED(l) ->
+        old = status;
+        status = SIGNED;
+#if LINKS > 1
+        if
+        :: HAS_TAKEN(old) -> MUST(unclaimed, one_wake_up_per_sleep); unclaimed = false
+        :: else
+        fi
 #endif
-       MUST(old == WAITING, one_wake_up_per_sleep);
-       d_step { old = RUNNING; asleep = false }
+    };
+    if
+    :: HAS_TAKEN(old) ->
+       old = RUNNING;
+       asleep = false           /* futex_wake */
     :: else -> old = RUNNING
     fi;
 #endif

@@ -1,9 +1,5 @@
 /* The Worker: Algorithms 5 and 6, and injection. One process serves the links of all Masters. */
 
-inline set_status(value) {
-    atomic { WORKER_DRAINED -> status_put = value }
-}
-
 #if IDLE
 /* Says to a Master that may sleep that something was published. */
 inline tell_master(l) {
@@ -100,7 +96,7 @@ inline process(l) {
 #if AUX
     emit(l);
     atomic {
-        MUST(cell[CELL(l, w_cons[l])] == FILLED, slot_owner);
+        SLOT_OWNER(cell[CELL(l, w_cons[l])] == FILLED);
         if
         :: cell[CELL(l, w_cons[l])] = DONE
         :: cell[CELL(l, w_cons[l])] = DROPPED
@@ -124,7 +120,7 @@ inline process(l) {
     }
 #else
     d_step {
-        MUST(cell[CELL(l, w_cons[l])] == FILLED, slot_owner);
+        SLOT_OWNER(cell[CELL(l, w_cons[l])] == FILLED);
         cell[CELL(l, w_cons[l])] = DONE;
         to_worker[l]--;
         w_cons[l] = PLUS(w_cons[l], 1)
@@ -179,7 +175,11 @@ begin:  do
         :: d_step { I_AHEAD(i_put[l], i_free[l]) == INJECTION && i_cons[l] != i_free[l] ->
                     i_free[l] = i_cons[l] }
 #endif
+#ifdef MUTANT_WORKER_OVERRUN
+        :: true ->
+#else
         :: w_cons[l] != w_seen[l] ->
+#endif
 #ifdef MUTANT_PUBLISH_EARLY
            w_prod[l] = PLUS(w_cons[l], 1);
 #endif
