@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use thruway_packet::{Batch, Packet};
 
+use crate::Storage;
 use crate::reason::Reason;
 use crate::wires::{PullFrom, Wires};
 
@@ -146,6 +147,12 @@ pub trait Host {
 
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(&str, &str)>;
+
+    /// [`crate::Element::storage`] of another element of this thread.
+    fn storage(&self, node: u32) -> Option<Storage> {
+        let _ = node;
+        None
+    }
 
     /// Packets a source should make per run when the user did not say: 1 where Click's order must
     /// be kept, a vector otherwise.
@@ -306,6 +313,24 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn is_full(&self, node: u32) -> bool {
         self.wires.stores.get(node) == Some(true)
+    }
+
+    /// How full another element is, if it stores packets.
+    #[inline]
+    pub fn storage(&self, node: u32) -> Option<Storage> {
+        self.host.storage(node)
+    }
+
+    /// The nearest elements that store packets: downstream of output 0 or, where packets are
+    /// pulled through this element, upstream of its input 0.
+    pub fn nearest_stores(&self) -> Vec<u32> {
+        let stores = |node| self.host.storage(node).is_some();
+        self.wires.nearest(self.node, self.is_pull_input(0), &stores)
+    }
+
+    /// The nearest elements downstream of output 0 that store packets.
+    pub fn nearest_stores_downstream(&self) -> Vec<u32> {
+        self.wires.nearest(self.node, false, &|node| self.host.storage(node).is_some())
     }
 
     /// Whether input `port` is a pull input.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Topic, Ty,
-    handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Storage,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -173,6 +173,10 @@ impl Queue {
 impl Element for Queue {
     fn holding(&self) -> usize {
         self.store.len()
+    }
+
+    fn storage(&self) -> Option<Storage> {
+        Some(Storage { len: self.store.len(), capacity: self.capacity })
     }
 
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
