@@ -19,6 +19,8 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &bandwidth_shaper::ENTRY,
+    &queue::FRONT_DROP,
+    &queue::MIXED,
     &paint::ENTRY,
     &paint_switch::ENTRY,
     &paint_tee::ENTRY,
