@@ -1,15 +1,17 @@
 //! Queues, schedulers, switches, tees, paint.
 
-mod bandwidth_shaper;
+mod limit;
 mod paint;
 mod paint_switch;
 mod paint_tee;
 mod prio_sched;
 mod queue;
 mod random_sample;
+mod rated_splitter;
 mod rated_unqueue;
 mod round_robin_sched;
 mod round_robin_switch;
+mod shaper;
 mod switch;
 mod tee;
 mod unqueue;
@@ -18,7 +20,9 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
-    &bandwidth_shaper::ENTRY,
+    &rated_splitter::BANDWIDTH,
+    &rated_unqueue::BANDWIDTH,
+    &shaper::BANDWIDTH,
     &queue::FRONT_DROP,
     &queue::MIXED,
     &paint::ENTRY,
@@ -27,9 +31,11 @@ pub static ELEMENTS: &[&Entry] = &[
     &prio_sched::ENTRY,
     &queue::ENTRY,
     &random_sample::ENTRY,
+    &rated_splitter::ENTRY,
     &rated_unqueue::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
+    &shaper::ENTRY,
     &switch::ENTRY,
     &tee::ENTRY,
     &unqueue::ENTRY,
