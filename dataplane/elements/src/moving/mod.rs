@@ -9,6 +9,7 @@ mod queue;
 mod random_sample;
 mod rated_splitter;
 mod rated_unqueue;
+mod red;
 mod round_robin_sched;
 mod round_robin_switch;
 mod shaper;
@@ -33,6 +34,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &random_sample::ENTRY,
     &rated_splitter::ENTRY,
     &rated_unqueue::ENTRY,
+    &red::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
     &shaper::ENTRY,

@@ -64,7 +64,7 @@ impl Rate {
 }
 
 /// `value` / 2^`bits` in decimal, with the fewest digits that tell it from its neighbours.
-fn fixed_point(value: u64, bits: u32) -> String {
+pub(crate) fn fixed_point(value: u64, bits: u32) -> String {
     let (whole, part) = (value >> bits, value & ((1 << bits) - 1));
     let mut power = 1u64;
     while part > 0 && power < 1_000_000_000 {

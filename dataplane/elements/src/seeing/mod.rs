@@ -5,7 +5,7 @@ mod call;
 mod control_socket;
 mod counter;
 mod discard;
-mod ewma;
+pub(crate) mod ewma;
 mod fast_udp_flows;
 mod idle;
 mod infinite_source;
