@@ -1,10 +1,12 @@
 //! Queues, schedulers, switches, tees, paint.
 
+mod drr_sched;
 mod limit;
 mod paint;
 mod paint_switch;
 mod paint_tee;
 mod prio_sched;
+mod pull_switch;
 mod queue;
 mod random_sample;
 mod rated_splitter;
@@ -13,8 +15,12 @@ mod red;
 mod round_robin_sched;
 mod round_robin_switch;
 mod shaper;
+mod stride_sched;
+mod stride_switch;
+mod strides;
 mod switch;
 mod tee;
+mod time_sorted_sched;
 mod unqueue;
 
 use thruway_element::Entry;
@@ -24,12 +30,15 @@ pub static ELEMENTS: &[&Entry] = &[
     &rated_splitter::BANDWIDTH,
     &rated_unqueue::BANDWIDTH,
     &shaper::BANDWIDTH,
+    &drr_sched::ENTRY,
     &queue::FRONT_DROP,
     &queue::MIXED,
     &paint::ENTRY,
     &paint_switch::ENTRY,
     &paint_tee::ENTRY,
     &prio_sched::ENTRY,
+    &pull_switch::ENTRY,
+    &tee::PULL,
     &queue::ENTRY,
     &random_sample::ENTRY,
     &rated_splitter::ENTRY,
@@ -38,7 +47,10 @@ pub static ELEMENTS: &[&Entry] = &[
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
     &shaper::ENTRY,
+    &stride_sched::ENTRY,
+    &stride_switch::ENTRY,
     &switch::ENTRY,
     &tee::ENTRY,
+    &time_sorted_sched::ENTRY,
     &unqueue::ENTRY,
 ];
