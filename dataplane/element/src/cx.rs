@@ -338,6 +338,13 @@ impl<'a> Cx<'a> {
         self.wires.source(self.node, port).is_some()
     }
 
+    /// Lets whoever pulls at `output` of this element be served by what its input `input` draws
+    /// from, from now on. An element cannot be pulled while it pulls: one that packets pass twice
+    /// has to be out of the way at one of them.
+    pub fn shortcut_pull(&mut self, output: usize, input: usize) {
+        self.wires.shortcut_pull(self.node, output, input);
+    }
+
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).
     pub fn set_timer(&mut self, token: u32, at: i64) {
         self.host.set_timer(self.node, token, at);

@@ -181,6 +181,17 @@ impl Wires {
         self.sources[first..end].get(port).copied().flatten()
     }
 
+    /// See [`crate::Cx::shortcut_pull`].
+    pub(crate) fn shortcut_pull(&mut self, node: u32, output: usize, input: usize) {
+        let served = Some(PullFrom { node, port: output as u32 });
+        let source = self.source(node, input);
+        for other in &mut self.sources {
+            if *other == served {
+                *other = source;
+            }
+        }
+    }
+
     /// The nearest nodes for which `wanted` holds: upstream of the pull input 0 of `node`, or
     /// downstream of its output 0. In order of their numbers.
     pub(crate) fn nearest(
