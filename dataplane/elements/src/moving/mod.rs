@@ -1,7 +1,13 @@
 //! Queues, schedulers, switches, tees, paint.
 
+mod block;
+mod bypass;
+mod check_paint;
+mod cpu_switch;
 mod drr_sched;
+mod hash_switch;
 mod limit;
+mod meter;
 mod paint;
 mod paint_switch;
 mod paint_tee;
@@ -9,6 +15,7 @@ mod prio_sched;
 mod pull_switch;
 mod queue;
 mod random_sample;
+mod random_switch;
 mod rated_splitter;
 mod rated_unqueue;
 mod red;
@@ -18,6 +25,7 @@ mod shaper;
 mod stride_sched;
 mod stride_switch;
 mod strides;
+mod suppressor;
 mod switch;
 mod tee;
 mod time_sorted_sched;
@@ -27,11 +35,18 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &meter::BANDWIDTH,
     &rated_splitter::BANDWIDTH,
     &rated_unqueue::BANDWIDTH,
     &shaper::BANDWIDTH,
+    &block::ENTRY,
+    &bypass::ENTRY,
+    &check_paint::ENTRY,
+    &cpu_switch::ENTRY,
     &drr_sched::ENTRY,
     &queue::FRONT_DROP,
+    &hash_switch::ENTRY,
+    &meter::ENTRY,
     &queue::MIXED,
     &paint::ENTRY,
     &paint_switch::ENTRY,
@@ -41,6 +56,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &tee::PULL,
     &queue::ENTRY,
     &random_sample::ENTRY,
+    &random_switch::ENTRY,
     &rated_splitter::ENTRY,
     &rated_unqueue::ENTRY,
     &red::ENTRY,
@@ -49,6 +65,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &shaper::ENTRY,
     &stride_sched::ENTRY,
     &stride_switch::ENTRY,
+    &suppressor::ENTRY,
     &switch::ENTRY,
     &tee::ENTRY,
     &time_sorted_sched::ENTRY,
