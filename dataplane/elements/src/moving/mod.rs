@@ -1,12 +1,17 @@
 //! Queues, schedulers, switches, tees, paint.
 
 mod block;
+mod burster;
 mod bypass;
 mod check_paint;
 mod cpu_switch;
+mod delay_shaper;
+mod delay_unqueue;
 mod drr_sched;
 mod hash_switch;
+mod held;
 mod limit;
+mod link_unqueue;
 mod meter;
 mod paint;
 mod paint_switch;
@@ -30,6 +35,7 @@ mod switch;
 mod tee;
 mod time_sorted_sched;
 mod unqueue;
+mod unqueue2;
 
 use thruway_element::Entry;
 
@@ -40,12 +46,16 @@ pub static ELEMENTS: &[&Entry] = &[
     &rated_unqueue::BANDWIDTH,
     &shaper::BANDWIDTH,
     &block::ENTRY,
+    &burster::ENTRY,
     &bypass::ENTRY,
     &check_paint::ENTRY,
     &cpu_switch::ENTRY,
+    &delay_shaper::ENTRY,
+    &delay_unqueue::ENTRY,
     &drr_sched::ENTRY,
     &queue::FRONT_DROP,
     &hash_switch::ENTRY,
+    &link_unqueue::ENTRY,
     &meter::ENTRY,
     &queue::MIXED,
     &paint::ENTRY,
@@ -70,4 +80,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &tee::ENTRY,
     &time_sorted_sched::ENTRY,
     &unqueue::ENTRY,
+    &unqueue2::ENTRY,
 ];

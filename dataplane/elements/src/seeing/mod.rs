@@ -17,7 +17,7 @@ mod rated_source;
 mod script;
 mod static_thread_sched;
 mod template;
-mod text;
+pub(crate) mod text;
 mod timed_source;
 
 use thruway_element::Entry;
