@@ -8,7 +8,8 @@ mod counter;
 mod discard;
 mod error;
 pub(crate) mod ewma;
-mod fast_udp_flows;
+mod fast_udp_source;
+mod flows;
 mod idle;
 mod infinite_source;
 mod ip_line;
@@ -39,7 +40,9 @@ pub static ELEMENTS: &[&Entry] = &[
     &counter::ENTRY,
     &discard::ENTRY,
     &error::ENTRY,
-    &fast_udp_flows::ENTRY,
+    &flows::TCP,
+    &flows::ENTRY,
+    &fast_udp_source::ENTRY,
     &idle::ENTRY,
     &infinite_source::ENTRY,
     &ip_print::ENTRY,
