@@ -4,21 +4,33 @@ mod address_info;
 mod arp_querier;
 mod arp_responder;
 mod check_ip_header;
+mod check_tcp_header;
 mod dec_ip_ttl;
 pub(crate) mod dispatch;
 mod fix_ip_src;
 mod get_ip_address;
 mod icmp_error;
+mod icmp_ping_encap;
 mod icmp_ping_responder;
 mod ip_classifier;
+mod ip_encap;
 mod ip_filter;
 mod ip_fragmenter;
 mod ip_lookup;
+mod ip_mirror;
 mod ipgw_options;
 mod mark_ip_header;
+mod outer;
 pub(crate) mod resolution;
 pub(crate) mod route_table;
+mod set_ip_address;
 mod set_ip_checksum;
+mod set_ip_dscp;
+mod set_ip_ecn;
+mod set_rand_ip_address;
+mod set_tcp_checksum;
+mod store_ip_address;
+mod udp_ip_encap;
 
 use thruway_element::Entry;
 
@@ -28,16 +40,27 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
     &check_ip_header::ENTRY,
+    &check_tcp_header::ENTRY,
     &dec_ip_ttl::ENTRY,
     &ip_lookup::ENTRY,
     &fix_ip_src::ENTRY,
     &get_ip_address::ENTRY,
     &icmp_error::ENTRY,
+    &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
     &ip_classifier::ENTRY,
+    &ip_encap::ENTRY,
     &ip_filter::ENTRY,
     &ip_fragmenter::ENTRY,
     &ipgw_options::ENTRY,
+    &ip_mirror::ENTRY,
     &mark_ip_header::ENTRY,
+    &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,
+    &set_ip_dscp::ENTRY,
+    &set_ip_ecn::ENTRY,
+    &set_rand_ip_address::ENTRY,
+    &set_tcp_checksum::ENTRY,
+    &store_ip_address::ENTRY,
+    &udp_ip_encap::ENTRY,
 ];
