@@ -7,6 +7,7 @@ mod ensure_ether;
 mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
+mod ether_switch;
 mod ether_vlan_encap;
 mod host_ether_filter;
 mod mark_mac_header;
@@ -33,6 +34,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ether_encap::ENTRY,
     &ether_mirror::ENTRY,
     &ether_rewrite::ENTRY,
+    &ether_switch::ENTRY,
     &ether_vlan_encap::ENTRY,
     &host_ether_filter::ENTRY,
     &mark_mac_header::ENTRY,

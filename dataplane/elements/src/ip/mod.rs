@@ -1,6 +1,7 @@
 //! Internet protocol, version 4 and what concerns both.
 
 mod address_info;
+mod arp_faker;
 mod arp_querier;
 mod arp_responder;
 mod check_ip_header;
@@ -9,6 +10,10 @@ mod dec_ip_ttl;
 pub(crate) mod dispatch;
 mod fix_ip_src;
 mod get_ip_address;
+mod gre_decap;
+mod gre_encap;
+mod gtp_decap;
+mod gtp_encap;
 mod icmp_error;
 mod icmp_ping_encap;
 mod icmp_ping_responder;
@@ -20,6 +25,7 @@ mod ip_lookup;
 mod ip_mirror;
 mod ipgw_options;
 mod mark_ip_header;
+mod mpls_push;
 mod outer;
 pub(crate) mod resolution;
 pub(crate) mod route_table;
@@ -30,13 +36,17 @@ mod set_ip_ecn;
 mod set_rand_ip_address;
 mod set_tcp_checksum;
 mod store_ip_address;
+mod tunnel;
 mod udp_ip_encap;
+mod vxlan_decap;
+mod vxlan_encap;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &address_info::ENTRY,
+    &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
     &check_ip_header::ENTRY,
@@ -45,6 +55,10 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_lookup::ENTRY,
     &fix_ip_src::ENTRY,
     &get_ip_address::ENTRY,
+    &gre_decap::ENTRY,
+    &gre_encap::ENTRY,
+    &gtp_decap::ENTRY,
+    &gtp_encap::ENTRY,
     &icmp_error::ENTRY,
     &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
@@ -55,6 +69,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ipgw_options::ENTRY,
     &ip_mirror::ENTRY,
     &mark_ip_header::ENTRY,
+    &mpls_push::ENTRY,
     &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,
     &set_ip_dscp::ENTRY,
@@ -63,4 +78,6 @@ pub static ELEMENTS: &[&Entry] = &[
     &set_tcp_checksum::ENTRY,
     &store_ip_address::ENTRY,
     &udp_ip_encap::ENTRY,
+    &vxlan_decap::ENTRY,
+    &vxlan_encap::ENTRY,
 ];
