@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use thruway_packet::{Batch, Packet};
 
 use crate::reason::Reason;
-use crate::wires::{PullFrom, Wires};
+use crate::wires::{PullFrom, Target, Wires};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,6 +311,11 @@ impl<'a> Cx<'a> {
     /// Whether input `port` is a pull input.
     pub fn is_pull_input(&self, port: usize) -> bool {
         self.wires.source(self.node, port).is_some()
+    }
+
+    /// Whether output `port` is a pull output.
+    pub fn is_pull_output(&self, port: usize) -> bool {
+        self.wires.target(self.node, port) == Target::Puller
     }
 
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).
