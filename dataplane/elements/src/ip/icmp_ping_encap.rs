@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
 /// Makes echo requests of packets.
 pub(super) struct PingMaker {
     pub(super) outer: Outer,
-    identifier: u16,
+    pub(super) identifier: u16,
 }
 
 impl PingMaker {

@@ -17,6 +17,7 @@ mod gtp_encap;
 mod icmp_error;
 mod icmp_ping_encap;
 mod icmp_ping_responder;
+mod icmp_ping_source;
 mod ip_classifier;
 mod ip_encap;
 mod ip_filter;
@@ -62,6 +63,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &icmp_error::ENTRY,
     &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
+    &icmp_ping_source::ENTRY,
     &ip_classifier::ENTRY,
     &ip_encap::ENTRY,
     &ip_filter::ENTRY,

@@ -5,9 +5,9 @@ use thruway_element::{
     Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
+use thruway_wire::Header;
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::mpls::MplsLabel;
-use thruway_wire::Header;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
