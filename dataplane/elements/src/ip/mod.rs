@@ -24,6 +24,7 @@ mod ip_filter;
 mod ip_fragmenter;
 mod ip_lookup;
 mod ip_mirror;
+mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_header;
 mod mpls_push;
@@ -70,6 +71,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_fragmenter::ENTRY,
     &ipgw_options::ENTRY,
     &ip_mirror::ENTRY,
+    &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
     &set_ip_address::ENTRY,
