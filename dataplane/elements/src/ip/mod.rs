@@ -1,6 +1,7 @@
 //! Internet protocol, version 4 and what concerns both.
 
 mod address_info;
+mod aggregate_counter;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
@@ -22,8 +23,10 @@ mod ip_classifier;
 mod ip_encap;
 mod ip_filter;
 mod ip_fragmenter;
+mod ip_input_combo;
 mod ip_lookup;
 mod ip_mirror;
+mod ip_output_combo;
 mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_header;
@@ -48,6 +51,7 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &address_info::ENTRY,
+    &aggregate_counter::ENTRY,
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
@@ -70,7 +74,9 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_filter::ENTRY,
     &ip_fragmenter::ENTRY,
     &ipgw_options::ENTRY,
+    &ip_input_combo::ENTRY,
     &ip_mirror::ENTRY,
+    &ip_output_combo::ENTRY,
     &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
