@@ -14,6 +14,7 @@ pub const UNSAFE: &[&str] = &[
     "nf/host",
     "nf/sdk-c",
     "verify/hostile",
+    "verify/escape",
 ];
 
 /// The crate that may name the atomics of `core` and of loom.
