@@ -2,6 +2,7 @@
 
 mod address_info;
 mod aggregate_counter;
+mod aggregate_ip;
 mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
@@ -54,6 +55,7 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &address_info::ENTRY,
     &aggregate_counter::ENTRY,
+    &aggregate_ip::ENTRY,
     &aggregate_ip_flows::ENTRY,
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
