@@ -1,5 +1,6 @@
 //! Sources, sinks, printing, counting, scripting.
 
+mod arp_print;
 mod average_counter;
 mod call;
 mod check_number_packet;
@@ -14,6 +15,7 @@ mod idle;
 mod infinite_source;
 mod ip_line;
 mod ip_print;
+mod lines;
 mod message;
 mod null;
 mod number_packet;
@@ -34,6 +36,7 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &arp_print::ENTRY,
     &average_counter::ENTRY,
     &check_number_packet::ENTRY,
     &control_socket::ENTRY,
