@@ -23,14 +23,17 @@ mod poke_handlers;
 mod print;
 mod random_source;
 mod rated_source;
+mod record_timestamp;
 mod schedule_info;
 mod script;
 mod set_timestamp;
 mod static_thread_sched;
 mod template;
 pub(crate) mod text;
+mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
+mod timestamp_diff;
 
 use thruway_element::Entry;
 
@@ -58,10 +61,13 @@ pub static ELEMENTS: &[&Entry] = &[
     &null::PUSH,
     &random_source::ENTRY,
     &rated_source::ENTRY,
+    &record_timestamp::ENTRY,
     &schedule_info::ENTRY,
     &script::ENTRY,
     &set_timestamp::ENTRY,
     &static_thread_sched::ENTRY,
+    &timed_sink::ENTRY,
     &timed_source::ENTRY,
     &timestamp_accum::ENTRY,
+    &timestamp_diff::ENTRY,
 ];
