@@ -60,7 +60,10 @@ inline emit(l) {
         do
         :: wanted < CHAIN -> wanted++
         :: break
-        od
+        od;
+#ifdef MUTANT_EMPTY_CHAIN
+        asked = wanted > 0
+#endif
     };
     do
     :: wanted > 0 && AUX_AHEAD(a_fill[l], a_free[l]) < AUX ->
@@ -105,7 +108,7 @@ inline process(l) {
 #else
         if
 #ifdef MUTANT_EMPTY_CHAIN
-        :: true ->              /* Algorithm 6 as printed, when the first token does not fit */
+        :: asked ->             /* Algorithm 6 as printed: even if the first did not fit */
 #else
         :: made > 0 ->
 #endif
@@ -168,6 +171,9 @@ proctype Worker() {
 #endif
 #ifdef MUTANT_AUX_FLAG_LATE
     bool late;
+#endif
+#ifdef MUTANT_EMPTY_CHAIN
+    bool asked;
 #endif
 #if IDLE
     byte old;
