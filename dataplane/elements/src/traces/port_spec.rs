@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use thruway_element::{ArgErrors, Args};
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::way::{Method, Wish};
+
 /// What stands at one direction of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PortSpec {
@@ -63,6 +65,8 @@ pub(super) struct Ports {
     sent: AtomicU64,
     /// Captures that inputs read.
     inputs: Mutex<Vec<String>>,
+    /// Interfaces that inputs read, and how.
+    interfaces: Mutex<Vec<(String, Wish)>>,
 }
 
 impl Ports {
@@ -85,6 +89,27 @@ impl Ports {
         };
         path != "-"
             && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
+    }
+
+    /// Notes that an interface is read, and how.
+    pub(super) fn receives(&self, interface: &str, wish: &Wish) {
+        let mut all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        all.push((interface.to_owned(), wish.clone()));
+    }
+
+    /// How an output uses an interface: as its inputs do, if it has any and the output's own wish
+    /// allows it, so that they share its sockets.
+    pub(super) fn wish_of(&self, interface: &str, own: &Wish) -> Wish {
+        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let input = all.iter().find(|(name, _)| name == interface).map(|(_, wish)| wish);
+        match (&own.method, input) {
+            (Method::Packet(_), _) | (_, None) => own.clone(),
+            (Method::Xdp, Some(input)) if matches!(input.method, Method::Packet(_)) => own.clone(),
+            (Method::Xdp, Some(input)) => {
+                Wish { method: Method::Xdp, queue: own.queue, ..input.clone() }
+            }
+            (Method::Best, Some(input)) => Wish { queue: own.queue, ..input.clone() },
+        }
     }
 
     /// An input has something to give.

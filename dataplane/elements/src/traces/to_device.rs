@@ -1,17 +1,20 @@
 //! ToDevice: packets out by a port.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
-use thruway_port::af_packet::{PacketSender, SEND_BATCH};
 use thruway_port::capture::WriterOptions;
 
 use super::capture_out::CaptureOut;
+use super::device_out::{DeviceOut, Sent};
 use super::encap;
+use super::from_device::say;
 use super::port_spec::{Direction, PortSpec, Ports};
+use super::way::{self, Method, Wish};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -28,8 +31,11 @@ pub static ENTRY: Entry = Entry::new(
                header. When the interface's queue is full, packets wait and are tried again; of \
                those that are pushed, no more than 1,024 wait. Packets that cannot be sent leave \
                by the output, if there is one, and are dropped otherwise.\n\
-               A file that another port reads is not written over. METHOD is accepted for LINUX; \
-               IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
+               An interface that a FromDevice reads is used in the same way, AF_XDP or packet \
+               sockets, and its sockets are shared; any other one in the best way that works, as \
+               FromDevice says. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
+               or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE.\n\
+               A file that another port reads is not written over. IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
                counted, not printed.",
         example: "FromDevice(pcap:in.pcap) -> Queue -> ToDevice(pcap:out.pcap)",
         ports: "1/0-1",
@@ -42,7 +48,8 @@ pub static ENTRY: Entry = Entry::new(
                 "packets to pull at once; the engine's choice if not \
                           given",
             ),
-            Arg::keyword("METHOD", Ty::Choice(&["LINUX"]), "accepted"),
+            way::METHOD,
+            way::QUEUE,
             Arg::keyword("ENCAP", Ty::Str, "what packets begin with, for a capture").or("ETHER"),
             Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted and ignored").or("false"),
             Arg::keyword("SET_ERROR_ANNO", Ty::Bool, "accepted and ignored").or("false"),
@@ -51,6 +58,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::sum("count", "packets sent"),
             Handler::sum("byte_count", "bytes sent"),
+            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
         task: true,
@@ -78,20 +86,10 @@ const RETRY_NS: i64 = 50_000;
 
 /// Where packets go.
 enum Sink {
-    Interface(String),
-    Live(PacketSender),
+    Interface(String, Box<Wish>),
+    Live(Box<DeviceOut>),
     Capture(CaptureOut, WriterOptions),
     Nothing,
-}
-
-/// What one go at the sink came to; what is not dealt with stays in the batch.
-#[derive(Default)]
-struct Sent {
-    packets: usize,
-    bytes: u64,
-    refused: usize,
-    failed: usize,
-    error: Option<String>,
 }
 
 struct ToDevice {
@@ -101,6 +99,8 @@ struct ToDevice {
     /// Packets for the interface, in order.
     waiting: Batch,
     retrying: bool,
+    /// Of the configuration that this one replaces.
+    inherited: Option<Box<DeviceOut>>,
     /// An error was told and nothing was sent since.
     complained: bool,
     count: u64,
@@ -108,11 +108,6 @@ struct ToDevice {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.opt::<String>("METHOD")?.is_some_and(|method| method != "LINUX") {
-        return Err(args
-            .error("METHOD", "packet sockets are used; write LINUX or leave it")
-            .into());
-    }
     let link = encap::parse(&args.get::<String>("ENCAP")?);
     let link = link.map_err(|message| args.error("ENCAP", message))?;
     let burst = args.opt("BURST")?;
@@ -120,7 +115,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("BURST", "must be at least 1").into());
     }
     let sink = match PortSpec::of(args, Direction::Out)? {
-        PortSpec::Interface(name) => Sink::Interface(name),
+        PortSpec::Interface(name) => Sink::Interface(name, Box::new(Wish::of(args)?)),
         PortSpec::Capture(path) => {
             let options = WriterOptions { link, ..WriterOptions::default() };
             Sink::Capture(CaptureOut::new(args, path), options)
@@ -133,41 +128,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         burst,
         waiting: Batch::new(),
         retrying: false,
+        inherited: None,
         complained: false,
         count: 0,
         bytes: 0,
     }))
-}
-
-/// Sends packets from the front of a batch; those that must wait stay in it, those that failed are
-/// counted last.
-fn send_live(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
-    let mut sent = Sent::default();
-    let refused_before = sender.counts().1;
-    while !batch.is_empty() {
-        let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
-        let count = batch.len().min(SEND_BATCH);
-        for (frame, packet) in frames.iter_mut().zip(batch.iter()) {
-            *frame = packet.data();
-        }
-        let done = match sender.send(&frames[..count]) {
-            Ok(done) => done,
-            Err(error) => {
-                sent.error = Some(error.to_string());
-                sent.failed = count;
-                break;
-            }
-        };
-        sent.packets += done;
-        sent.bytes += frames[..done].iter().map(|frame| frame.len() as u64).sum::<u64>();
-        batch.drain_front(done).for_each(drop);
-        if done < count {
-            break;
-        }
-    }
-    sent.refused = (sender.counts().1 - refused_before) as usize;
-    sent.packets -= sent.refused.min(sent.packets);
-    sent
 }
 
 impl ToDevice {
@@ -177,7 +142,7 @@ impl ToDevice {
             return;
         }
         let sent = match &mut self.sink {
-            Sink::Live(sender) => send_live(sender, &mut self.waiting),
+            Sink::Live(live) => live.send(&mut self.waiting),
             Sink::Capture(out, _) => {
                 let written = out.write(&self.waiting, cx.now());
                 let lost = self.waiting.len() - written.packets;
@@ -191,7 +156,7 @@ impl ToDevice {
                     ..Sent::default()
                 }
             }
-            Sink::Nothing | Sink::Interface(_) => {
+            Sink::Nothing | Sink::Interface(..) => {
                 self.ports.count_sent(self.waiting.len());
                 cx.drop_all(Unsent::Nowhere, &mut self.waiting);
                 return;
@@ -213,6 +178,16 @@ impl ToDevice {
         }
     }
 
+    /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
+    fn open(&mut self, name: &str, wish: &Wish) -> Result<Box<DeviceOut>, String> {
+        if let Some(live) = self.inherited.take().filter(|live| live.name() == name) {
+            return Ok(live);
+        }
+        let must = wish.queue.is_some() || matches!(wish.method, Method::Xdp);
+        let wish = self.ports.wish_of(name, wish);
+        Ok(Box::new(DeviceOut::open(name, &wish, must)?))
+    }
+
     /// Asks for another try later.
     fn retry(&mut self, cx: &mut Cx<'_>) {
         if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {
@@ -222,19 +197,20 @@ impl ToDevice {
 }
 
 impl Element for ToDevice {
-    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Sink::Interface(name, wish) = &self.sink {
+            let (name, wish) = (name.clone(), wish.clone());
+            let live = self.open(&name, &wish)?;
+            say(cx, &name, live.way());
+            self.sink = Sink::Live(live);
+        }
         match &mut self.sink {
-            Sink::Interface(name) => {
-                let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-                self.sink = Sink::Live(sender);
-                Ok(())
-            }
             Sink::Capture(out, _) if self.ports.is_read(out.path()) => Err(format!(
                 "'{}' is read by a port and would be written over; write pcap:IN>OUT",
                 out.path()
             )),
             Sink::Capture(out, options) => out.create(options),
-            Sink::Live(_) | Sink::Nothing => Ok(()),
+            Sink::Interface(..) | Sink::Live(_) | Sink::Nothing => Ok(()),
         }
     }
 
@@ -280,6 +256,10 @@ impl Element for ToDevice {
         match name {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
+            "method" => Ok(match &self.sink {
+                Sink::Live(live) => live.way().to_owned(),
+                _ => "-".to_owned(),
+            }),
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -290,6 +270,25 @@ impl Element for ToDevice {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        match std::mem::replace(&mut self.sink, Sink::Nothing) {
+            Sink::Live(live) if live.is_exclusive() => Some(live),
+            other => {
+                self.sink = other;
+                None
+            }
+        }
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(live) = state.downcast::<DeviceOut>() else { return };
+        match self.sink {
+            Sink::Interface(..) => self.inherited = Some(live),
+            // The configuration that was to replace this one could not be initialised.
+            _ => self.sink = Sink::Live(live),
+        }
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -108,6 +108,11 @@ impl Sender {
         Ok(())
     }
 
+    /// The queue by which it sends.
+    pub fn queue(&self) -> u32 {
+        self.queue
+    }
+
     /// The interface, as it was when the device was opened.
     pub fn interface(&self) -> &Interface {
         self.device.interface()
