@@ -94,10 +94,17 @@ pub struct Network {
 impl Network {
     /// Cables and addresses; the router does not run yet.
     pub fn new(lan_site: &Site, wan_site: &Site) -> Network {
+        Network::with_queues(lan_site, wan_site, 1)
+    }
+
+    /// The same, with so many queues each way at every interface.
+    pub fn with_queues(lan_site: &Site, wan_site: &Site, count: u32) -> Network {
+        let queues = format!("numrxqueues {count} numtxqueues {count}");
         let (lan, middle, wan) =
             (Namespace::new("lan"), Namespace::new("router"), Namespace::new("wan"));
         for (host, port, site) in [(&lan, "lan0", lan_site), (&wan, "wan0", wan_site)] {
-            middle.ip(&format!("link add {port} type veth peer name eth0 netns {}", host.name));
+            let peer = format!("peer name eth0 {queues} netns {}", host.name);
+            middle.ip(&format!("link add {port} {queues} type veth {peer}"));
             // The kernel of the router's namespace keeps out of it: no address, no forwarding.
             middle.ip(&format!("link set {port} addrgenmode none"));
             middle.ip(&format!("link set {port} up"));

@@ -1,8 +1,10 @@
 //! An open interface, as ToDevice writes it.
 
+use std::sync::Arc;
+
 use thruway_packet::Batch;
 use thruway_port::af_packet::{PacketSender, SEND_BATCH};
-use thruway_port::af_xdp::Sender;
+use thruway_port::af_xdp::{Device, Sender};
 
 use super::way::{Way, Wish};
 
@@ -14,11 +16,25 @@ pub(super) struct Sent {
     pub(super) refused: usize,
     pub(super) failed: usize,
     pub(super) error: Option<String>,
+    /// The way, if it is another one than was told.
+    pub(super) changed: Option<String>,
 }
 
 enum Socket {
     Packet(PacketSender),
     Xdp(Box<Sender>),
+    /// AF_XDP by this queue, or any, once there is a packet: where packets are pushed every thread
+    /// that might do so has a port, and a queue's sending end serves one.
+    Later(Arc<Device>, Option<u32>),
+}
+
+/// How to open an interface.
+#[derive(Clone, Copy)]
+pub(super) struct Claim {
+    /// AF_XDP or nothing, also where all queues have senders.
+    pub(super) must: bool,
+    /// Take a sending end at once, not with the first packet.
+    pub(super) at_once: bool,
 }
 
 /// See the module's description.
@@ -29,24 +45,46 @@ pub(super) struct DeviceOut {
 }
 
 impl DeviceOut {
-    /// Opens an interface by the way that is wished or works best. Where all queues have senders
-    /// packets go by a packet socket, unless it `must` be AF_XDP.
-    pub(super) fn open(name: &str, wish: &Wish, must: bool) -> Result<DeviceOut, String> {
-        let mut way = wish.choose(name)?;
-        if let Way::Xdp(device) = &way {
-            match device.sender(wish.queue) {
-                Ok(sender) => {
-                    let way = format!("{way}, sends by queue {}", sender.queue());
-                    return Ok(DeviceOut { socket: Socket::Xdp(Box::new(sender)), way });
-                }
-                Err(error) if must => {
-                    return Err(error.to_string());
-                }
-                Err(error) => way = Way::Packet(error.to_string()),
+    /// Opens an interface by the way that is wished or works best.
+    pub(super) fn open(name: &str, wish: &Wish, claim: Claim) -> Result<DeviceOut, String> {
+        let way = wish.choose(name)?;
+        let text = way.to_string();
+        let Way::Xdp(device) = way else { return DeviceOut::packet(name, text) };
+        device.check_queue(wish.queue).map_err(|error| error.to_string())?;
+        if !claim.at_once {
+            return Ok(DeviceOut { socket: Socket::Later(device, wish.queue), way: text });
+        }
+        match device.sender(wish.queue) {
+            Ok(sender) => Ok(DeviceOut::xdp(sender)),
+            Err(error) if claim.must => Err(error.to_string()),
+            Err(error) => DeviceOut::packet(name, Way::Packet(error.to_string()).to_string()),
+        }
+    }
+
+    fn xdp(sender: Sender) -> DeviceOut {
+        let way = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
+        DeviceOut { socket: Socket::Xdp(Box::new(sender)), way }
+    }
+
+    fn packet(name: &str, way: String) -> Result<DeviceOut, String> {
+        let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
+        Ok(DeviceOut { socket: Socket::Packet(sender), way })
+    }
+
+    /// Takes a sending end for the first packet, or a packet socket if there is none any more: then
+    /// says so.
+    #[cold]
+    fn claim(&mut self) -> Result<Option<String>, String> {
+        let Socket::Later(device, queue) = &self.socket else { return Ok(None) };
+        match device.sender(*queue) {
+            Ok(sender) => *self = DeviceOut::xdp(sender),
+            Err(error) => {
+                let name = device.interface().name.clone();
+                *self = DeviceOut::packet(&name, Way::Packet(error.to_string()).to_string())?;
+                return Ok(Some(self.way.clone()));
             }
         }
-        let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-        Ok(DeviceOut { socket: Socket::Packet(sender), way: way.to_string() })
+        Ok(None)
     }
 
     /// What it is, and why.
@@ -64,13 +102,21 @@ impl DeviceOut {
         match &self.socket {
             Socket::Packet(sender) => &sender.interface().name,
             Socket::Xdp(sender) => &sender.interface().name,
+            Socket::Later(device, _) => &device.interface().name,
         }
     }
 
     /// Sends packets from the front of a batch; those that must wait stay in it, those that failed
     /// are counted last.
     pub(super) fn send(&mut self, batch: &mut Batch) -> Sent {
+        if let Socket::Later(..) = self.socket {
+            return match self.claim() {
+                Ok(changed) => Sent { changed, ..self.send(batch) },
+                Err(error) => Sent { failed: batch.len(), error: Some(error), ..Sent::default() },
+            };
+        }
         match &mut self.socket {
+            Socket::Later(..) => Sent::default(),
             Socket::Packet(sender) => send_packets(sender, batch),
             Socket::Xdp(sender) => {
                 let result = sender.send(batch);
@@ -81,6 +127,7 @@ impl DeviceOut {
                     refused: result.refused,
                     failed,
                     error: result.error.map(|error| error.to_string()),
+                    changed: None,
                 }
             }
         }

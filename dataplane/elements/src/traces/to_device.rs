@@ -10,7 +10,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
 
 use super::capture_out::CaptureOut;
-use super::device_out::{DeviceOut, Sent};
+use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
 use super::from_device::say;
 use super::port_spec::{Direction, PortSpec, Ports};
@@ -34,7 +34,9 @@ pub static ENTRY: Entry = Entry::new(
                An interface that a FromDevice reads is used in the same way, AF_XDP or packet \
                sockets, and its sockets are shared; any other one in the best way that works, as \
                FromDevice says. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
-               or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE.\n\
+               or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE. \
+               Where packets are pushed it is taken with the first one, by the thread that pushes; \
+               another thread that pushes, too, takes another queue, or a packet socket.\n\
                A file that another port reads is not written over. IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
                counted, not printed.",
         example: "FromDevice(pcap:in.pcap) -> Queue -> ToDevice(pcap:out.pcap)",
@@ -166,6 +168,9 @@ impl ToDevice {
         for packet in self.waiting.drain_front(sent.failed) {
             cx.reject(0, Unsent::Failed, packet);
         }
+        if let (Some(way), Sink::Live(live)) = (&sent.changed, &self.sink) {
+            say(cx, live.name(), way);
+        }
         if sent.packets > 0 {
             self.complained = false;
         }
@@ -179,13 +184,13 @@ impl ToDevice {
     }
 
     /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
-    fn open(&mut self, name: &str, wish: &Wish) -> Result<Box<DeviceOut>, String> {
+    fn open(&mut self, name: &str, wish: &Wish, at_once: bool) -> Result<Box<DeviceOut>, String> {
         if let Some(live) = self.inherited.take().filter(|live| live.name() == name) {
             return Ok(live);
         }
         let must = wish.queue.is_some() || matches!(wish.method, Method::Xdp);
         let wish = self.ports.wish_of(name, wish);
-        Ok(Box::new(DeviceOut::open(name, &wish, must)?))
+        Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
     }
 
     /// Asks for another try later.
@@ -200,7 +205,7 @@ impl Element for ToDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Sink::Interface(name, wish) = &self.sink {
             let (name, wish) = (name.clone(), wish.clone());
-            let live = self.open(&name, &wish)?;
+            let live = self.open(&name, &wish, cx.is_pull_input(0))?;
             say(cx, &name, live.way());
             self.sink = Sink::Live(live);
         }

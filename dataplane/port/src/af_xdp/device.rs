@@ -172,7 +172,11 @@ impl Device {
         Ok(Sender::new(self.clone(), number, end))
     }
 
-    fn check_queue(&self, queue: Option<u32>) -> Result<(), PortError> {
+    /// Whether there is such a queue.
+    ///
+    /// # Errors
+    /// There is not; how many there are.
+    pub fn check_queue(&self, queue: Option<u32>) -> Result<(), PortError> {
         let count = self.queues.len() as u32;
         match queue.filter(|queue| *queue >= count) {
             None => Ok(()),
