@@ -5,7 +5,7 @@ use thruway_packet::{Batch, Packet, PacketKind};
 use thruway_port::PortError;
 use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
-use thruway_port::interface::Interface;
+use thruway_port::interface::{self, Interface};
 
 use super::from_device::Lost;
 use super::way::{Way, Wish};
@@ -76,6 +76,24 @@ impl DeviceIn {
             Socket::Packet(socket) => socket.interface(),
             Socket::Xdp(receiver) => receiver.interface(),
         }
+    }
+
+    /// Opens the interface again if it went and another one came that has its name; says whether.
+    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, wish: &Wish, options: &PacketOptions) -> bool {
+        let before = self.interface();
+        let name = before.name.clone();
+        if interface::index(&name).is_none_or(|index| index == before.index) {
+            return false;
+        }
+        // It may not be up yet: then again at the next call.
+        let Ok(next) = DeviceIn::open(&name, wish, options) else { return false };
+        self.count_drops(cx);
+        self.unwatch(cx);
+        *self = next;
+        if let Err(error) = self.watch(cx) {
+            cx.chatter(&error);
+        }
+        true
     }
 
     /// Lets the thread's sleep end when packets come.

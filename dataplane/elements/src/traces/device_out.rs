@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thruway_packet::Batch;
 use thruway_port::af_packet::{PacketSender, SEND_BATCH};
 use thruway_port::af_xdp::{Device, Sender};
+use thruway_port::interface::{self, Interface};
 
 use super::way::{Way, Wish};
 
@@ -97,13 +98,22 @@ impl DeviceOut {
         matches!(self.socket, Socket::Xdp(_))
     }
 
+    fn interface(&self) -> &Interface {
+        match &self.socket {
+            Socket::Packet(sender) => sender.interface(),
+            Socket::Xdp(sender) => sender.interface(),
+            Socket::Later(device, _) => device.interface(),
+        }
+    }
+
     /// The interface's name.
     pub(super) fn name(&self) -> &str {
-        match &self.socket {
-            Socket::Packet(sender) => &sender.interface().name,
-            Socket::Xdp(sender) => &sender.interface().name,
-            Socket::Later(device, _) => &device.interface().name,
-        }
+        &self.interface().name
+    }
+
+    /// Whether the interface went and another one has its name now.
+    pub(super) fn has_a_successor(&self) -> bool {
+        interface::index(self.name()).is_some_and(|index| index != self.interface().index)
     }
 
     /// Sends packets from the front of a batch; those that must wait stay in it, those that failed

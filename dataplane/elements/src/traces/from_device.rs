@@ -379,6 +379,9 @@ impl Element for FromDevice {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
+            if live.follow(cx, &self.wish, &self.options) {
+                say(cx, &live.interface().name, live.way());
+            }
         }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }

@@ -85,10 +85,14 @@ reasons! {
 const WAITING_MAX: usize = 1024;
 /// When a full queue is tried again, nanoseconds.
 const RETRY_NS: i64 = 50_000;
+/// Token of the timer that looks whether an interface that failed came again, and how often it
+/// does, nanoseconds.
+const FOLLOW: u32 = 1;
+const FOLLOW_NS: i64 = 500_000_000;
 
 /// Where packets go.
 enum Sink {
-    Interface(String, Box<Wish>),
+    Interface(String),
     Live(Box<DeviceOut>),
     Capture(CaptureOut, WriterOptions),
     Nothing,
@@ -97,6 +101,8 @@ enum Sink {
 struct ToDevice {
     sink: Sink,
     ports: Arc<Ports>,
+    /// How an interface is to be used, where the port is one.
+    wish: Option<Wish>,
     burst: Option<usize>,
     /// Packets for the interface, in order.
     waiting: Batch,
@@ -116,8 +122,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if burst == Some(0) {
         return Err(args.error("BURST", "must be at least 1").into());
     }
+    let mut wish = None;
     let sink = match PortSpec::of(args, Direction::Out)? {
-        PortSpec::Interface(name) => Sink::Interface(name, Box::new(Wish::of(args)?)),
+        PortSpec::Interface(name) => {
+            wish = Some(Wish::of(args)?);
+            Sink::Interface(name)
+        }
         PortSpec::Capture(path) => {
             let options = WriterOptions { link, ..WriterOptions::default() };
             Sink::Capture(CaptureOut::new(args, path), options)
@@ -127,6 +137,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(ToDevice {
         sink,
         ports: Ports::of(args),
+        wish,
         burst,
         waiting: Batch::new(),
         retrying: false,
@@ -158,7 +169,7 @@ impl ToDevice {
                     ..Sent::default()
                 }
             }
-            Sink::Nothing | Sink::Interface(..) => {
+            Sink::Nothing | Sink::Interface(_) => {
                 self.ports.count_sent(self.waiting.len());
                 cx.drop_all(Unsent::Nowhere, &mut self.waiting);
                 return;
@@ -180,6 +191,7 @@ impl ToDevice {
             && !std::mem::replace(&mut self.complained, true)
         {
             cx.chatter(&error);
+            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
         }
     }
 
@@ -193,6 +205,22 @@ impl ToDevice {
         Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
     }
 
+    /// The interface failed: opens it again if it went and another one came that has its name.
+    fn follow(&mut self, cx: &mut Cx<'_>) {
+        let Sink::Live(live) = &mut self.sink else { return };
+        let name = live.name().to_owned();
+        if live.has_a_successor()
+            && let Some(wish) = self.wish.clone()
+            && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
+        {
+            self.complained = false;
+            say(cx, &name, next.way());
+            self.sink = Sink::Live(next);
+        } else if self.complained {
+            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
+        }
+    }
+
     /// Asks for another try later.
     fn retry(&mut self, cx: &mut Cx<'_>) {
         if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {
@@ -203,8 +231,10 @@ impl ToDevice {
 
 impl Element for ToDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Sink::Interface(name, wish) = &self.sink {
-            let (name, wish) = (name.clone(), wish.clone());
+        if let Sink::Interface(name) = &self.sink
+            && let Some(wish) = self.wish.clone()
+        {
+            let name = name.clone();
             let live = self.open(&name, &wish, cx.is_pull_input(0))?;
             say(cx, &name, live.way());
             self.sink = Sink::Live(live);
@@ -215,7 +245,7 @@ impl Element for ToDevice {
                 out.path()
             )),
             Sink::Capture(out, options) => out.create(options),
-            Sink::Interface(..) | Sink::Live(_) | Sink::Nothing => Ok(()),
+            Sink::Interface(_) | Sink::Live(_) | Sink::Nothing => Ok(()),
         }
     }
 
@@ -251,7 +281,11 @@ impl Element for ToDevice {
         }
     }
 
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == FOLLOW {
+            self.follow(cx);
+            return;
+        }
         self.retrying = false;
         self.send(cx);
         self.retry(cx);
@@ -290,7 +324,7 @@ impl Element for ToDevice {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let Ok(live) = state.downcast::<DeviceOut>() else { return };
         match self.sink {
-            Sink::Interface(..) => self.inherited = Some(live),
+            Sink::Interface(_) => self.inherited = Some(live),
             // The configuration that was to replace this one could not be initialised.
             _ => self.sink = Sink::Live(live),
         }

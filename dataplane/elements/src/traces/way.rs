@@ -45,8 +45,8 @@ impl fmt::Display for Way {
 
 const METHODS: &[&str] = &["LINUX", "PCAP", "XDP"];
 const MODES: &[&str] = &["NATIVE", "GENERIC"];
-/// Native or nothing, where the user did not ask for AF_XDP: in generic mode it is no faster than
-/// packet sockets, and loses what the kernel merged.
+/// Native or nothing, where the user did not ask for AF_XDP: in generic mode the kernel makes a
+/// packet of its own all the same, and what it merged is lost.
 const BEST: &[Mode] = &[Mode::Native];
 
 pub(super) const METHOD: Arg =

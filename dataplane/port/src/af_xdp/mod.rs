@@ -32,7 +32,7 @@ use std::fmt;
 pub enum Mode {
     /// In the driver, before the kernel makes a packet of its own of the frame.
     Native,
-    /// In the kernel's stack: any interface, but no faster than packet sockets. What was merged
+    /// In the kernel's stack: any interface, but the kernel makes a packet of its own. What was merged
     /// before (GRO, or 64 kB from a local stack) fits no frame and is lost.
     Generic,
 }
