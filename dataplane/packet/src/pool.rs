@@ -250,10 +250,11 @@ impl Pool {
     }
 
     /// Whether a frame's bytes lie side by side for a device that sees physical pages: it does not
-    /// cross from one huge page to the next. Normal pages do not matter: no device is given them.
+    /// cross from one huge page to the next, nor does the line before it, where its chunk begins.
+    /// Normal pages do not matter: no device is given them.
     fn is_in_one_page(&self, index: u32) -> bool {
-        let first = frame_offset(self.id, index as usize);
-        let last = first + frame_size(self.id) - 1;
+        let first = frame_offset(self.id, index as usize) - LEAD;
+        let last = first + LEAD + frame_size(self.id) - 1;
         self.region.pages() != Pages::Huge || first / HUGE_PAGE_LEN == last / HUGE_PAGE_LEN
     }
 

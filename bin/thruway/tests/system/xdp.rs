@@ -190,6 +190,9 @@ fn what_af_xdp_cannot_do_is_said() {
         .says(&["SNIFFER", "METHOD XDP"]);
     refused(&network, "FromDevice(lan0, METHOD XDP, OUTBOUND true) -> Discard").says(&["OUTBOUND"]);
     refused(&network, "FromDevice(nosuch0, METHOD XDP) -> Discard").says(&["there are: lo"]);
+    // Each is to see every packet, which AF_XDP does not do.
+    let text = "FromDevice(lan0) -> Discard; FromDevice(lan0) -> Discard; Script(wait 50ms, stop)";
+    run(&mut thruway(&network, text)).expect(0).says(&["AF_PACKET (more than one FromDevice"]);
     // Root, without the rights.
     let mut command = network.middle.command("setpriv");
     command.args(["--bounding-set=-net_admin,-bpf,-sys_admin", "--inh-caps=-all"]);

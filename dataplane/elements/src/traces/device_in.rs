@@ -31,6 +31,8 @@ pub(super) struct DeviceIn {
     socket: Socket,
     /// What it is, and why.
     way: String,
+    /// How it was to be used.
+    wish: Wish,
     /// What was counted as dropped so far.
     told: Drops,
     /// Runs without a packet.
@@ -48,17 +50,19 @@ impl DeviceIn {
         let text = way.to_string();
         if let Way::Xdp(device) = way {
             match device.receiver(wish.queue) {
-                Ok(receiver) => return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text)),
+                Ok(receiver) => {
+                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish));
+                }
                 // A wrong queue is wrong by any way.
                 Err(error) => return Err(error.to_string()),
             }
         }
         let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
-        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text))
+        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish))
     }
 
-    fn of(socket: Socket, way: String) -> DeviceIn {
-        DeviceIn { socket, way, told: Drops::default(), idle: 0 }
+    fn of(socket: Socket, way: String, wish: &Wish) -> DeviceIn {
+        DeviceIn { socket, way, wish: wish.clone(), told: Drops::default(), idle: 0 }
     }
 
     /// What it is, and why.
@@ -69,6 +73,11 @@ impl DeviceIn {
     /// Whether it is an AF_XDP receiver: there can be one of a queue only.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.socket, Socket::Xdp(_))
+    }
+
+    /// Whether it is what opening this interface so would give.
+    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
+        self.interface().name == interface && self.wish == *wish
     }
 
     pub(super) fn interface(&self) -> &Interface {

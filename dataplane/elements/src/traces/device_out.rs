@@ -17,6 +17,8 @@ pub(super) struct Sent {
     pub(super) refused: usize,
     pub(super) failed: usize,
     pub(super) error: Option<String>,
+    /// Taken, but to be looked after: send again, with an empty batch perhaps.
+    pub(super) pending: usize,
     /// The way, if it is another one than was told.
     pub(super) changed: Option<String>,
 }
@@ -43,6 +45,8 @@ pub(super) struct DeviceOut {
     socket: Socket,
     /// What it is, and why.
     way: String,
+    /// How it was to be used.
+    wish: Wish,
 }
 
 impl DeviceOut {
@@ -50,26 +54,27 @@ impl DeviceOut {
     pub(super) fn open(name: &str, wish: &Wish, claim: Claim) -> Result<DeviceOut, String> {
         let way = wish.choose(name)?;
         let text = way.to_string();
-        let Way::Xdp(device) = way else { return DeviceOut::packet(name, text) };
+        let Way::Xdp(device) = way else { return DeviceOut::packet(name, text, wish) };
         device.check_queue(wish.queue).map_err(|error| error.to_string())?;
         if !claim.at_once {
-            return Ok(DeviceOut { socket: Socket::Later(device, wish.queue), way: text });
+            let socket = Socket::Later(device, wish.queue);
+            return Ok(DeviceOut { socket, way: text, wish: wish.clone() });
         }
         match device.sender(wish.queue) {
-            Ok(sender) => Ok(DeviceOut::xdp(sender)),
+            Ok(sender) => Ok(DeviceOut::xdp(sender, wish)),
             Err(error) if claim.must => Err(error.to_string()),
-            Err(error) => DeviceOut::packet(name, Way::Packet(error.to_string()).to_string()),
+            Err(error) => DeviceOut::packet(name, Way::Packet(error.to_string()).to_string(), wish),
         }
     }
 
-    fn xdp(sender: Sender) -> DeviceOut {
+    fn xdp(sender: Sender, wish: &Wish) -> DeviceOut {
         let way = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
-        DeviceOut { socket: Socket::Xdp(Box::new(sender)), way }
+        DeviceOut { socket: Socket::Xdp(Box::new(sender)), way, wish: wish.clone() }
     }
 
-    fn packet(name: &str, way: String) -> Result<DeviceOut, String> {
+    fn packet(name: &str, way: String, wish: &Wish) -> Result<DeviceOut, String> {
         let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-        Ok(DeviceOut { socket: Socket::Packet(sender), way })
+        Ok(DeviceOut { socket: Socket::Packet(sender), way, wish: wish.clone() })
     }
 
     /// Takes a sending end for the first packet, or a packet socket if there is none any more: then
@@ -78,10 +83,11 @@ impl DeviceOut {
     fn claim(&mut self) -> Result<Option<String>, String> {
         let Socket::Later(device, queue) = &self.socket else { return Ok(None) };
         match device.sender(*queue) {
-            Ok(sender) => *self = DeviceOut::xdp(sender),
+            Ok(sender) => *self = DeviceOut::xdp(sender, &self.wish),
             Err(error) => {
                 let name = device.interface().name.clone();
-                *self = DeviceOut::packet(&name, Way::Packet(error.to_string()).to_string())?;
+                let way = Way::Packet(error.to_string()).to_string();
+                *self = DeviceOut::packet(&name, way, &self.wish)?;
                 return Ok(Some(self.way.clone()));
             }
         }
@@ -91,6 +97,11 @@ impl DeviceOut {
     /// What it is, and why.
     pub(super) fn way(&self) -> &str {
         &self.way
+    }
+
+    /// Whether it is what opening this interface so would give.
+    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
+        self.name() == interface && self.wish == *wish
     }
 
     /// Whether it is an AF_XDP sender: there can be one of a queue only.
@@ -137,6 +148,7 @@ impl DeviceOut {
                     refused: result.refused,
                     failed,
                     error: result.error.map(|error| error.to_string()),
+                    pending: result.pending,
                     changed: None,
                 }
             }

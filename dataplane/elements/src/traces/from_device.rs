@@ -175,7 +175,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let wish = Wish::of_input(args)?;
     match &spec {
         PortSpec::Capture(path) => ports.reads(path),
-        PortSpec::Interface(name) => ports.receives(name, &wish),
+        PortSpec::Interface(name) => ports.receives(args.name(), name, &wish),
         PortSpec::Nothing => {}
     }
     let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
@@ -316,7 +316,8 @@ impl FromDevice {
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
-                let inherited = self.inherited.take().filter(|live| live.interface().name == *name);
+                self.wish = self.ports.settle(name, &self.wish);
+                let inherited = self.inherited.take().filter(|live| live.suits(name, &self.wish));
                 let live = match inherited {
                     Some(live) => live,
                     None => Box::new(DeviceIn::open(name, &self.wish, &self.options)?),

@@ -107,6 +107,8 @@ struct ToDevice {
     /// Packets for the interface, in order.
     waiting: Batch,
     retrying: bool,
+    /// The interface's ring has packets that the kernel does not send without another call.
+    is_pending: bool,
     /// Of the configuration that this one replaces.
     inherited: Option<Box<DeviceOut>>,
     /// An error was told and nothing was sent since.
@@ -141,6 +143,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         burst,
         waiting: Batch::new(),
         retrying: false,
+        is_pending: false,
         inherited: None,
         complained: false,
         count: 0,
@@ -151,7 +154,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl ToDevice {
     /// Sends what waits; what must wait longer stays.
     fn send(&mut self, cx: &mut Cx<'_>) {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && !self.is_pending {
             return;
         }
         let sent = match &mut self.sink {
@@ -175,6 +178,7 @@ impl ToDevice {
                 return;
             }
         };
+        self.is_pending = sent.pending > 0;
         cx.count_drops(Unsent::Refused, sent.refused);
         for packet in self.waiting.drain_front(sent.failed) {
             cx.reject(0, Unsent::Failed, packet);
@@ -197,11 +201,11 @@ impl ToDevice {
 
     /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
     fn open(&mut self, name: &str, wish: &Wish, at_once: bool) -> Result<Box<DeviceOut>, String> {
-        if let Some(live) = self.inherited.take().filter(|live| live.name() == name) {
+        let must = wish.queue.is_some() || wish.method == Method::Xdp;
+        let wish = self.ports.wish_of(name, wish);
+        if let Some(live) = self.inherited.take().filter(|live| live.suits(name, &wish)) {
             return Ok(live);
         }
-        let must = wish.queue.is_some() || matches!(wish.method, Method::Xdp);
-        let wish = self.ports.wish_of(name, wish);
         Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
     }
 
@@ -221,9 +225,14 @@ impl ToDevice {
         }
     }
 
+    /// Whether something waits for the interface, here or in its ring.
+    fn must_retry(&self) -> bool {
+        self.is_pending || !self.waiting.is_empty()
+    }
+
     /// Asks for another try later.
     fn retry(&mut self, cx: &mut Cx<'_>) {
-        if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {
+        if self.must_retry() && !std::mem::replace(&mut self.retrying, true) {
             cx.set_timer(0, cx.now().saturating_add(RETRY_NS));
         }
     }
@@ -270,14 +279,14 @@ impl Element for ToDevice {
         if self.waiting.is_empty() {
             let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
             cx.pull(0, burst, &mut self.waiting);
-            if self.waiting.is_empty() {
+            if !self.must_retry() {
                 return Run::Idle;
             }
         }
         self.send(cx);
-        match self.waiting.is_empty() {
-            true => Run::Again,
-            false => Run::At(cx.now().saturating_add(RETRY_NS)),
+        match self.must_retry() {
+            false => Run::Again,
+            true => Run::At(cx.now().saturating_add(RETRY_NS)),
         }
     }
 

@@ -9,18 +9,18 @@ use thruway_port::af_xdp::{Device, Mode, XdpOptions};
 use thruway_port::interface;
 
 /// What the user said of the means.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Method {
     /// Nothing: the best one that works.
     Best,
-    /// Packet sockets, because of this argument.
+    /// Packet sockets, and why.
     Packet(&'static str),
     /// AF_XDP or none.
     Xdp,
 }
 
 /// How a port is to use its interface.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) method: Method,
     pub(super) xdp: XdpOptions,
@@ -67,7 +67,7 @@ impl Wish {
         let method = match args.opt::<String>("METHOD")?.as_deref() {
             None => Method::Best,
             Some("XDP") => Method::Xdp,
-            Some("LINUX" | "PCAP") => Method::Packet("METHOD"),
+            Some("LINUX" | "PCAP") => Method::Packet("as METHOD says"),
             Some(_) => {
                 let why = "write LINUX (packet sockets), XDP (AF_XDP), or leave it";
                 return Err(args.error("METHOD", why).into());
@@ -103,8 +103,8 @@ impl Wish {
                 let why = "with AF_XDP what this host sends is not seen; take METHOD LINUX";
                 return Err(args.error("OUTBOUND", why).into());
             }
-            (_, Some(true)) => Method::Packet("SNIFFER"),
-            _ if outbound => Method::Packet("OUTBOUND"),
+            (_, Some(true)) => Method::Packet("as SNIFFER says"),
+            _ if outbound => Method::Packet("as OUTBOUND says"),
             (_, Some(false)) => Method::Xdp,
             _ if is_asked => Method::Xdp,
             (method, None) => method,
@@ -126,7 +126,7 @@ impl Wish {
     /// The best way that works, or the one that was asked for.
     pub(super) fn choose(&self, name: &str) -> Result<Way, String> {
         match self.method {
-            Method::Packet(argument) => Ok(Way::Packet(format!("as {argument} says"))),
+            Method::Packet(why) => Ok(Way::Packet(why.to_owned())),
             Method::Xdp => match Device::open(name, &self.xdp) {
                 Ok(device) => Ok(Way::Xdp(device)),
                 Err(error) => Err(error.to_string()),
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn what_is_forced_is_not_chosen() {
         let wish = |method| Wish { method, xdp: XdpOptions::default(), queue: None };
-        let way = wish(Method::Packet("SNIFFER")).choose("lo").expect("no question");
+        let way = wish(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
         assert_eq!(way.to_string(), "AF_PACKET (as SNIFFER says)");
         let way = wish(Method::Best).choose("lo").expect("packet sockets always");
         assert!(way.to_string().starts_with("AF_PACKET (the host's stack has "), "{way}");

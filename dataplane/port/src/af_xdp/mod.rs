@@ -47,7 +47,7 @@ impl fmt::Display for Mode {
 }
 
 /// How to use an interface by AF_XDP.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XdpOptions {
     /// The modes to try, in order.
     pub modes: &'static [Mode],

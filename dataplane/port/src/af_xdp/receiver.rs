@@ -2,6 +2,7 @@
 
 use super::Device;
 use super::repair;
+use super::ring::place_of;
 use super::socket::RxEnd;
 use super::steering::Steering;
 use crate::error::PortError;
@@ -92,9 +93,7 @@ impl Receiver {
             let (queue, end) = &mut self.ends[self.turn];
             let lent = &mut end.lent;
             let count = end.received.take(left, |slot| {
-                // An address of the unaligned mode: the chunk's, and an offset in the top 16 bits.
-                let place = (slot.place & ((1 << 48) - 1)) + (slot.place >> 48);
-                batch.extend(lent.take_back(place, slot.len));
+                batch.extend(lent.take_back(place_of(slot.place), slot.len));
             });
             let is_waiting = count > 0 && end.refill();
             if is_waiting || (is_driven && count == 0) {

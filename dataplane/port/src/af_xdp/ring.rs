@@ -13,11 +13,19 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Descriptor {
-    /// Where it begins, from the start of the registered memory.
+    /// Its address: where it begins, from the start of the registered memory; see [`place_of`].
     pub(super) place: u64,
     /// Bytes.
     pub(super) len: u32,
     pub(super) options: u32,
+}
+
+/// The place that an address of the unaligned mode means: a chunk's, and an offset in the top 16
+/// bits.
+#[inline]
+pub(super) fn place_of(address: u64) -> u64 {
+    const OFFSET_SHIFT: u32 = 48;
+    (address & ((1 << OFFSET_SHIFT) - 1)) + (address >> OFFSET_SHIFT)
 }
 
 /// Values that the kernel may write to a slot: any bytes are one.

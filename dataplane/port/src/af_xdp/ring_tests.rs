@@ -85,6 +85,13 @@ fn the_wakeup_flag_is_seen() {
 }
 
 #[test]
+fn addresses_are_a_chunk_and_an_offset() {
+    assert_eq!(place_of(0x1234_5678), 0x1234_5678);
+    assert_eq!(place_of(320 << 48 | 0x1_0000_0040), 0x1_0000_0040 + 320);
+    assert_eq!(place_of(u64::MAX), (1 << 48) - 1 + 0xFFFF);
+}
+
+#[test]
 fn descriptors_are_the_kernels() {
     assert_eq!(size_of::<Descriptor>(), size_of::<libc::xdp_desc>());
     assert_eq!(std::mem::offset_of!(Descriptor, len), 8);

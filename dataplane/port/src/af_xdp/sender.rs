@@ -1,7 +1,7 @@
 //! Frames out: the sending end of a queue of a device.
 
 use super::Device;
-use super::ring::Descriptor;
+use super::ring::{Descriptor, place_of};
 use super::socket::TxEnd;
 use crate::error::PortError;
 use crate::interface::Interface;
@@ -29,6 +29,9 @@ pub struct SendResult {
     pub refused: usize,
     /// Why the interface takes no frames, if it does not; the packets stay in the batch.
     pub error: Option<PortError>,
+    /// Packets that are in the ring still: the driver was busy. To be sent they need another call,
+    /// with an empty batch perhaps.
+    pub pending: usize,
 }
 
 /// Sends by one queue of a device.
@@ -54,7 +57,7 @@ impl Sender {
         let mut result = SendResult::default();
         let Some(end) = &mut self.end else { return result };
         let (lent, done) = (&mut end.lent, &mut self.done);
-        end.done.take(usize::MAX, |place| done.extend(lent.take_back(place, 0)));
+        end.done.take(usize::MAX, |address| done.extend(lent.take_back(place_of(address), 0)));
         done.clear();
         if self.is_stuck {
             // Nothing more goes into the ring before the kernel takes from it.
@@ -76,21 +79,23 @@ impl Sender {
             }
         }
         end.transmit.publish();
-        if let Err(error) = self.kick() {
-            result.error = Some(error);
+        match self.kick() {
+            Ok(pending) => result.pending = pending,
+            Err(error) => result.error = Some(error),
         }
         result
     }
 
-    /// Lets the kernel send what is in the ring.
-    fn kick(&mut self) -> Result<(), PortError> {
+    /// Lets the kernel send what is in the ring; how much is left there.
+    fn kick(&mut self) -> Result<usize, PortError> {
         self.is_stuck = false;
-        let Some(end) = &self.end else { return Ok(()) };
+        let Some(end) = &self.end else { return Ok(0) };
         let socket = self.device.socket(self.queue);
         for _ in 0..KICKS_MAX {
             let pending = end.transmit.pending();
             if pending == 0 || !end.transmit.needs_wakeup() {
-                break;
+                // A driver that needs no calls goes on by itself.
+                return Ok(0);
             }
             match send(socket, &[], SendFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
@@ -105,7 +110,7 @@ impl Sender {
                 break;
             }
         }
-        Ok(())
+        Ok(end.transmit.pending())
     }
 
     /// The queue by which it sends.
