@@ -6,7 +6,7 @@ use thruway_packet::{Batch, Packet};
 
 use crate::Storage;
 use crate::reason::Reason;
-use crate::wires::{PullFrom, Wires};
+use crate::wires::{PullFrom, Target, Wires};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,6 +343,11 @@ impl<'a> Cx<'a> {
     /// has to be out of the way at one of them.
     pub fn shortcut_pull(&mut self, output: usize, input: usize) {
         self.wires.shortcut_pull(self.node, output, input);
+    }
+
+    /// Whether output `port` is a pull output.
+    pub fn is_pull_output(&self, port: usize) -> bool {
+        self.wires.target(self.node, port) == Target::Puller
     }
 
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).
