@@ -42,8 +42,9 @@ fn ways(given: &[Given]) -> Vec<(Way, u32)> {
 const PASSED: (Way, u32) = (Way::Returned, 0);
 const DROPPED: (Way, u32) = (Way::Dropped, 0);
 
-/// Both firewalls, the one in Rust and the one in C, do this.
-fn firewall_drops_by_port(mut trial: Trial) {
+#[test]
+fn firewall() {
+    let mut trial = example!("firewall", 1, &["23", "445"]);
     let late = ipv4(6, 1, &[], &[0, 0, 0, 23]);
     let options = ipv4(17, 0, &[1; 8], &[0, 0, 0x01, 0xbd, 0, 0]);
     let short = ipv4(6, 0, &[], &[0, 0, 0]);
@@ -70,11 +71,6 @@ fn firewall_drops_by_port(mut trial: Trial) {
     }
     assert_eq!(trial.counter("dropped"), Some(3));
     trial.finish().unwrap();
-}
-
-#[test]
-fn firewall() {
-    firewall_drops_by_port(example!("firewall", 1, &["23", "445"]));
     let error = start(1, env!("CARGO_BIN_EXE_firewall"), &["http"]).err().unwrap();
     assert!(error.to_string().contains("exit status: 1"), "{error}");
 }

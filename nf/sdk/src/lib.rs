@@ -64,4 +64,5 @@ pub use counters::Counter;
 pub use cx::Cx;
 pub use function::{Function, Start};
 pub use rounds::{RunError, run, run_on};
+pub use thruway_nf_abi::message::Welcome;
 pub use timers::Timer;
