@@ -1,11 +1,13 @@
 //! The sandbox that a function's process is started in.
 //!
 //! Everything is prepared here in the host: strings, filters, rules, descriptors (`script`). The
-//! new process only carries out a list of steps, none of which allocates or locks (`child`), tells
-//! through a pipe which step failed with which error, and becomes the program. The host meanwhile
-//! writes what the process may not write itself, reads the pipe, and makes of it a
-//! [`SandboxReport`] or an error (`launch`).
+//! new process (`birth`) only carries out a list of steps, none of which allocates or locks
+//! (`child`), tells through a pipe which step failed with which error, and becomes the program. A
+//! thread of the host meanwhile does what the process may not do itself and reads the pipe
+//! (`attend`); what it heard becomes a [`SandboxReport`] or an error (`launch`).
 
+mod attend;
+mod birth;
 mod cgroup;
 mod child;
 mod elf;
