@@ -43,6 +43,13 @@ pub(super) fn out_of_the_way(fd: OwnedFd) -> Result<OwnedFd, Errno> {
 /// cannot be applied.
 pub(crate) fn launch(order: &Order) -> Result<Launched, HostError> {
     let mut report = SandboxReport::new();
+    for measure in &order.omit {
+        if measure.is_namespace() {
+            let why = format!("the {measure} cannot be left out");
+            return Err(HostError::Argument { what: "OMIT", why });
+        }
+        report.set(*measure, Outcome::Missing("left out by the order".into()));
+    }
     let way = if is_privileged() { Way::Privileged } else { Way::Unprivileged };
     match attempt(order, way, &mut report) {
         Err(HostError::Sandbox { measure: Measure::MountNamespace, source, .. })

@@ -114,11 +114,14 @@ pub struct Order {
     pub limits: Limits,
     /// What happens where a measure cannot be applied.
     pub isolation: Isolation,
+    /// Measures left out on purpose, with relaxed isolation: to look for the fault of a function
+    /// with a debugger, or to run one that makes code. Not namespaces.
+    pub omit: Vec<Measure>,
 }
 
 impl Order {
     /// A program with the default limits, strictly isolated.
     pub fn new(program: Program) -> Order {
-        Order { program, limits: Limits::default(), isolation: Isolation::Strict }
+        Order { program, limits: Limits::default(), isolation: Isolation::Strict, omit: Vec::new() }
     }
 }
