@@ -10,6 +10,7 @@ mod faults;
 mod ip;
 mod ip6;
 mod moving;
+mod nf;
 mod random;
 mod rate;
 #[cfg(test)]
@@ -27,5 +28,6 @@ pub static CATALOG: Registry = Registry(&[
     bytes::ELEMENTS,
     ip::ELEMENTS,
     ip6::ELEMENTS,
+    nf::ELEMENTS,
     faults::ELEMENTS,
 ]);

@@ -15,6 +15,10 @@ pub const ROOMS: &[&str] = &[
     "dataplane/port",
     "dataplane/flow",
     "dataplane/element",
+    "nf/abi",
+    "dataplane/exchange",
+    "nf/sdk",
+    "nf/host",
     "dataplane/elements",
     "dataplane/lang",
     "dataplane/engine",
@@ -30,6 +34,7 @@ pub const APART: &[(&str, &str, &str)] = &[
     ("thruway-lang", "thruway-port", "the language is pure"),
     ("thruway-engine", "thruway-elements", "the engine runs any Element and knows none"),
     ("thruway-flow", "thruway-port", "classification is pure"),
+    ("thruway-exchange", "thruway-element", "a function's library uses it and never sees elements"),
 ];
 
 fn rank(directory: &str) -> Option<usize> {
