@@ -15,3 +15,6 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[&nf::ENTRY, &trust_group::ENTRY];
+
+#[cfg(test)]
+mod tests;

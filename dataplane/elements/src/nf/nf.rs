@@ -185,24 +185,37 @@ pub(super) struct Nf {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let settings = Settings::of(args)?;
-    let group =
-        settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
-    let shared: Arc<Shared> = args.shared("function", Shared::default);
-    Ok(Box::new(Nf {
-        tuning: tuning(args)?,
-        replica: shared.number(),
-        thread: args.env().thread,
-        shared,
-        group: group.transpose()?,
-        settings,
-        running: None,
-        other: None,
-        pressing: None,
-        down_since: 0,
-        idle: 0,
-        resting: false,
-    }))
+    Ok(Box::new(Nf::of(args)?))
+}
+
+impl Nf {
+    /// A replica with these arguments.
+    pub(super) fn of(args: &Args<'_>) -> Result<Nf, ArgErrors> {
+        let settings = Settings::of(args)?;
+        let group =
+            settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
+        let shared: Arc<Shared> = args.shared("function", Shared::default);
+        Ok(Nf {
+            tuning: tuning(args)?,
+            replica: shared.number(),
+            thread: args.env().thread,
+            shared,
+            group: group.transpose()?,
+            settings,
+            running: None,
+            other: None,
+            pressing: None,
+            down_since: 0,
+            idle: 0,
+            resting: false,
+        })
+    }
+
+    /// What replicas share.
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
 }
 
 impl State {
