@@ -70,14 +70,17 @@ pub enum Rest {
 }
 
 /// Declares that the Worker goes to sleep. False, and nothing declared, when `has_work` finds some
-/// at the second look; it must read the shared indices afresh. A Worker that was woken writes
+/// at the second look; it must read the shared indices afresh. A Worker that was woken swaps in
 /// RUNNING itself.
 pub fn lie_down(status: &AtomicU32, mut has_work: impl FnMut() -> bool) -> bool {
-    status.store(WAITING, Ordering::Relaxed);
+    // A swap, as every write of this word: both sides write it, and only read-modify-writes have one
+    // order in loom's eyes (plain stores of two threads have none there). It costs nothing: the
+    // Worker is about to sleep.
+    status.swap(WAITING, Ordering::Relaxed);
     // W1: orders WAITING before the second look; pairs with M1 in `ring`.
     fence(Ordering::SeqCst);
     if has_work() {
-        status.store(RUNNING, Ordering::Relaxed);
+        status.swap(RUNNING, Ordering::Relaxed);
         return false;
     }
     true

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::thread::futex;
 use thruway_nf_abi::control::{
     COMMAND, COUNTER_LEN, COUNTER_NAME_LEN, COUNTERS, COUNTERS_MAX, FIGURES, Figure, HEARTBEAT,
-    LEN, STATUS, WAITING,
+    LEN, REQUESTS, STATUS, WAITING,
 };
 use thruway_nf_abi::{MAGIC, VERSION};
 use thruway_region::{Pages, Region, RegionError, SharedBytes};
@@ -49,11 +49,13 @@ impl Control {
         self.region.fd()
     }
 
+    #[inline]
     fn word(&self, offset: u32) -> &AtomicU32 {
         // `open` and `create` saw to it that the region is long enough; its length is sealed.
         self.region.word(offset as usize).expect("a word of the control region")
     }
 
+    #[inline]
     fn bytes(&self, offset: u32, len: u32) -> SharedBytes<'_> {
         self.region.bytes(offset as usize, len as usize).expect("bytes of the control region")
     }
@@ -64,6 +66,7 @@ impl Control {
     }
 
     /// What the host asks: RUN or DRAIN.
+    #[inline]
     pub fn command(&self) -> u32 {
         self.word(COMMAND).load(Ordering::Relaxed)
     }
@@ -71,6 +74,19 @@ impl Control {
     /// Asks for something; ring the bell afterwards.
     pub fn set_command(&self, command: u32) {
         self.word(COMMAND).store(command, Ordering::Relaxed);
+    }
+
+    /// A number that changes whenever the host has sent a request on the socket.
+    #[inline]
+    pub fn requests(&self) -> u32 {
+        self.word(REQUESTS).load(Ordering::Relaxed)
+    }
+
+    /// Says that a request was sent on the socket; ring the bell afterwards.
+    pub fn count_request(&self) {
+        let word = self.word(REQUESTS);
+        // Several threads of the host may ask.
+        word.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A number that changes whenever the Worker made progress.
@@ -98,6 +114,7 @@ impl Control {
         bytes.write_word(offset, bytes.read_word(offset).wrapping_add(n));
     }
 
+    #[inline]
     fn counter_bytes(&self, counter: u32) -> SharedBytes<'_> {
         self.bytes(COUNTERS + (counter % COUNTERS_MAX) * COUNTER_LEN, COUNTER_LEN)
     }

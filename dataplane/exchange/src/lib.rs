@@ -36,8 +36,12 @@
 //! | reclaimed | | the region is given up; a restarted Worker gets a new one | a second use of the region |
 //!
 //! *Absent here:* packets, elements, threads, clocks. Whoever drives a link says what time it is.
-//! `unsafe` code is in `mapped`, `worker` and `control` only.
+//! `unsafe` code is in `mapped`, `model`, `worker`, `arena` and `attach` only.
 
+#[cfg(not(any(loom, miri)))]
+mod arena;
+#[cfg(not(any(loom, miri)))]
+mod attach;
 mod bell;
 #[cfg(not(any(loom, miri)))]
 mod control;
@@ -46,10 +50,16 @@ mod fault;
 mod mapped;
 mod master;
 pub mod model;
+#[cfg(not(any(loom, miri)))]
+pub mod socket;
 mod storage;
 mod tuning;
 mod worker;
 
+#[cfg(not(any(loom, miri)))]
+pub use arena::Arena;
+#[cfg(not(any(loom, miri)))]
+pub use attach::{AttachError, Attached, WorkerLink, attach, attach_by};
 pub use bell::{Bed, Bell, Rest, lie_down, rest, ring};
 #[cfg(not(any(loom, miri)))]
 pub use control::{Control, Doorbell, Pillow};
@@ -58,5 +68,8 @@ pub use fault::{PeerFault, Refusal};
 pub use mapped::{GroupRegion, LinkError, Mapped};
 pub use master::{LinkFigures, Mark, Master, Origin, Token};
 pub use storage::{Place, Span, Storage};
+/// Pages that a link may ask for.
+#[cfg(not(any(loom, miri)))]
+pub use thruway_region::Pages;
 pub use tuning::Tuning;
-pub use worker::{NoRoom, Outgoing, Worker};
+pub use worker::{Aside, Current, NoRoom, Outgoing, Worker};

@@ -523,7 +523,8 @@ impl<S: Storage> Master<S> {
     /// back. False, and nothing declared, when something is there already: look, do not sleep.
     pub fn rest(&mut self) -> bool {
         let word = self.storage.word(Word::MasterWaits);
-        word.store(1, Ordering::Relaxed);
+        // A swap for the same reason as in `lie_down`.
+        word.swap(1, Ordering::Relaxed);
         // M2: orders the declaration before the second look; pairs with W2 in Worker::publish.
         fence(Ordering::SeqCst);
         let injected = self.storage.word(Word::Injected).load(Ordering::Relaxed);
@@ -537,7 +538,7 @@ impl<S: Storage> Master<S> {
 
     /// Takes back [`rest`](Self::rest).
     pub fn wakened(&mut self) {
-        self.storage.word(Word::MasterWaits).store(0, Ordering::Relaxed);
+        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed);
     }
 
     /// Ends the link: gives each slot that did not come back, in order, once. To be called when the

@@ -5,6 +5,7 @@
 //! 0      magic, version
 //! 128    STATUS     the wake-up word (a futex), written by both
 //! 256    COMMAND    written by the host
+//! 260    REQUESTS   written by the host: changes whenever it sent a request on the socket
 //! 384    HEARTBEAT  written by the Worker: changes whenever it made progress
 //! 512    figures    64-bit numbers of the Worker: see `Figure`
 //! 1024   counters   COUNTERS entries of COUNTER_LEN bytes: name (NUL-padded), value (u64)
@@ -17,6 +18,9 @@ pub const LEN: u32 = 8192;
 pub const STATUS: u32 = 128;
 /// Offset of what the host asks: [`RUN`], [`DRAIN`].
 pub const COMMAND: u32 = 256;
+/// Offset of a number that the host changes after it sent a READ or WRITE; it rings the bell then.
+/// So a Worker under load need not ask the kernel whether a request waits.
+pub const REQUESTS: u32 = 260;
 /// Offset of a number that changes whenever the Worker made progress.
 pub const HEARTBEAT: u32 = 384;
 /// Offset of the Worker's figures.

@@ -17,7 +17,7 @@ pub mod message;
 mod slot;
 
 pub use link::{HEADER_LEN, LinkHeader, LinkLayout, LinkShape, Ring, ShapeError, Token, Word};
-pub use slot::{HEAD_LEN, SlotHead, flag};
+pub use slot::{HEAD_LEN, SlotHead, arena_stride, flag};
 
 /// First bytes of every region and message: `THRU` and `WAY` with the page's name.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");

@@ -3,7 +3,7 @@
 //! | kind | from | body | descriptors |
 //! |---|---|---|---|
 //! | HELLO | Worker | [`Hello`] | |
-//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's eventfd if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch; then per link its region and the Master's eventfd |
+//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's eventfd if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Master's eventfd |
 //! | REFUSED | host | text for people | |
 //! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
 //! | READY | Worker | | |
@@ -12,7 +12,8 @@
 //! | REPLY, ERROR | Worker | text | |
 //!
 //! HELLO, then WELCOME or REFUSED, then any CONFIGURE, then READY or FAILED; then requests with
-//! their replies, matched by `id`, until either side closes.
+//! their replies, matched by `id`, until either side closes. After a request the host changes
+//! [`REQUESTS`](crate::control::REQUESTS) and rings the Worker's bell.
 
 use crate::{MAGIC, VERSION};
 

@@ -1,4 +1,6 @@
-//! The head of a slot.
+//! The head of a slot, and where a session's scratch is.
+
+use crate::LINE_LEN;
 
 /// Bytes of a slot's head; four heads share a cache line.
 pub const HEAD_LEN: u32 = 16;
@@ -73,6 +75,18 @@ impl SlotHead {
             fcb: high as u32,
             frame: (high >> 32) as u32,
         }
+    }
+}
+
+/// Bytes from one session's scratch to the next in a function's arena, which begins with that of
+/// session 0: small ones do not cross a cache line, others begin on one.
+pub const fn arena_stride(scratch_len: u32) -> u64 {
+    if scratch_len > LINE_LEN {
+        (scratch_len as u64).next_multiple_of(LINE_LEN as u64)
+    } else if scratch_len > 8 {
+        (scratch_len as u64).next_power_of_two()
+    } else {
+        8
     }
 }
 

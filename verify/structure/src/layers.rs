@@ -11,6 +11,11 @@ pub const ROOMS: &[&str] = &[
     "base/wire",
     "base/region",
     "base/lpm",
+    "nf/abi",
+    "dataplane/exchange",
+    "nf/sdk",
+    "nf/sdk-c",
+    "examples/functions",
     "dataplane/packet",
     "dataplane/port",
     "dataplane/flow",
@@ -35,6 +40,7 @@ pub const APART: &[(&str, &str, &str)] = &[
     ("thruway-engine", "thruway-elements", "the engine runs any Element and knows none"),
     ("thruway-flow", "thruway-port", "classification is pure"),
     ("thruway-exchange", "thruway-element", "a function's library uses it and never sees elements"),
+    ("thruway-nf", "thruway-packet", "a function sees packets in its slots, and no engine"),
 ];
 
 fn rank(directory: &str) -> Option<usize> {
