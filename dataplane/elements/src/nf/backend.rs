@@ -11,7 +11,7 @@ pub(super) struct HostEnd {
     pub storage: Mapped,
     pub bell: Doorbell,
     /// Written by the Worker when this Master sleeps.
-    pub wake: OwnedFd,
+    pub wake: Arc<OwnedFd>,
 }
 
 /// A supervised function.
@@ -42,6 +42,7 @@ pub(super) enum Told {
     Pid,
     Restarts,
     Faults,
+    Hangs,
     CpuTime,
     Sandbox,
     LastError,

@@ -193,7 +193,7 @@ impl Link {
     pub fn quiet(&self) {
         let mut count = [0; 8];
         // Not blocking: there may be none.
-        let _ = rustix::io::read(&self.end.wake, &mut count);
+        let _ = rustix::io::read(&*self.end.wake, &mut count);
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn told(name: &str) -> Option<Told> {
         "pid" => Told::Pid,
         "restarts" => Told::Restarts,
         "peer_faults" => Told::Faults,
+        "hangs" => Told::Hangs,
         "cpu_time" => Told::CpuTime,
         "sandbox" => Told::Sandbox,
         "last_error" => Told::LastError,

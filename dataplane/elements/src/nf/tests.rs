@@ -30,7 +30,7 @@ impl Function for Played {
         let storage = self.ready.lock().unwrap().take()?;
         let bell = Doorbell::new(Control::create().unwrap(), None);
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-        Some(HostEnd { storage, bell, wake })
+        Some(HostEnd { storage, bell, wake: Arc::new(wake) })
     }
 
     fn report_fault(&self, generation: u32, fault: PeerFault) {
