@@ -32,6 +32,9 @@ pub struct Options {
     pub clock: ClockKind,
     /// Where elements' lines for the user go.
     pub chatter: Chatter,
+    /// What the driver gives its elements, under names that no element has; shared state of this
+    /// configuration's replicas is added.
+    pub shared: Arc<Shared>,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::Real,
             chatter: Arc::new(|line| eprintln!("{line}")),
+            shared: Arc::default(),
         }
     }
 }

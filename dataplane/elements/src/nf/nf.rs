@@ -522,8 +522,12 @@ impl Element for Nf {
                 latency: Latency::default(),
                 outlet: Outlet::default(),
             });
-        } else if let Some(State { link: Some(link), .. }) = &self.running {
-            cx.watch(link.wake()).map_err(|error| format!("cannot watch the function: {error}"))?;
+        } else if let Some(state) = &self.running {
+            self.shared.start(|| Ok(Arc::clone(&state.function)))?;
+            if let Some(link) = &state.link {
+                cx.watch(link.wake())
+                    .map_err(|error| format!("cannot watch the function: {error}"))?;
+            }
         }
         self.down_since = cx.now();
         self.follow(cx);

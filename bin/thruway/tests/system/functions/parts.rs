@@ -4,7 +4,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use thruway_exchange::attach;
 use thruway_nf::{Batch, Config, Counter, Cx, Function, Start, Timer, Verdict};
+use thruway_nf_abi::message::{Hello, Wake};
 
 /// What marks the word that names the part: as an option of the test harness it does nothing.
 const MARK: &str = "part=";
@@ -39,11 +41,41 @@ fn play(part: &str) -> ExitCode {
         "mute" => loop {
             std::thread::sleep(Duration::from_secs(1000));
         },
+        "lies" => return lie(number),
         _ => {}
     }
-    let config = Config { name: "player", outputs: 1, ..Config::DEFAULT };
+    let outputs = match part {
+        "steers" => 2,
+        "echoes" => 4,
+        _ => 1,
+    };
+    let config = Config { name: "player", outputs, ..Config::DEFAULT };
     let part = part.to_owned();
     thruway_nf::run(&config, |start| Player::new(&part, number, start))
+}
+
+/// Breaks the protocol at the packet of this number: the library would not let it.
+fn lie(number: u64) -> ExitCode {
+    let name = Hello::name_from("liar");
+    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, name };
+    let mut attached = attach(&hello).expect("a host");
+    attached.ready().expect("a host");
+    let link = attached.links.first_mut().expect("a link");
+    let mut seen = 0;
+    loop {
+        if link.worker.waiting() == 0 {
+            std::thread::sleep(Duration::from_micros(100));
+            continue;
+        }
+        seen += 1;
+        let mut head = link.worker.head(0);
+        if seen == number {
+            head.len = 0;
+        }
+        link.worker.set_head(0, head);
+        link.worker.advance(1);
+        link.flush();
+    }
 }
 
 struct Player {
@@ -76,13 +108,10 @@ impl Function for Player {
                 },
                 "thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
                 "doubles" => packet.emit_copy(0).expect("room"),
+                "echoes" => return Verdict::Next(packet.input() as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
                 "tags" => {
                     packet.push(4).expect("head room").copy_from_slice(b"tag!");
-                }
-                "lies" if seen.get() == number => {
-                    // A length that no frame has.
-                    packet.set_span(usize::MAX, 1);
                 }
                 _ => {}
             }
