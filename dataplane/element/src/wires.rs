@@ -212,6 +212,48 @@ impl Wires {
         seen
     }
 
+    /// See [`crate::Cx::shortcut_pull`].
+    pub(crate) fn shortcut_pull(&mut self, node: u32, output: usize, input: usize) {
+        let served = Some(PullFrom { node, port: output as u32 });
+        let source = self.source(node, input);
+        for other in &mut self.sources {
+            if *other == served {
+                *other = source;
+            }
+        }
+    }
+
+    /// The nearest nodes for which `wanted` holds: upstream of the pull input 0 of `node`, or
+    /// downstream of its output 0. In order of their numbers.
+    pub(crate) fn nearest(
+        &self,
+        node: u32,
+        upstream: bool,
+        wanted: &dyn Fn(u32) -> bool,
+    ) -> Vec<u32> {
+        let next = |node: u32, port: usize| match (upstream, self.target(node, port)) {
+            (true, _) => self.source(node, port).map(|from| from.node),
+            (false, Target::Slot(slot)) => Some(self.slots[slot as usize].node),
+            (false, _) => None,
+        };
+        let ports = |node| if upstream { self.inputs(node) } else { self.outputs(node) };
+        let (mut found, mut seen) = (Vec::new(), vec![node]);
+        let mut ways: Vec<u32> = next(node, 0).into_iter().collect();
+        while let Some(node) = ways.pop() {
+            if seen.contains(&node) {
+                continue;
+            }
+            seen.push(node);
+            if wanted(node) {
+                found.push(node);
+            } else {
+                ways.extend((0..ports(node)).filter_map(|port| next(node, port)));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// See [`crate::Cx::stores_downstream`].
     pub(crate) fn stores_downstream(&self, node: u32, port: usize) -> Option<Vec<u32>> {
         let mut found = Vec::new();

@@ -181,7 +181,7 @@ fn write(model: &Model, scribble: &Scribble) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 20 } else { 4_000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 4_000 }))]
 
     /// Whatever stands in shared memory: tokens are within bounds, every slot is handed back or
     /// reclaimed exactly once, and a fault is for good.

@@ -157,7 +157,7 @@ fn tokens_come_back_and_nobody_sleeps_for_ever() {
 #[test]
 fn slots_are_used_again() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(3);
     model.check(|| {
         let Link { mut master, worker } = link(2);
         let bed = Arc::new(Futex::new(RUNNING));
@@ -179,7 +179,7 @@ fn slots_are_used_again() {
 #[test]
 fn auxiliary_and_injected_packets_are_whole_when_they_are_seen() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(4);
     model.check(|| {
         let Link { mut master, mut worker } = link(1);
         let bell = Futex::new(RUNNING);
@@ -232,7 +232,7 @@ fn auxiliary_and_injected_packets_are_whole_when_they_are_seen() {
 #[test]
 fn two_masters_wake_one_worker() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(3);
     model.check(|| {
         let bed = Arc::new(Futex::new(RUNNING));
         let mut ends: Vec<Link> = (0..2).map(|_| link(1)).collect();

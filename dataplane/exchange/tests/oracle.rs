@@ -249,11 +249,11 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 512 }))]
 
     #[test]
     fn a_link_behaves_like_queues(
-        steps in prop::collection::vec(step(), 1..if cfg!(miri) { 60 } else { 400 }),
+        steps in prop::collection::vec(step(), 1..if cfg!(miri) { 30 } else { 400 }),
         slots in 1u32..4,
         aux in 0u32..3,
         threshold in 1u32..6,
