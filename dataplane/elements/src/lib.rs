@@ -18,6 +18,7 @@ mod rig;
 mod seeing;
 mod traces;
 
+pub use nf::{HOST, Host};
 use thruway_element::Registry;
 
 /// Every element class there is.

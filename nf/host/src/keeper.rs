@@ -186,7 +186,12 @@ impl Keeper {
         match action {
             Action::Start(_) => self.start(),
             Action::Publish => self.publish(),
-            Action::Withdraw => self.shared.withdraw(),
+            Action::Withdraw => {
+                self.shared.withdraw();
+                if let Some(wiring) = &self.wiring {
+                    wiring.wake_masters();
+                }
+            }
             Action::Kill => {
                 self.bury();
                 self.events.push_back(Event::Ended);
@@ -445,6 +450,9 @@ impl Keeper {
         if sent {
             self.next_call = self.next_call.wrapping_add(1);
             self.calls.insert(id, reply);
+            if let Some(wiring) = &self.wiring {
+                wiring.announce_request();
+            }
         } else {
             let _ = reply.try_send(Err(CallError::Refused));
         }

@@ -120,6 +120,20 @@ impl Wiring {
         (progress, waiting)
     }
 
+    /// Ends the sleep of every Master that waits for this generation.
+    pub fn wake_masters(&self) {
+        for (_, event) in &self.links {
+            // A full counter is a Master that was woken already.
+            let _ = rustix::io::write(&**event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Lets the function look at its control socket.
+    pub fn announce_request(&self) {
+        self.control.count_request();
+        ring(&self.doorbell);
+    }
+
     /// Asks the function to finish what waits and to end.
     pub fn ask_to_drain(&self) {
         self.control.set_command(DRAIN);

@@ -60,6 +60,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Under which it stands among the state that elements share.
+    pub const KEY: &str = "function";
+
+    /// The function, once it was started.
+    pub fn function(&self) -> Option<Arc<dyn Function>> {
+        self.function.lock().unwrap_or_else(|poison| poison.into_inner()).clone()
+    }
+
     /// A number for a replica that is being built: 0, 1 and so on.
     pub fn number(&self) -> u32 {
         self.replicas.fetch_add(1, Ordering::Relaxed)

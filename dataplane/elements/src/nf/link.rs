@@ -11,6 +11,7 @@ use thruway_exchange::{
 use thruway_packet::{Batch, Packet};
 
 use super::backend::HostEnd;
+use super::carried::{pack, unpack};
 use super::nf::Lost;
 
 /// Free frames of a trust group's region that one thread hands out to all members that it runs.
@@ -88,15 +89,26 @@ impl Link {
     /// Copies a packet into the next slot and parks it; the function sees it after
     /// [`publish`](Self::publish).
     #[inline]
-    pub fn put(&mut self, input: u8, packet: Packet) -> Result<(), (Packet, Refused)> {
+    pub fn put(
+        &mut self,
+        input: u8,
+        mut packet: Packet,
+        outlet: &mut Outlet,
+    ) -> Result<(), (Packet, Refused)> {
+        let bytes = if outlet.carries {
+            pack(&mut packet, &mut outlet.bytes);
+            &outlet.bytes[..]
+        } else {
+            packet.data()
+        };
         // A peer's slot always holds some byte: an empty one is a fault of the peer.
-        if packet.is_empty() {
+        if bytes.is_empty() {
             return Err((packet, Refused::Never(Lost::Empty)));
         }
         let mark = Mark { input, ..Mark::NONE };
         let put = match &mut self.frames {
-            None => self.master.put(mark, packet.data()).map_err(Unput::from),
-            Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, &packet),
+            None => self.master.put(mark, bytes).map_err(Unput::from),
+            Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, bytes),
         };
         match put {
             Ok(slot) => {
@@ -215,18 +227,18 @@ fn put_framed(
     frames: &Frames,
     of_slot: &mut [u32],
     mark: Mark,
-    packet: &Packet,
+    bytes: &[u8],
 ) -> Result<u32, Unput> {
     let shape = master.storage().layout().shape;
-    if packet.len() > (shape.frame_len() - shape.headroom) as usize {
+    if bytes.len() > (shape.frame_len() - shape.headroom) as usize {
         return Err(Refusal::TooLong.into());
     }
     if master.room() == 0 {
         return Err(Refusal::Full.into());
     }
     let frame = frames.with(Vec::pop).ok_or(Unput::NoFrame)?;
-    frames.region.copy_in(frame, shape.headroom, packet.data());
-    let span = Span { start: shape.headroom, len: packet.len() as u32 };
+    frames.region.copy_in(frame, shape.headroom, bytes);
+    let span = Span { start: shape.headroom, len: bytes.len() as u32 };
     let slot = master.put_frame(mark, frame, span)?;
     of_slot[slot as usize] = frame;
     Ok(slot)
@@ -236,6 +248,9 @@ fn put_framed(
 /// by one output.
 #[derive(Default)]
 pub(super) struct Outlet {
+    /// Whether packets go with what is known of them, and where they are put together.
+    carries: bool,
+    bytes: Vec<u8>,
     batch: Batch,
     port: usize,
     dropped: Batch,
@@ -246,6 +261,17 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
+    pub fn new(carries: bool) -> Outlet {
+        Outlet { carries, ..Outlet::default() }
+    }
+
+    /// Copies a token's bytes, what is known of the packet included, and makes that of `packet`.
+    fn unpack(&mut self, token: &Token<'_, Mapped>, packet: &mut Packet) -> bool {
+        self.bytes.resize(token.len() as usize, 0);
+        token.copy_to(&mut self.bytes);
+        unpack(&self.bytes, packet)
+    }
+
     #[inline]
     pub fn give(&mut self, cx: &mut Cx<'_>, port: usize, packet: Packet) {
         if port != self.port {
@@ -265,7 +291,13 @@ impl Outlet {
         entered: u32,
     ) {
         self.parent_dropped = false;
-        if reshape(&mut packet, entered, token.span()) {
+        if self.carries {
+            if self.unpack(token, &mut packet) {
+                self.give(cx, token.output as usize, packet);
+            } else {
+                cx.drop(Lost::Damaged, packet);
+            }
+        } else if reshape(&mut packet, entered, token.span()) {
             token.copy_to(packet.data_mut());
             self.give(cx, token.output as usize, packet);
         } else {
@@ -275,10 +307,19 @@ impl Outlet {
 
     /// A packet that the function made; one made in consequence of another has its annotations.
     fn take_new(&mut self, cx: &mut Cx<'_>, token: &Token<'_, Mapped>) {
-        let Some(mut packet) = Packet::zeroed(token.len() as usize) else {
+        let len = if self.carries { 0 } else { token.len() as usize };
+        let Some(mut packet) = Packet::zeroed(len) else {
             cx.count_drops(Reason::NO_MEMORY, 1);
             return;
         };
+        if self.carries {
+            if self.unpack(token, &mut packet) {
+                self.give(cx, token.output as usize, packet);
+            } else {
+                cx.drop(Lost::Damaged, packet);
+            }
+            return;
+        }
         token.copy_to(packet.data_mut());
         let parent = if self.parent_dropped { &self.dropped } else { &self.batch };
         match (token.origin, parent.iter().next_back()) {

@@ -62,10 +62,15 @@ What of the sandbox this system cannot give is an error that names the remedy; w
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
-const ARGS: &[Arg] = &[
+/// How many of the arguments say what the function is; the others say how it is run.
+pub(super) const OWN: usize = 4;
+
+pub(super) const ARGS: &[Arg] = &[
     Arg::required("EXEC", Ty::Str, "program and its arguments: \"PROGRAM ARG...\""),
     Arg::keyword("CONFIG", Ty::Str, "text that the function is configured with").or("\"\""),
     Arg::keyword("OUTPUTS", Ty::UInt, "outputs it may use; as many as are connected if not given"),
+    Arg::keyword("CARRY", Ty::Bool, "whether 128 bytes that tell annotations go with each packet")
+        .or("false"),
     Arg::keyword("MODE", Ty::Choice(&["isolated", "group"]), "who shares its memory")
         .or("isolated"),
     Arg::keyword("GROUP", Ty::Str, "name of its TrustGroup, with MODE group"),
@@ -132,6 +137,7 @@ reasons! {
         Empty = "empty": "it has no bytes",
         NoFrame = "no-frame": "its group had no free frame",
         Dropped = "function-dropped": "the function dropped it",
+        Damaged = "damaged": "what came back has not even what CARRY adds",
         Failed = "function-failed": "the function had it when it failed, or did not run",
         Unfinished = "unfinished": "the function had it when the router stopped",
     }
@@ -195,7 +201,7 @@ impl Nf {
         let settings = Settings::of(args)?;
         let group =
             settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
-        let shared: Arc<Shared> = args.shared("function", Shared::default);
+        let shared: Arc<Shared> = args.shared(Shared::KEY, Shared::default);
         Ok(Nf {
             tuning: tuning(args)?,
             replica: shared.number(),
@@ -224,7 +230,7 @@ impl State {
     #[inline]
     fn put(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) -> Option<Packet> {
         let Some(link) = &mut self.link else { return Some(packet) };
-        match link.put(input, packet) {
+        match link.put(input, packet, &mut self.outlet) {
             Ok(()) => None,
             Err((packet, Refused::Full)) => Some(packet),
             Err((packet, Refused::Never(why))) => {
@@ -520,7 +526,7 @@ impl Element for Nf {
                 backlog: VecDeque::with_capacity(MAX_BATCH),
                 totals: LinkFigures::default(),
                 latency: Latency::default(),
-                outlet: Outlet::default(),
+                outlet: Outlet::new(self.settings.carry),
             });
         } else if let Some(state) = &self.running {
             self.shared.start(|| Ok(Arc::clone(&state.function)))?;
@@ -651,9 +657,10 @@ impl Element for Nf {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(mut state) = self.running.take() else { return Ok(()) };
+        let Some(state) = &mut self.running else { return Ok(()) };
         if let Some(link) = &mut state.link {
-            // What came back since the last round leads nowhere any more.
+            // What came back since the last round leads nowhere any more. The function itself ends
+            // with the configuration: until then its handlers can be read.
             let mut lost = 0;
             link.reclaim(|packet| {
                 lost += 1;
@@ -662,7 +669,7 @@ impl Element for Nf {
             cx.count_drops(Lost::Unfinished, lost);
         }
         cx.count_drops(Lost::Unfinished, state.backlog.len());
-        state.function.stop();
+        state.backlog.clear();
         Ok(())
     }
 }

@@ -67,6 +67,12 @@ struct Isolated {
     function: Arc<Process>,
 }
 
+impl Drop for Isolated {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 impl Isolated {
     fn figure(&self, figure: Figure) -> String {
         self.function.control().map_or(0, |control| control.figure(figure)).to_string()

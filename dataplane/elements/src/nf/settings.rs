@@ -8,6 +8,8 @@ use thruway_exchange::Tuning;
 use thruway_nf_abi::message::WaitMode;
 use thruway_nf_abi::{LinkShape, Token};
 
+use super::carried::PREFIX_LEN;
+
 /// What happens to packets while the function does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnFailure {
@@ -26,6 +28,8 @@ pub(super) struct Settings {
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub config: String,
+    /// Whether packets go with what is known of them (see `carried`).
+    pub carry: bool,
     pub inputs: u32,
     pub outputs: u32,
     /// Links: threads that reach the element.
@@ -109,6 +113,7 @@ impl Settings {
             program: PathBuf::new(),
             arguments: Vec::new(),
             config: args.get("CONFIG")?,
+            carry: args.get("CARRY")?,
             inputs: env.inputs as u32,
             outputs,
             threads: env.threads.max(1) as u32,
@@ -182,12 +187,19 @@ fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {
     }
 }
 
+/// Bytes of the longest packet, with what goes with it.
+fn slot_len(args: &Args<'_>) -> Result<u32, ArgError> {
+    let len: u32 = args.get("SLOT_SIZE")?;
+    let more = if args.get("CARRY")? { PREFIX_LEN as u32 } else { 0 };
+    Ok(len.saturating_add(more))
+}
+
 fn shape(args: &Args<'_>) -> Result<LinkShape, ArgError> {
     let shape = LinkShape {
         slots: args.get("SLOTS")?,
         aux_slots: args.get("AUX_SLOTS")?,
         injection_slots: args.get("INJECTION_SLOTS")?,
-        packet_len_max: args.get("SLOT_SIZE")?,
+        packet_len_max: slot_len(args)?,
         headroom: args.get("HEADROOM")?,
         ..LinkShape::DEFAULT
     };

@@ -69,7 +69,7 @@ fn functions_drop_add_and_change() {
     let captures = Captures::new(&frames);
     let (input, output) = (captures.path("in"), captures.path("out"));
     let through = |part: &str| {
-        let nf = exec(part);
+        let nf = exec(part) + ", AUX_SLOTS 2048";
         let text = format!("FromDump({input}, STOP true) -> nf :: Nf({nf}) -> ToDump({output})");
         go(&text, &[]).expect(0);
         captures.written("out")
@@ -143,14 +143,14 @@ fn functions_that_do_not_begin_are_told_with_their_place() {
         let done = go(&text, &["--duration", "5"]).expect(1);
         done.says(&["config:1", "in nf :: Nf"]).says(words);
     };
-    refuse(&exec("exits"), &["before it attached", "the rule file is missing"]);
+    refuse(&exec("exits"), &["exited with status 1", "the rule file is missing"]);
     refuse(&exec("refuses"), &["there is no rule 7"]);
     let mute = format!("{}, ATTACH_TIMEOUT 200ms", exec("mute"));
     refuse(&mute, &["did not attach within 200ms", "ATTACH_TIMEOUT"]);
     refuse("/no/such/program", &["there is no program '/no/such/program'", "give the path"]);
     refuse("/bin/true, SLOTS 100", &["power of two"]);
     refuse("/bin/true, MODE group, GROUP them", &["declare it: TrustGroup(them"]);
-    refuse("/bin/true", &["before it attached"]);
+    refuse("/bin/true", &["exited with status 0"]);
 }
 
 /// A driver with a control socket, whose function under test is `nf` between counters `c` and `d`,
@@ -215,7 +215,7 @@ fn a_killed_function_comes_back_and_all_is_counted() {
         let left = client.number("d.count");
         watched.wait_above("d.count", left + 1000);
         watched.wait_above("nd.count", neighbour + 200);
-        assert!(watched.client.read("nf.last_error").contains("SIGKILL"), "it is told why");
+        assert!(watched.client.read("nf.last_error").contains("signal 9"), "it is told why");
         let lost = watched.settle();
         assert_eq!(is_lossless, lost == 0 && policy == "open", "{policy} lost {lost}");
     }
