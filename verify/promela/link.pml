@@ -39,6 +39,7 @@
 #define AHEAD(a, b)        AHEAD_OF(N, a, b)
 #define PLUS(a, k)         PLUS_OF(N, a, k)
 #define CELL(l, index)     ((l) * N + (index) % N)
+#define BEFORE(l, index)   CELL(l, PLUS(index[l], N - 1))
 
 /* Life of a slot, as the one who may touch it sees it. */
 #define EMPTY   0
@@ -89,6 +90,7 @@ byte semaphore;
 #define AUX_AHEAD(a, b)    AHEAD_OF(AUX, a, b)
 #define AUX_PLUS(a, k)     PLUS_OF(AUX, a, k)
 #define AUX_CELL(l, index) ((l) * AUX + (index) % AUX)
+#define AUX_BEFORE(l, index) AUX_CELL(l, AUX_PLUS(index[l], AUX - 1))
 /* Content: the primary slot it belongs to (index + 1; 0: nothing), doubled, and NEXT. */
 #define OWNER(index)       (2 * ((index) + 1))
 #define NEXT 1
@@ -131,7 +133,7 @@ byte out[LINKS];                /* tokens posted and not yet accounted for */
 #endif
 
 #if LIVE
-bool posted;                    /* the Master is doing useful work */
+bool posted;                    /* the (last) Master is doing useful work */
 bool quiet;                     /* no more traffic comes */
 #endif
 

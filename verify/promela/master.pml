@@ -35,7 +35,7 @@ inline post(l) {
         LIVING(l) && TRAFFIC && ROOM(l) > 0 ->
         resting[l] = false;
 #if LIVE
-        posted = true;
+        posted = l == LINKS - 1;
 #endif
         k = 1;
         do
@@ -49,13 +49,19 @@ inline post(l) {
     atomic {
         MASTER_DRAINED(l) ->
         m_put[l] = PLUS(m_put[l], k);
+#ifdef MUTANT_M_PROD_EARLY
         to_worker[l] = to_worker[l] + k
     };
-#ifdef MUTANT_M_PROD_EARLY
-    fill(l, PLUS(m_put[l], RANGE(N) - k));
+    atomic {
+        fill(l, PLUS(m_put[l], RANGE(N) - k));
+#else
+        to_worker[l] = to_worker[l] + k;
 #endif
-    k = 0;
-    MASTER_FENCE(l);
+        k = 0
+    };
+#if STORE_BUFFERS && !defined(MUTANT_NO_FENCE_MASTER)
+    MASTER_DRAINED(l);          /* the fence */
+#endif
     /* The Master knows less than the whole: tokens that the Worker has returned since the copy of
      * w_prod was made, or that the Master has not taken yet, may count as waiting or not. */
     if
@@ -185,8 +191,8 @@ inline take_injected(l) {
 /* Nothing is there to take and no traffic comes: the Master sleeps. */
 inline doze(l) {
     atomic { ALL_TAKEN(l) && MASTER_DRAINED(l) -> m_wait_put[l] = 1 };
-#ifndef MUTANT_DOZE_NO_FENCE
-    MASTER_DRAINED(l);
+#if STORE_BUFFERS && !defined(MUTANT_DOZE_NO_FENCE)
+    MASTER_DRAINED(l);          /* the fence */
 #endif
     if
 #ifndef MUTANT_DOZE_NO_SECOND_LOOK

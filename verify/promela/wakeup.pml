@@ -65,17 +65,6 @@ end:
 #define MASTER_DRAINED(l) true
 #endif
 
-#ifdef MUTANT_NO_FENCE_WORKER
-#define WORKER_FENCE true
-#else
-#define WORKER_FENCE WORKER_DRAINED
-#endif
-#ifdef MUTANT_NO_FENCE_MASTER
-#define MASTER_FENCE(l) true
-#else
-#define MASTER_FENCE(l) MASTER_DRAINED(l)
-#endif
-
 /* ---- the Worker sleeps ---- */
 
 inline set_status(value) {
@@ -121,7 +110,9 @@ inline worker_sleep() {
 #else
     set_status(WAITING);
 #ifndef MUTANT_NO_SECOND_LOOK
-    WORKER_FENCE;
+#if STORE_BUFFERS && !defined(MUTANT_NO_FENCE_WORKER)
+    WORKER_DRAINED;             /* the fence */
+#endif
     look_again();
 #endif
 #endif

@@ -4,8 +4,8 @@
 /* Says to a Master that may sleep that something was published. */
 inline tell_master(l) {
 #ifndef MUTANT_NOT_TOLD
-#ifndef MUTANT_NO_FENCE_TELL
-    WORKER_DRAINED;
+#if STORE_BUFFERS && !defined(MUTANT_NO_FENCE_TELL)
+    WORKER_DRAINED;             /* the fence */
 #endif
     if
     :: m_wait[l] == 1 ->
@@ -37,7 +37,7 @@ inline publish(l) {
 #ifdef MUTANT_AUX_FLAG_LATE
     d_step {
         if
-        :: late -> cell[CELL(l, PLUS(w_cons[l], N - 1))] = cell[CELL(l, PLUS(w_cons[l], N - 1))] + WITH_AUX
+        :: late -> cell[BEFORE(l, w_cons)] = cell[BEFORE(l, w_cons)] + WITH_AUX
         :: else
         fi;
         late = false
@@ -60,7 +60,10 @@ inline emit(l) {
         do
         :: wanted < CHAIN -> wanted++
         :: break
-        od
+        od;
+#ifdef MUTANT_EMPTY_CHAIN
+        asked = wanted > 0
+#endif
     };
     do
     :: wanted > 0 && AUX_AHEAD(a_fill[l], a_free[l]) < AUX ->
@@ -68,8 +71,7 @@ inline emit(l) {
            MUST(a_cell[AUX_CELL(l, a_fill[l])] == 0, aux_slot_owner);
            /* It is known only now that the one before has a successor. */
            if
-           :: made > 0 -> a_cell[AUX_CELL(l, AUX_PLUS(a_fill[l], AUX - 1))] =
-                              a_cell[AUX_CELL(l, AUX_PLUS(a_fill[l], AUX - 1))] + NEXT
+           :: made > 0 -> a_cell[AUX_BEFORE(l, a_fill)] = a_cell[AUX_BEFORE(l, a_fill)] + NEXT
            :: else
            fi;
 #ifdef MUTANT_NEXT_KEPT
@@ -106,7 +108,7 @@ inline process(l) {
 #else
         if
 #ifdef MUTANT_EMPTY_CHAIN
-        :: true ->              /* Algorithm 6 as printed, when the first token does not fit */
+        :: asked ->             /* Algorithm 6 as printed: even if the first did not fit */
 #else
         :: made > 0 ->
 #endif
@@ -153,13 +155,25 @@ inline inject(l) {
 #endif
 #endif
 
+/* Safety allows any time for each link. For progress the Worker serves of a link what it saw there
+ * when it came, and turns to the next. */
+#if LIVE && LINKS > 1 && !defined(MUTANT_STAYS)
+#define TAKES_TURNS
+#endif
+
 proctype Worker() {
     byte l;                     /* the link being served */
+#ifdef TAKES_TURNS
+    bool served;                /* its M.prod was read in this turn */
+#endif
 #if AUX
     byte wanted, made;
 #endif
 #ifdef MUTANT_AUX_FLAG_LATE
     bool late;
+#endif
+#ifdef MUTANT_EMPTY_CHAIN
+    bool asked;
 #endif
 #if IDLE
     byte old;
@@ -188,10 +202,15 @@ begin:  do
            :: AHEAD(w_cons[l], w_put[l]) >= wt -> publish(l)
            :: AHEAD(w_cons[l], w_put[l]) < wt
            fi
+#ifdef TAKES_TURNS
+        :: w_cons[l] == w_seen[l] && served -> goto next
+        :: atomic { w_cons[l] == w_seen[l] && !served -> w_seen[l] = m_prod[l]; served = true };
+#else
         :: atomic { w_cons[l] == w_seen[l] -> w_seen[l] = m_prod[l] };
+#endif
            if
            :: w_cons[l] != w_seen[l]
-#if LINKS > 1
+#if LINKS > 1 && !LIVE
            :: true -> goto next /* it may turn to the other link while tokens are left */
 #else
            :: w_cons[l] == w_seen[l] -> goto next
@@ -199,6 +218,9 @@ begin:  do
            fi
         od;
 next:
+#ifdef TAKES_TURNS
+        served = false;
+#endif
         if
 #ifndef MUTANT_REST_KEPT
         :: w_put[l] != w_cons[l] -> publish(l)

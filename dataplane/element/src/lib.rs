@@ -27,7 +27,7 @@ pub use spec::{
     Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
+pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;

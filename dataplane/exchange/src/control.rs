@@ -50,6 +50,11 @@ impl Control {
     }
 
     #[inline]
+    /// The memory itself, all of which the Worker may write.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
     fn word(&self, offset: u32) -> &AtomicU32 {
         // `open` and `create` saw to it that the region is long enough; its length is sealed.
         self.region.word(offset as usize).expect("a word of the control region")

@@ -144,6 +144,11 @@ impl Mapped {
         self.region.fd()
     }
 
+    /// The memory itself, all of which the Worker may write.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
     /// The kind of pages under it.
     pub fn pages(&self) -> Pages {
         self.region.pages()

@@ -76,6 +76,15 @@ impl<S: Storage> Worker<S> {
         }
     }
 
+    /// The storage, for a checker that plays a Worker that lies.
+    ///
+    /// # Safety
+    /// By it, or a copy of it, a frame can be written to which [`frame`](Self::frame) or
+    /// [`current`](Self::current) gave a reference: none may live meanwhile.
+    pub unsafe fn storage(&self) -> &S {
+        &self.storage
+    }
+
     /// Sizes of the link. (The storage itself is not given out: by a copy of it, safe code could
     /// write into a frame to which there is a reference.)
     #[inline]

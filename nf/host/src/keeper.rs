@@ -448,11 +448,11 @@ impl Keeper {
         let sent = self.calls.len() < CALLS_MAX
             && line::send(process.control(), Head { kind, id }, text.as_bytes(), &[]).is_ok();
         if sent {
+            if let Some(wiring) = &self.wiring {
+                wiring.ask_to_answer();
+            }
             self.next_call = self.next_call.wrapping_add(1);
             self.calls.insert(id, reply);
-            if let Some(wiring) = &self.wiring {
-                wiring.announce_request();
-            }
         } else {
             let _ = reply.try_send(Err(CallError::Refused));
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thruway_exchange::{Control, Doorbell, Mapped, Storage, ring};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Head, Hello, Kind, Wake, Welcome};
-use thruway_nf_abi::{LinkShape, Token, Word};
+use thruway_nf_abi::{LinkShape, Token, Word, arena_stride};
 use thruway_region::{Pages, Region};
 use thruway_sync::atomic::Ordering;
 
@@ -35,7 +35,7 @@ pub struct HostLink {
 pub struct Arena {
     /// The memory: `sessions` times `scratch_len` bytes.
     pub region: Arc<Region>,
-    /// Bytes of a session's scratch, a multiple of 8.
+    /// Bytes from one session's scratch to the next (`arena_stride`).
     pub scratch_len: u32,
 }
 
@@ -128,8 +128,8 @@ impl Wiring {
         }
     }
 
-    /// Lets the function look at its control socket.
-    pub fn announce_request(&self) {
+    /// Tells the function that a request was sent on its socket.
+    pub fn ask_to_answer(&self) {
         self.control.count_request();
         ring(&self.doorbell);
     }
@@ -147,8 +147,9 @@ pub(crate) fn arena(
     hello: &Hello,
     before: Option<Arena>,
 ) -> Result<Option<Arena>, HostError> {
-    let scratch_len = hello.scratch_len.next_multiple_of(8);
-    if scratch_len == 0 || spec.sessions == 0 {
+    // Less than 1 MB, as the message was checked.
+    let scratch_len = arena_stride(hello.scratch_len) as u32;
+    if hello.scratch_len == 0 || spec.sessions == 0 {
         return Ok(None);
     }
     if hello.scratch_len > spec.scratch_len_max {
@@ -177,8 +178,7 @@ pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
         (None, Token::Descriptor) => return Err(thruway_exchange::LinkError::NoGroup.into()),
         (_, Token::Inline) => 0,
     };
-    let scratch = u64::from(spec.scratch_len_max.next_multiple_of(8));
-    let arena = u64::from(spec.sessions) * scratch + MAPPING_SLACK;
+    let arena = u64::from(spec.sessions) * arena_stride(spec.scratch_len_max) + MAPPING_SLACK;
     Ok(link * u64::from(spec.links) + group + arena + MAPPING_SLACK)
 }
 

@@ -201,7 +201,7 @@ fn an_arena_outlives_its_function() {
     spec.sessions = 10;
     let function = start(spec);
     let arena = function.arena().unwrap();
-    assert_eq!(arena.scratch_len, 24);
+    assert_eq!(arena.scratch_len, 32);
     Hand::take(&function).put(b"x");
     next_generation(&function, 1);
     let mut starts = [0];

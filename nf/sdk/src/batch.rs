@@ -103,10 +103,47 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Sends another packet in consequence of the first one that is left, its bytes in two parts.
+    /// A way for bindings to other languages; see [`Packet::emit`].
+    ///
+    /// # Errors
+    /// [`NotSent`]; also when no packet is left.
+    pub fn emit(&mut self, output: u8, parts: [&[u8]; 2]) -> Result<(), NotSent> {
+        if !self.state.has_output(output) || self.left == 0 {
+            return Err(NotSent::Output);
+        }
+        let to = Outgoing { output, fcb: self.worker.head(0).fcb };
+        self.worker.emit(to, parts).map_err(|no_room| self.state.refused(no_room, Figure::AuxFull))
+    }
+
+    /// Sends a packet that has nothing to do with this batch: it leaves when it can.
+    ///
+    /// # Errors
+    /// [`NotSent`].
+    pub fn inject(&mut self, output: u8, bytes: &[u8]) -> Result<(), NotSent> {
+        if !self.state.has_output(output) {
+            return Err(NotSent::Output);
+        }
+        let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
+        self.worker
+            .inject(to, [bytes, &[]])
+            .map_err(|no_room| self.state.refused(no_room, Figure::InjectionFull))
+    }
+
+    /// A session's scratch as bytes.
+    pub fn scratch_bytes(&mut self, session: u32) -> Option<&mut [u8]> {
+        self.state.arena.as_mut()?.session(session)
+    }
+
     /// Nanoseconds of the system's monotonic clock, the same for all of the batch.
     #[inline]
     pub fn now_ns(&mut self) -> u64 {
         self.state.clock.now_ns()
+    }
+
+    /// Sets a timer that goes off every so often.
+    pub fn every(&mut self, period: std::time::Duration) -> Timer {
+        self.state.every(period)
     }
 
     /// Sets a timer that goes off once.

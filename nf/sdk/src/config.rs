@@ -16,8 +16,8 @@ pub struct Config {
     /// Packets ahead of the one in hand whose first line is asked for; 0 for a function that does
     /// not look at bytes.
     ///
-    /// PERF: lines come from the host's core; `cargo run --release -p thruway-nf --features trial
-    /// --example pace` measures.
+    /// PERF: lines come from the host's core; `cargo run --release -p thruway-nf --example pace`
+    /// measures.
     pub prefetch: u32,
 }
 

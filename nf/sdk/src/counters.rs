@@ -24,6 +24,11 @@ impl Counter {
         self.0.set(value);
     }
 
+    /// Where the number is, for bindings to other languages; there as long as the function runs.
+    pub fn as_ptr(&self) -> *mut u64 {
+        self.0.as_ptr()
+    }
+
     /// What it is.
     #[inline]
     pub fn get(&self) -> u64 {

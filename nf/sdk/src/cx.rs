@@ -131,6 +131,11 @@ impl Cx<'_> {
         self.state.timers.cancel(timer)
     }
 
+    /// A session's scratch as bytes.
+    pub fn scratch_bytes(&mut self, session: u32) -> Option<&mut [u8]> {
+        self.state.arena.as_mut()?.session(session)
+    }
+
     /// A session's scratch, by the number that [`Packet::session`](crate::Packet::session) gave.
     pub fn scratch<T>(&mut self, session: u32) -> Option<&mut T>
     where

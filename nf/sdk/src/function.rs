@@ -71,6 +71,11 @@ impl Start<'_> {
         self.state.after(duration)
     }
 
+    /// Unsets a timer. False when it was not set any more.
+    pub fn cancel(&mut self, timer: Timer) -> bool {
+        self.state.timers.cancel(timer)
+    }
+
     /// Sets a timer that goes off every so often.
     pub fn every(&mut self, period: Duration) -> Timer {
         self.state.every(period)

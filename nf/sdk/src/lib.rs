@@ -38,7 +38,7 @@
 //! | keep state of a session | [`Config::scratch_len`], [`Packet::scratch`] |
 //! | count | [`Start::counter`] |
 //! | be asked and told while it runs | [`Function::read`], [`Function::write`] |
-//! | test it without a configuration | `trial` (feature `trial`) |
+//! | test it without a configuration | [`trial`] |
 //!
 //! While packets wait, the loop makes no system call, takes no lock and allocates nothing; a
 //! packet's slot is written only if something about the packet changed.
@@ -56,7 +56,6 @@ mod function;
 mod requests;
 mod rounds;
 mod timers;
-#[cfg(feature = "trial")]
 pub mod trial;
 
 pub use batch::{Batch, NotSent, Packet, Verdict};
@@ -65,4 +64,5 @@ pub use counters::Counter;
 pub use cx::Cx;
 pub use function::{Function, Start};
 pub use rounds::{RunError, run, run_on};
+pub use thruway_nf_abi::message::Welcome;
 pub use timers::Timer;

@@ -313,6 +313,11 @@ impl Trial {
         self.master.publish(&self.parts.bell, 0);
     }
 
+    /// Whether all that was put is back.
+    pub fn is_idle(&self) -> bool {
+        self.master.occupancy() == 0
+    }
+
     /// Takes what there is now.
     ///
     /// # Errors

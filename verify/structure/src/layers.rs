@@ -16,6 +16,7 @@ pub const ROOMS: &[&str] = &[
     "nf/sdk",
     "nf/sdk-c",
     "examples/functions",
+    "nf/host",
     "dataplane/packet",
     "dataplane/port",
     "dataplane/flow",

@@ -13,6 +13,8 @@ pub const UNSAFE: &[&str] = &[
     "dataplane/exchange",
     "nf/host",
     "nf/sdk-c",
+    "verify/hostile",
+    "verify/escape",
 ];
 
 /// The crate that may name the atomics of `core` and of loom.

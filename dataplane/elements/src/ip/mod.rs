@@ -2,6 +2,8 @@
 
 mod address_info;
 mod aggregate_counter;
+mod aggregate_ip;
+mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
@@ -32,6 +34,7 @@ mod ipgw_options;
 mod mark_ip_header;
 mod mpls_push;
 mod outer;
+mod port_info;
 pub(crate) mod resolution;
 pub(crate) mod route_table;
 mod set_ip_address;
@@ -52,6 +55,8 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &address_info::ENTRY,
     &aggregate_counter::ENTRY,
+    &aggregate_ip::ENTRY,
+    &aggregate_ip_flows::ENTRY,
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
@@ -80,6 +85,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
+    &port_info::ENTRY,
     &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,
     &set_ip_dscp::ENTRY,

@@ -1,8 +1,8 @@
 //! UDPIPEncap: UDP and IPv4 headers in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Names, Reason, Spec,
+    Topic, Ty, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
 struct UdpIpEncap {
     outer: Outer,
     ports: (u16, u16),
+    names: Names,
     checksum: bool,
 }
 
@@ -58,8 +59,13 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let dst = Destination::of(args, "DST")?;
     let mut outer = Outer::new(args, ip_protocol::UDP, args.get("SRC")?, dst);
     outer.header().set_ttl(250);
-    let ports = (args.get("SPORT")?, args.get("DPORT")?);
-    Ok(Box::new(UdpIpEncap { outer, ports, checksum: args.get("CHECKSUM")? }))
+    let (UdpPort(from), UdpPort(to)) = (args.get("SPORT")?, args.get("DPORT")?);
+    Ok(Box::new(UdpIpEncap {
+        outer,
+        ports: (from, to),
+        names: args.names(),
+        checksum: args.get("CHECKSUM")?,
+    }))
 }
 
 impl UdpIpEncap {
@@ -97,9 +103,10 @@ impl Element for UdpIpEncap {
     }
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let port = || self.names.handler_value::<UdpPort>(name, value).map(|UdpPort(port)| port);
         match name {
-            "sport" => self.ports.0 = handler_value(name, value)?,
-            "dport" => self.ports.1 = handler_value(name, value)?,
+            "sport" => self.ports.0 = port()?,
+            "dport" => self.ports.1 = port()?,
             _ => self.outer.write(name, value)?,
         }
         Ok(())

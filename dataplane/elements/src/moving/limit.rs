@@ -75,6 +75,14 @@ impl Limit {
         Ok(Limit { bucket: TokenBucket::new(rate, burst.capacity(rate)), unit, burst })
     }
 
+    /// Tokens there must be for the next packet: a packet, or no debt of bytes, as in Click.
+    pub(super) fn threshold(&self) -> u64 {
+        match self.unit {
+            Unit::Packets => 1,
+            Unit::Bytes => 0,
+        }
+    }
+
     /// Handler `rate`.
     pub(super) fn rate_text(&self) -> String {
         match self.unit {

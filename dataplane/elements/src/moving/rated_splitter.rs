@@ -40,7 +40,7 @@ pub static BANDWIDTH: Entry = Entry::new(
         name: "BandwidthRatedSplitter",
         summary: "splits off the packets that exceed a rate in bytes",
         docs: "A RatedSplitter whose RATE is in bytes a second: packets leave by output 0 while the \
-               token bucket holds a byte, and the bucket owes what a packet has more. It is full \
+               token bucket owes nothing, and it owes what a packet has more than it held. It is full \
                at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
         example: "InfiniteSource(LIMIT 9, STOP true) -> s :: BandwidthRatedSplitter(1Mbps) \
                   -> Discard;\n\
@@ -73,10 +73,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for RatedSplitter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let threshold = self.limit.threshold();
         let Limit { bucket, unit, .. } = &mut self.limit;
         bucket.refill(cx.now());
         cx.sift(batch, |packet| {
-            if !bucket.holds(1) {
+            if !bucket.holds(threshold) {
                 return Verdict::reject(1, Excess::Rate);
             }
             bucket.spend(if *unit == Unit::Bytes { packet.len() as u64 } else { 1 });

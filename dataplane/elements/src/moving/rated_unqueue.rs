@@ -48,8 +48,8 @@ pub static BANDWIDTH: Entry = Entry::new(
         name: "BandwidthRatedUnqueue",
         summary: "pulls bytes at a rate and pushes them on",
         docs: "A RatedUnqueue whose RATE is in bytes a second. It pulls a packet while its token \
-               bucket holds a byte, and owes what the packet has more; the bucket, full at the \
-               start, holds what comes in BURST_DURATION or else BURST_BYTES.",
+               bucket owes nothing, and the bucket owes what the packet has more than it held. It \
+               is full at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
         example: "InfiniteSource -> Queue -> BandwidthRatedUnqueue(1Mbps) -> Discard",
         args: &[
             Arg::required("RATE", Ty::Bandwidth, "bytes a second"),
@@ -102,12 +102,13 @@ impl Element for RatedUnqueue {
             return Run::Idle;
         }
         self.calls.runs += 1;
+        let threshold = self.limit.threshold();
         let bucket = &mut self.limit.bucket;
         bucket.refill(cx.now());
-        if !bucket.holds(1) {
+        if !bucket.holds(threshold) {
             self.calls.empty_runs += 1;
             let latest = cx.now().saturating_add(SLEEP_MAX);
-            return bucket.ready_at(1).map_or(Run::Idle, |at| Run::At(at.min(latest)));
+            return bucket.ready_at(threshold).map_or(Run::Idle, |at| Run::At(at.min(latest)));
         }
         // Nobody knows how many bytes the next packets have.
         let packets = match self.limit.unit {

@@ -1,5 +1,6 @@
 //! Sources, sinks, printing, counting, scripting.
 
+mod arp_print;
 mod average_counter;
 mod call;
 mod check_number_packet;
@@ -14,6 +15,7 @@ mod idle;
 mod infinite_source;
 mod ip_line;
 mod ip_print;
+mod lines;
 mod message;
 mod null;
 mod number_packet;
@@ -21,19 +23,23 @@ mod poke_handlers;
 mod print;
 mod random_source;
 mod rated_source;
+mod record_timestamp;
 mod schedule_info;
 mod script;
 mod set_timestamp;
 mod static_thread_sched;
 mod template;
 pub(crate) mod text;
+mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
+mod timestamp_diff;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &arp_print::ENTRY,
     &average_counter::ENTRY,
     &check_number_packet::ENTRY,
     &control_socket::ENTRY,
@@ -55,10 +61,13 @@ pub static ELEMENTS: &[&Entry] = &[
     &null::PUSH,
     &random_source::ENTRY,
     &rated_source::ENTRY,
+    &record_timestamp::ENTRY,
     &schedule_info::ENTRY,
     &script::ENTRY,
     &set_timestamp::ENTRY,
     &static_thread_sched::ENTRY,
+    &timed_sink::ENTRY,
     &timed_source::ENTRY,
     &timestamp_accum::ENTRY,
+    &timestamp_diff::ENTRY,
 ];

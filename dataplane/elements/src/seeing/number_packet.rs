@@ -56,6 +56,11 @@ impl Place {
         Ok(Place { offset, net_order })
     }
 
+    /// The same place, with the number in this order.
+    pub(super) fn in_order(self, net_order: bool) -> Place {
+        Place { net_order, ..self }
+    }
+
     /// The number in a packet, if it is long enough.
     pub(super) fn read(self, data: &[u8]) -> Option<u64> {
         let bytes = data.get(self.offset..)?.first_chunk::<SIZE>()?;
@@ -128,7 +133,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(offset in 0usize..40, net_order: bool, number: u64, len in 0usize..60) {
+        fn what_is_written_is_read(
+            (offset, len) in (0usize..40, 0usize..60),
+            net_order: bool,
+            number: u64,
+        ) {
             let place = Place { offset, net_order };
             let mut data = vec![7; len];
             place.write(&mut data, number);

@@ -69,6 +69,7 @@ fn act(role: &str) -> i32 {
         return 0;
     }
     say(Kind::Ready, 0, "");
+    // JUSTIFICATION: a Worker's end is made from what the host handed over.
     // SAFETY: the storage is handed to this process alone, once.
     let worker = unsafe { Worker::new(link, welcome.worker_threshold) };
     serve(role, &control, worker, &event)
@@ -129,6 +130,7 @@ fn answer(role: &str) {
 }
 
 fn socket() -> BorrowedFd<'static> {
+    // JUSTIFICATION: the descriptor's number is the interface.
     // SAFETY: the host put the control socket there for as long as this process lives.
     unsafe { BorrowedFd::borrow_raw(SOCKET_FD) }
 }
