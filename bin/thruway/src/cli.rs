@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, check, doctor, manual, run};
+use crate::{bench, check, doctor, manual, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -37,6 +37,9 @@ enum Command {
     Doctor,
     /// Measure and compare; every row of bench/record comes from here
     Bench(bench::Options),
+    /// Run a part of a configuration for the thruway that started this process (see Isolate)
+    #[command(hide = true)]
+    Worker,
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
 }
@@ -119,6 +122,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             print!("{}", doctor::report());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Worker => Ok(worker::main()),
         Command::Bench(options) => Ok(bench::main(&options)),
         // Reached only when clap and main() disagree on what the first argument is.
         Command::Click => Ok(crate::click::main(Vec::new())),

@@ -7,11 +7,13 @@ mod check;
 mod cli;
 mod click;
 mod doctor;
+mod isolate;
 mod load;
 mod manual;
 mod run;
 mod signals;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 

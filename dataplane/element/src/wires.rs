@@ -42,25 +42,34 @@ pub struct PullFrom {
 
 /// Which elements store packets, and whether they are full.
 #[derive(Debug, Default)]
-pub struct Stores(Vec<Option<bool>>);
+pub struct Stores(Vec<Option<Store>>);
+
+/// What is known of an element that stores packets.
+#[derive(Debug, Clone, Copy)]
+struct Store {
+    is_full: bool,
+    /// Whether whoever can wait must wait while it is full.
+    presses: bool,
+}
 
 impl Stores {
     #[inline]
-    pub(crate) fn set(&mut self, node: u32, full: bool) {
+    pub(crate) fn set(&mut self, node: u32, is_full: bool, presses: bool) {
         let at = node as usize;
-        match self.0.get_mut(at) {
-            Some(known) => *known = Some(full),
-            None => {
-                self.0.resize(at + 1, None);
-                self.0[at] = Some(full);
-            }
+        if at >= self.0.len() {
+            self.0.resize(at + 1, None);
         }
+        self.0[at] = Some(Store { is_full, presses });
     }
 
     /// Whether a node is full; `None` when it does not store packets.
     #[inline]
     pub(crate) fn get(&self, node: u32) -> Option<bool> {
-        self.0.get(node as usize).copied().flatten()
+        self.0.get(node as usize).copied().flatten().map(|store| store.is_full)
+    }
+
+    fn presses(&self, node: u32) -> bool {
+        self.0.get(node as usize).copied().flatten().is_some_and(|store| store.presses)
     }
 }
 
@@ -179,6 +188,28 @@ impl Wires {
         let first = self.first_source[node as usize] as usize;
         let end = self.first_source[node as usize + 1] as usize;
         self.sources[first..end].get(port).copied().flatten()
+    }
+
+    /// See [`crate::Cx::pressing_downstream`].
+    pub(crate) fn pressing_downstream(&self, node: u32) -> Vec<u32> {
+        let mut seen = Vec::new();
+        let mut next = node;
+        for at in 0.. {
+            for port in 0..self.outputs(next) {
+                if let Target::Slot(slot) = self.target(next, port) {
+                    let to = self.slots[slot as usize].node;
+                    if !seen.contains(&to) {
+                        seen.push(to);
+                    }
+                }
+            }
+            match seen.get(at) {
+                Some(found) => next = *found,
+                None => break,
+            }
+        }
+        seen.retain(|node| self.stores.presses(*node));
+        seen
     }
 
     /// See [`crate::Cx::shortcut_pull`].

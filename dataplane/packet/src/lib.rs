@@ -10,6 +10,7 @@
 
 mod anno;
 mod batch;
+mod carry;
 mod headers;
 mod image;
 mod lend;
@@ -19,6 +20,7 @@ mod pool;
 
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
+pub use carry::CARRIED_LEN;
 pub use image::{Image, Marks};
 pub use lend::Lending;
 pub use meta::PacketKind;

@@ -103,10 +103,11 @@ impl Memory {
 
     fn make(small: u32, pages: Pages) -> Result<Memory, RegionError> {
         let large = (small / SMALL_PER_LARGE).max(64);
+        // Large frames are rare; huge pages would be spent on air.
+        let large_pages = if pages == Pages::Private { pages } else { Pages::Normal };
         Ok(Memory {
             small: Pool::new(SMALL, small.max(BUNDLE as u32), pages)?,
-            // Large frames are rare; huge pages would be spent on air.
-            large: Pool::new(LARGE, large, Pages::Normal)?,
+            large: Pool::new(LARGE, large, large_pages)?,
         })
     }
 

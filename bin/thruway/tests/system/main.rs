@@ -10,6 +10,7 @@ mod control;
 mod driver;
 mod footprint;
 mod frames;
+mod functions;
 mod gateway;
 mod hostile;
 mod network;
