@@ -269,8 +269,9 @@ impl Keeper {
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
         if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
-            // Two looks within the time: what hangs is found after one and a half times it.
-            until = Some(now + hang / 2);
+            // While nothing waits for it, a look now and then: what hangs is found within twice
+            // the time, and thousands of idle functions cost their host little.
+            until = until.or(Some(now + hang));
         }
         let mut fds = vec![PollFd::new(&self.shared.bell, PollFlags::IN)];
         if let Some(process) = &self.process {
