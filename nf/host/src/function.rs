@@ -187,7 +187,7 @@ impl Shared {
     }
 }
 
-/// A supervised function. Dropping it kills its process.
+/// A supervised function. Dropping it kills its process and waits for the end, some milliseconds.
 #[derive(Debug)]
 pub struct Function {
     shared: Arc<Shared>,
