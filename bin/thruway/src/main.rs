@@ -9,6 +9,7 @@ mod click;
 mod doctor;
 mod load;
 mod manual;
+mod nf_new;
 mod run;
 mod signals;
 mod table;
