@@ -35,6 +35,9 @@ pub enum Pages {
     Huge,
     /// Huge pages of 2 MB if the kernel has enough of them free, normal ones otherwise.
     PreferHuge,
+    /// Normal pages of this process alone, which cannot be handed to another: for processes that
+    /// may make no files.
+    Private,
 }
 
 /// A shared mapping of zeroed memory; unmapped on drop.
@@ -62,7 +65,7 @@ impl Region {
     /// [`RegionError::NoHugePages`].
     pub fn new(len: usize, pages: Pages) -> Result<Region, RegionError> {
         let no_huge = match pages {
-            Pages::Normal => NoHuge::NotAsked,
+            Pages::Normal | Pages::Private => NoHuge::NotAsked,
             Pages::Huge | Pages::PreferHuge => {
                 let len_huge = round_up(len, HUGE_PAGE_LEN)?;
                 match Mapping::huge(len_huge) {
@@ -75,7 +78,10 @@ impl Region {
             }
         };
         let len = round_up(len, mapping::page_len())?;
-        let mapping = Mapping::normal(len)?;
+        let mapping = match pages {
+            Pages::Private => Mapping::private(len)?,
+            _ => Mapping::normal(len)?,
+        };
         Ok(Region { mapping, len, no_huge: Some(no_huge) })
     }
 
@@ -90,7 +96,8 @@ impl Region {
         self.len
     }
 
-    /// The pages that were got: [`Pages::Normal`] or [`Pages::Huge`], never `PreferHuge`.
+    /// The pages that were got: [`Pages::Normal`] or [`Pages::Huge`], never
+    /// another.
     pub fn pages(&self) -> Pages {
         if self.no_huge.is_none() { Pages::Huge } else { Pages::Normal }
     }
@@ -101,9 +108,12 @@ impl Region {
     }
 
     /// The descriptor to hand to another process. It is sealed: nobody can change the length.
+    ///
+    /// # Panics
+    /// Where the region was made with [`Pages::Private`]: there is none.
     #[cfg(not(miri))]
     pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.mapping.fd()
+        self.mapping.fd().expect("a private region is not handed over")
     }
 
     /// Maps the region that another process made and handed over.

@@ -1,11 +1,11 @@
-//! A memfd, mapped and sealed.
+//! A memfd, mapped and sealed; or memory of the process alone.
 
 use crate::{HUGE_PAGE_LEN, NoHuge, RegionError};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
@@ -14,7 +14,8 @@ use std::ptr::{NonNull, null_mut};
 pub(crate) struct Mapping {
     ptr: NonNull<u8>,
     len: usize,
-    fd: OwnedFd,
+    /// None of memory that is this process's alone.
+    fd: Option<OwnedFd>,
 }
 
 /// The system's page size, in bytes.
@@ -45,6 +46,25 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Normal pages of this process alone: no file, no descriptor.
+    pub(crate) fn private(len: usize) -> Result<Mapping, RegionError> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // JUSTIFICATION: a process that may make no files still needs pages.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let address = unsafe { mmap_anonymous(null_mut(), len, protection, MapFlags::PRIVATE) };
+        let address = address.and_then(|at| NonNull::new(at.cast()).ok_or(Errno::NOMEM));
+        let ptr = address.map_err(|errno| RegionError::System {
+            step: "mmap",
+            len,
+            source: errno.into(),
+        })?;
+        let mapping = Mapping { ptr, len, fd: None };
+        if len >= HUGE_PAGE_LEN {
+            mapping.advise_huge();
+        }
+        Ok(mapping)
+    }
+
     /// Another process's region.
     pub(crate) fn open(fd: OwnedFd) -> Result<Mapping, RegionError> {
         let seals = fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
@@ -54,7 +74,7 @@ impl Mapping {
         let len = fstat(&fd).map_or(0, |stat| usize::try_from(stat.st_size).unwrap_or(0));
         let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
         let ptr = Self::map_fd(&fd, len).map_err(|errno| system("mmap", errno))?;
-        Ok(Mapping { ptr, len, fd })
+        Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
     fn map(len: usize, kind: MemfdFlags) -> Result<Mapping, (&'static str, Errno)> {
@@ -64,7 +84,7 @@ impl Mapping {
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(|e| ("fcntl(F_ADD_SEALS)", e))?;
         let ptr = Self::map_fd(&fd, len).map_err(|e| ("mmap", e))?;
-        Ok(Mapping { ptr, len, fd })
+        Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
     /// Maps a file whose length is sealed.
@@ -94,8 +114,8 @@ impl Mapping {
         self.len
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(|fd| fd.as_fd())
     }
 }
 

@@ -32,6 +32,10 @@ impl Mapping {
         }
     }
 
+    pub(crate) fn private(len: usize) -> Result<Mapping, RegionError> {
+        Mapping::normal(len)
+    }
+
     pub(crate) fn ptr(&self) -> NonNull<u8> {
         self.ptr
     }

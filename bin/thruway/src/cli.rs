@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, check, doctor, manual, nf_new, run};
+use crate::{bench, check, doctor, manual, nf_new, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -40,6 +40,9 @@ enum Command {
     /// Write network functions of your own, which run as processes without rights
     #[command(subcommand)]
     Nf(nf_new::Command),
+    /// Run a part of a configuration for the thruway that started this process (see Isolate)
+    #[command(hide = true)]
+    Worker,
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
 }
@@ -122,6 +125,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             print!("{}", doctor::report());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Worker => Ok(worker::main()),
         Command::Bench(options) => Ok(bench::main(&options)),
         Command::Nf(command) => nf_new::main(&command),
         // Reached only when clap and main() disagree on what the first argument is.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
 use thruway_lang::{
-    Diagnostic, Diagnostics, Examined, Graph, Loader, Note, Source, Variables, examine,
+    Checked, Diagnostic, Diagnostics, Examined, Graph, Loader, Note, Source, Variables, examine,
 };
 
 /// Where the configuration text comes from.
@@ -104,11 +104,39 @@ pub fn build(
         let parsed = !language.has_errors();
         return Err(Failure { pretty, click: if parsed { ports } else { language }, parsed });
     }
+    let (graph, checked) = match isolated(graph, checked, &mut found) {
+        Ok(graph) => graph,
+        Err(failure) => return Err(failure),
+    };
     let copy = graph.clone();
     match Router::new(graph, checked, &CATALOG, options) {
         Ok(router) => Ok((router, found)),
         Err(errors) => Err(explain(&copy, &errors, found)),
     }
+}
+
+/// The graph with its isolated parts taken out; all errors of these, too.
+fn isolated(
+    graph: Graph,
+    checked: Checked,
+    found: &mut Diagnostics,
+) -> Result<(Graph, Checked), Failure> {
+    if !crate::isolate::is_wanted(&graph) {
+        return Ok((graph, checked));
+    }
+    // Here the arguments have their places in the user's text; in the process they have not.
+    let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
+    if !errors.is_empty() {
+        return Err(explain(&graph, &errors, found.clone()));
+    }
+    let taken = crate::isolate::apply(&graph, &checked);
+    let taken = taken.map_err(|errors| explain(&graph, &errors, found.clone()))?;
+    let (checked, ports) = thruway_lang::resolve(&taken);
+    found.append(ports);
+    if found.has_errors() {
+        return Err(Failure { pretty: found.clone(), click: found.clone(), parsed: true });
+    }
+    Ok((taken, checked))
 }
 
 /// Opens files and devices.

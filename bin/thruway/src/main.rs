@@ -7,12 +7,14 @@ mod check;
 mod cli;
 mod click;
 mod doctor;
+mod isolate;
 mod load;
 mod manual;
 mod nf_new;
 mod run;
 mod signals;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 

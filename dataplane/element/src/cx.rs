@@ -300,7 +300,20 @@ impl<'a> Cx<'a> {
     /// Tells sources upstream whether this element, which stores packets, is full.
     #[inline]
     pub fn set_full(&mut self, full: bool) {
-        self.wires.stores.set(self.node, full);
+        self.wires.stores.set(self.node, full, false);
+    }
+
+    /// The same, and what can wait (a capture, an isolated function) must wait while this is true:
+    /// what is emitted nevertheless may be dropped.
+    #[inline]
+    pub fn press_back(&mut self, full: bool) {
+        self.wires.stores.set(self.node, full, true);
+    }
+
+    /// Elements that called [`Cx::press_back`] and that packets sent from here may come to; the
+    /// element itself is one of them where it lies on a loop.
+    pub fn pressing_downstream(&self) -> Vec<u32> {
+        self.wires.pressing_downstream(self.node)
     }
 
     /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`

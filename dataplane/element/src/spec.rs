@@ -38,6 +38,9 @@ pub struct Spec {
     pub handlers: &'static [Handler],
     /// Whether the engine calls `Element::run` on it.
     pub task: bool,
+    /// Whether the task runs in every thread that reaches the element, each on its own replica;
+    /// otherwise it runs in one, where the user or the engine places it.
+    pub task_everywhere: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// Cost per packet in elementary operations, for the performance model.
@@ -60,6 +63,7 @@ impl Spec {
         drops: &[],
         handlers: &[],
         task: false,
+        task_everywhere: false,
         wants: Wants { class: None, session: None, scratch: None },
         cost: &[],
     };
@@ -99,19 +103,22 @@ pub enum Topic {
     Ip,
     /// Internet protocol, version 6.
     Ip6,
+    /// Functions that run as processes of their own.
+    Nf,
     /// Faults to inject.
     Faults,
 }
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 7] = [
+    pub const ALL: [Topic; 8] = [
         Topic::Seeing,
         Topic::Traces,
         Topic::Moving,
         Topic::Bytes,
         Topic::Ip,
         Topic::Ip6,
+        Topic::Nf,
         Topic::Faults,
     ];
 }
@@ -125,6 +132,7 @@ impl fmt::Display for Topic {
             Topic::Bytes => "bytes and Ethernet",
             Topic::Ip => "IP",
             Topic::Ip6 => "IPv6",
+            Topic::Nf => "isolated functions",
             Topic::Faults => "faults to inject",
         })
     }

@@ -37,6 +37,8 @@ pub struct Named {
     pub prefix6: Option<Ip6Prefix>,
     /// Ethernet address.
     pub ether: Option<MacAddr>,
+    /// Frames of a trust group of isolated functions.
+    pub group_frames: Option<u32>,
     /// TCP port (PortInfo).
     pub tcp: Option<u16>,
     /// UDP port (PortInfo).

@@ -42,25 +42,34 @@ pub struct PullFrom {
 
 /// Which elements store packets, and whether they are full.
 #[derive(Debug, Default)]
-pub struct Stores(Vec<Option<bool>>);
+pub struct Stores(Vec<Option<Store>>);
+
+/// What is known of an element that stores packets.
+#[derive(Debug, Clone, Copy)]
+struct Store {
+    is_full: bool,
+    /// Whether whoever can wait must wait while it is full.
+    presses: bool,
+}
 
 impl Stores {
     #[inline]
-    pub(crate) fn set(&mut self, node: u32, full: bool) {
+    pub(crate) fn set(&mut self, node: u32, is_full: bool, presses: bool) {
         let at = node as usize;
-        match self.0.get_mut(at) {
-            Some(known) => *known = Some(full),
-            None => {
-                self.0.resize(at + 1, None);
-                self.0[at] = Some(full);
-            }
+        if at >= self.0.len() {
+            self.0.resize(at + 1, None);
         }
+        self.0[at] = Some(Store { is_full, presses });
     }
 
     /// Whether a node is full; `None` when it does not store packets.
     #[inline]
     pub(crate) fn get(&self, node: u32) -> Option<bool> {
-        self.0.get(node as usize).copied().flatten()
+        self.0.get(node as usize).copied().flatten().map(|store| store.is_full)
+    }
+
+    fn presses(&self, node: u32) -> bool {
+        self.0.get(node as usize).copied().flatten().is_some_and(|store| store.presses)
     }
 }
 
@@ -181,6 +190,28 @@ impl Wires {
         self.sources[first..end].get(port).copied().flatten()
     }
 
+    /// See [`crate::Cx::pressing_downstream`].
+    pub(crate) fn pressing_downstream(&self, node: u32) -> Vec<u32> {
+        let mut seen = Vec::new();
+        let mut next = node;
+        for at in 0.. {
+            for port in 0..self.outputs(next) {
+                if let Target::Slot(slot) = self.target(next, port) {
+                    let to = self.slots[slot as usize].node;
+                    if !seen.contains(&to) {
+                        seen.push(to);
+                    }
+                }
+            }
+            match seen.get(at) {
+                Some(found) => next = *found,
+                None => break,
+            }
+        }
+        seen.retain(|node| self.stores.presses(*node));
+        seen
+    }
+
     /// See [`crate::Cx::shortcut_pull`].
     pub(crate) fn shortcut_pull(&mut self, node: u32, output: usize, input: usize) {
         let served = Some(PullFrom { node, port: output as u32 });
@@ -244,5 +275,49 @@ impl Wires {
             }
         }
         Some(found).filter(|found| !found.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 -> 1 -> {2, 3 -> 2}, and 4 is pulled through by 5, which 6 pulls; 4 draws from 2.
+    fn wires() -> Wires {
+        let slot = |node| Slot { node, port: 0 };
+        let from = |node| Some(PullFrom { node, port: 0 });
+        Wires {
+            slots: vec![slot(1), slot(2), slot(3)],
+            targets: vec![
+                Target::Slot(0),
+                Target::Slot(1),
+                Target::Slot(2),
+                Target::Puller,
+                Target::Slot(1),
+                Target::Puller,
+                Target::Puller,
+            ],
+            first_target: vec![0, 1, 3, 4, 5, 6, 7, 7],
+            sources: vec![None, None, None, from(2), from(4), from(5)],
+            first_source: vec![0, 0, 1, 2, 3, 4, 5, 6],
+            ..Wires::default()
+        }
+    }
+
+    #[test]
+    fn nearest_both_ways() {
+        let wires = wires();
+        assert_eq!(wires.nearest(0, false, &|node| node >= 2), [2, 3]);
+        assert_eq!(wires.nearest(0, false, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(6, true, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(0, false, &|_| false), [0u32; 0]);
+    }
+
+    #[test]
+    fn pulls_are_cut_short() {
+        let mut wires = wires();
+        wires.shortcut_pull(5, 0, 0);
+        assert_eq!(wires.source(6, 0), Some(PullFrom { node: 4, port: 0 }));
+        assert_eq!(wires.source(5, 0), Some(PullFrom { node: 4, port: 0 }));
     }
 }

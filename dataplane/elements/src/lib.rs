@@ -10,6 +10,7 @@ mod faults;
 mod ip;
 mod ip6;
 mod moving;
+mod nf;
 mod random;
 mod rate;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod rig;
 mod seeing;
 mod traces;
 
+pub use nf::{HOST, Host};
 use thruway_element::Registry;
 
 /// Every element class there is.
@@ -27,5 +29,6 @@ pub static CATALOG: Registry = Registry(&[
     bytes::ELEMENTS,
     ip::ELEMENTS,
     ip6::ELEMENTS,
+    nf::ELEMENTS,
     faults::ELEMENTS,
 ]);

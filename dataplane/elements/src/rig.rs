@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Addresses, ArgErrors, Args, Cx, Element, Entry, Env, HandlerError, Host, NodeStats, PullFrom,
-    Shared, Slot, Target, Wires,
+    Run, Shared, Slot, Target, Wires,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -74,11 +74,21 @@ impl Rig {
             outputs,
         };
         let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
+        Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
+    }
+
+    /// An element of the entry's class that was built already; initializes it.
+    pub(crate) fn around(
+        element: Box<dyn Element>,
+        entry: &'static Entry,
+        outputs: usize,
+    ) -> Result<Rig, String> {
         let slot = |port| Slot { node: 1, port: port as u32 };
         let wires = Wires {
             slots: (0..outputs).map(slot).collect(),
             targets: (0..outputs as u32).map(Target::Slot).collect(),
-            first_target: vec![0, outputs as u32],
+            // The second node stands for whoever is behind.
+            first_target: vec![0, outputs as u32, outputs as u32],
             sources: vec![None],
             first_source: vec![0, 1],
             pending: (0..outputs).map(|_| Batch::new()).collect(),
@@ -87,9 +97,33 @@ impl Rig {
             ..Wires::default()
         };
         let mut rig = Rig { element, wires, host: Alone::default() };
-        let done = rig.with(|element, cx| element.initialize(cx));
-        done.map_err(ArgErrors::whole)?;
+        rig.with(|element, cx| element.initialize(cx))?;
         Ok(rig)
+    }
+
+    /// Runs the task once; what it says, and what leaves by each output.
+    pub(crate) fn run(&mut self) -> (Run, Vec<Vec<Packet>>) {
+        let said = self.with(|element, cx| element.run(cx));
+        (said, self.left())
+    }
+
+    /// Lets time pass, nanoseconds.
+    pub(crate) fn pass(&mut self, ns: i64) {
+        self.wires.now += ns;
+    }
+
+    /// Packets that the element holds.
+    pub(crate) fn holding(&self) -> usize {
+        self.element.holding()
+    }
+
+    /// Ends the element.
+    pub(crate) fn finish(&mut self) -> Result<(), String> {
+        self.with(|element, cx| element.finish(cx))
+    }
+
+    fn left(&mut self) -> Vec<Vec<Packet>> {
+        self.wires.pending.iter_mut().map(|batch| batch.drain().collect()).collect()
     }
 
     fn with<T>(&mut self, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> T) -> T {
@@ -105,7 +139,7 @@ impl Rig {
                 cx.emit_all(0, &mut batch);
             }
         });
-        self.wires.pending.iter_mut().map(|batch| batch.drain().collect()).collect()
+        self.left()
     }
 
     /// Drops so far, by reason.

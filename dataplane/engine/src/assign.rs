@@ -40,6 +40,9 @@ pub(crate) fn assign(
     for (node, element) in graph.elements.iter().enumerate() {
         if let Some(Place::Thread(thread)) = placed[node] {
             home[node] = thread;
+        } else if placed[node].is_none() && element.spec.task_everywhere {
+            // Whoever reaches it runs its task.
+            continue;
         } else if placed[node].is_none()
             && element.spec.task
             && spread == Spread::Around

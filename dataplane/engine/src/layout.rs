@@ -57,8 +57,14 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        let task = self.graph.elements[node].spec.task && !self.parked[node];
-        task && self.home[node] == thread && !self.is_pulled(node)
+        let spec = self.graph.elements[node].spec;
+        let task = spec.task && !self.parked[node];
+        let here = if spec.task_everywhere {
+            self.threads[node].contains(&thread)
+        } else {
+            self.home[node] == thread
+        };
+        task && here && !self.is_pulled(node)
     }
 
     /// Whether a source's packets are only ever pulled: then it has nothing to do by itself.

@@ -25,4 +25,4 @@ pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
 pub use control::{Chatter, Control, Reconfigure};
 pub use layout::Layout;
-pub use router::{Options, Outcome, Router};
+pub use router::{Options, Outcome, Provide, Router};

@@ -15,6 +15,9 @@ use crate::engine::Engine;
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 
+/// See [`Options::provide`].
+pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
+
 /// How a configuration is to be run.
 #[derive(Clone)]
 pub struct Options {
@@ -32,6 +35,9 @@ pub struct Options {
     pub clock: ClockKind,
     /// Where elements' lines for the user go.
     pub chatter: Chatter,
+    /// Puts what the driver gives to its elements among the state that they share, under names
+    /// that no element has. Called for each configuration before its elements are built.
+    pub provide: Option<Provide>,
 }
 
 impl Default for Options {
@@ -43,6 +49,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::Real,
             chatter: Arc::new(|line| eprintln!("{line}")),
+            provide: None,
         }
     }
 }
@@ -90,6 +97,9 @@ impl Router {
         let control = Arc::new(control);
         let addresses = build::declare(&layout.graph, registry)?;
         let shared = Shared::default();
+        if let Some(provide) = &options.provide {
+            provide(&shared);
+        }
         let mut engines = Vec::new();
         for thread in 0..threads {
             let elements = build::elements(&layout, registry, &addresses, &shared, thread)?;

@@ -10,15 +10,19 @@
 
 mod anno;
 mod batch;
+mod carry;
 mod headers;
 mod image;
+mod lend;
 mod meta;
 mod packet;
 mod pool;
 
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
+pub use carry::CARRIED_LEN;
 pub use image::{Image, Marks};
+pub use lend::Lending;
 pub use meta::PacketKind;
 pub use packet::{Packet, prefetch_bytes};
 pub use pool::{LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};

@@ -186,7 +186,12 @@ impl Keeper {
         match action {
             Action::Start(_) => self.start(),
             Action::Publish => self.publish(),
-            Action::Withdraw => self.shared.withdraw(),
+            Action::Withdraw => {
+                self.shared.withdraw();
+                if let Some(wiring) = &self.wiring {
+                    wiring.wake_masters();
+                }
+            }
             Action::Kill => {
                 self.bury();
                 self.events.push_back(Event::Ended);

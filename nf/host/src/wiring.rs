@@ -120,6 +120,14 @@ impl Wiring {
         (progress, waiting)
     }
 
+    /// Ends the sleep of every Master that waits for this generation.
+    pub fn wake_masters(&self) {
+        for (_, event) in &self.links {
+            // A full counter is a Master that was woken already.
+            let _ = rustix::io::write(&**event, &1_u64.to_ne_bytes());
+        }
+    }
+
     /// Tells the function that a request was sent on its socket.
     pub fn ask_to_answer(&self) {
         self.control.count_request();

@@ -21,6 +21,7 @@ pub const ROOMS: &[&str] = &[
     "dataplane/port",
     "dataplane/flow",
     "dataplane/element",
+    "nf/host",
     "dataplane/elements",
     "dataplane/lang",
     "dataplane/engine",
@@ -36,6 +37,7 @@ pub const APART: &[(&str, &str, &str)] = &[
     ("thruway-lang", "thruway-port", "the language is pure"),
     ("thruway-engine", "thruway-elements", "the engine runs any Element and knows none"),
     ("thruway-flow", "thruway-port", "classification is pure"),
+    ("thruway-exchange", "thruway-element", "a function's library uses it and never sees elements"),
     ("thruway-nf", "thruway-packet", "a function sees packets in its slots, and no engine"),
 ];
 

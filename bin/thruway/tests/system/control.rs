@@ -52,7 +52,7 @@ impl Client {
     }
 
     /// The code of the answer to a command, and its last line.
-    fn ask(&mut self, command: &str) -> (u32, String) {
+    pub fn ask(&mut self, command: &str) -> (u32, String) {
         self.send(&format!("{command}\r\n"));
         self.answer()
     }
@@ -72,7 +72,7 @@ impl Client {
 
     /// The value of a read handler.
     #[track_caller]
-    fn read(&mut self, handler: &str) -> String {
+    pub fn read(&mut self, handler: &str) -> String {
         let (code, said) = self.ask(&format!("READ {handler}"));
         assert_eq!(code, 200, "{handler}: {said}");
         let line = self.line();

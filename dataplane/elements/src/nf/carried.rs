@@ -1,0 +1,89 @@
+//! Packets with what the host knows of them, for functions that are elements of Thruway.
+//!
+//! ```text
+//! 0    header positions, kind, annotations, time (thruway_packet::CARRIED_LEN bytes)
+//! 48   the bytes before the packet, as far as there are any; then zeros come first
+//! 128  the packet
+//! ```
+
+use thruway_packet::{CARRIED_LEN, Packet};
+
+/// Bytes before the packet.
+pub(super) const PREFIX_LEN: usize = 128;
+/// Bytes of head room that go along: headers that were pulled off can be given back.
+const ROOM_LEN: usize = PREFIX_LEN - CARRIED_LEN;
+
+/// Writes a packet and what is known of it.
+pub(super) fn pack(packet: &mut Packet, to: &mut Vec<u8>) {
+    to.clear();
+    to.extend_from_slice(&packet.carried());
+    let room = packet.headroom().min(ROOM_LEN);
+    to.resize(PREFIX_LEN - room, 0);
+    // Within the head room: both succeed.
+    let has_room = packet.unpull(room);
+    to.extend_from_slice(packet.data());
+    if has_room {
+        let _ = packet.pull(room);
+    }
+}
+
+/// Makes a packet what was written. False when packet memory is used up, or the bytes are too few:
+/// whoever wrote them is not to be believed.
+#[must_use]
+pub(super) fn unpack(bytes: &[u8], packet: &mut Packet) -> bool {
+    let Some((known, rest)) = bytes.split_first_chunk::<CARRIED_LEN>() else { return false };
+    if rest.len() < ROOM_LEN {
+        return false;
+    }
+    packet.truncate(0);
+    if !packet.push(ROOM_LEN) {
+        return false;
+    }
+    packet.truncate(rest.len());
+    if packet.len() < rest.len() && !packet.put(rest.len() - packet.len()) {
+        return false;
+    }
+    packet.data_mut().copy_from_slice(rest);
+    // It has that many bytes.
+    let _ = packet.pull(ROOM_LEN);
+    packet.set_carried(known);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_arrives_with_all_that_is_known() {
+        let mut packet = Packet::new(&(0..200).collect::<Vec<u8>>()).unwrap();
+        packet.set_mac_offset(0);
+        packet.set_network(14, 20);
+        packet.set_anno_number(thruway_packet::Anno::PAINT, 5);
+        assert!(packet.pull(14));
+        let mut bytes = Vec::new();
+        pack(&mut packet, &mut bytes);
+        assert_eq!(bytes.len(), PREFIX_LEN + 186);
+        assert_eq!(packet.len(), 186);
+        let mut other = Packet::new(&[]).unwrap();
+        assert!(unpack(&bytes, &mut other));
+        assert_eq!(other.data(), packet.data());
+        assert_eq!((other.paint(), other.network_offset()), (5, Some(0)));
+        assert_eq!(other.mac_offset(), Some(-14));
+        assert!(other.unpull(14));
+        assert_eq!(other.data()[..14], (0..14).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn empty_and_long_packets_arrive_and_short_texts_do_not() {
+        for len in [0, 1, 1514, 9000] {
+            let mut packet = Packet::zeroed(len).unwrap();
+            let mut bytes = Vec::new();
+            pack(&mut packet, &mut bytes);
+            let mut other = Packet::new(&[1; 60]).unwrap();
+            assert!(unpack(&bytes, &mut other));
+            assert_eq!(other.data(), packet.data());
+            assert!(!unpack(&bytes[..PREFIX_LEN - 1], &mut other));
+        }
+    }
+}

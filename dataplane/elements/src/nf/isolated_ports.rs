@@ -1,0 +1,351 @@
+//! IsolatedPorts: how packets come into the process of an isolated part, and leave it.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Reason, Run, Spec, Topic, reasons};
+use thruway_exchange::socket::SocketError;
+use thruway_exchange::{Attached, Outgoing, lie_down};
+use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
+use thruway_nf_abi::message::{Head, Kind, LEN_MAX, WaitMode};
+use thruway_nf_abi::{SlotHead, flag};
+use thruway_packet::{Batch, Packet};
+use thruway_sync::atomic::Ordering;
+
+use super::carried::{PREFIX_LEN, pack, unpack};
+
+/// Under which name the driver gives the link to its host (see `Options::provide` of the engine).
+pub const HOST: (&str, &str) = ("", "host");
+
+/// The link to the host, until the element takes it; provided as an `Arc`.
+pub type Host = Mutex<Option<Attached>>;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IsolatedPorts",
+        topic: Topic::Nf,
+        summary: "packets of the host, in the process of an isolated part",
+        docs: "The one element of an isolated part's own configuration (`thruway worker`) that \
+               the part itself does not have: packets come in by its outputs, one at a time, and \
+               leave by its inputs. The first that leaves goes back in its slot, further ones \
+               beside it; if none does, it is dropped; what leaves later is injected. Isolate \
+               writes such configurations.",
+        example: "p :: IsolatedPorts -> Strip(14) -> p",
+        ports: "-/-",
+        processing: "h/h",
+        flow: "x/y",
+        drops: Lost::DROPS,
+        task: true,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet does not reach the host.
+    enum Lost {
+        TooLong = "too-long": "longer than a slot",
+        Full = "ring-full": "no slot was free for a packet beside another or for one of its own",
+        Damaged = "damaged": "the host's slot holds no packet",
+    }
+}
+
+/// Rounds without packets between two looks at the control socket.
+const SOCKET_EVERY: u32 = 1 << 12;
+
+struct IsolatedPorts {
+    host: Arc<Host>,
+    attached: Option<Attached>,
+    /// The link whose first slot is open.
+    open: Option<usize>,
+    /// The last link that had one.
+    last: usize,
+    /// What left since it was opened: input and bytes.
+    results: Vec<(u8, Packet)>,
+    bytes: Vec<u8>,
+    requests: u32,
+    lying: bool,
+    /// Since when, and for how many rounds, nothing came.
+    idle_since: i64,
+    idle: u32,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let host = args.env().shared.get(HOST.0, HOST.1, Arc::<Host>::default);
+    let host = host.ok_or_else(|| ArgErrors::whole("there is no host to attach to"))?;
+    Ok(Box::new(IsolatedPorts {
+        host: Arc::clone(&host),
+        attached: None,
+        open: None,
+        last: 0,
+        results: Vec::new(),
+        bytes: Vec::new(),
+        requests: 0,
+        lying: false,
+        idle_since: 0,
+        idle: 0,
+    }))
+}
+
+impl IsolatedPorts {
+    /// Gives the open slot back with what became of its packet.
+    fn close(&mut self, cx: &mut Cx<'_>) {
+        let (Some(attached), Some(at)) = (&mut self.attached, self.open.take()) else { return };
+        let link = &mut attached.links[at];
+        let Some(mut current) = link.worker.current() else { return };
+        let mut is_first = true;
+        for (output, mut packet) in self.results.drain(..) {
+            pack(&mut packet, &mut self.bytes);
+            let sent = if is_first {
+                is_first = false;
+                replace(&mut current.head, current.frame, output, &self.bytes)
+            } else {
+                let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
+                current.aside.emit(to, [&self.bytes, &[]]).is_ok()
+            };
+            if !sent {
+                let fits = self.bytes.len() <= current.frame.len();
+                let why = if fits { Lost::Full } else { Lost::TooLong };
+                if fits {
+                    attached.control.add_figure(Figure::AuxFull, 1);
+                }
+                cx.drop(why, packet);
+            }
+        }
+        if is_first {
+            current.head.flags |= flag::DROPPED;
+        }
+        current.close();
+        link.worker.advance(1);
+        if link.worker.waiting() == 0 {
+            link.flush();
+        }
+    }
+
+    /// Opens the next slot and sends its packet on; false when no link has one.
+    fn open_next(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(attached) = &mut self.attached else { return false };
+        let count = attached.links.len();
+        for nth in 1..=count {
+            // In turn: one busy thread must not keep the others waiting.
+            let at = (self.last + nth) % count;
+            let link = &mut attached.links[at];
+            if link.worker.waiting() == 0 {
+                continue;
+            }
+            let Some(current) = link.worker.current() else { continue };
+            let head = current.head;
+            let range = usize::from(head.start)..usize::from(head.start) + usize::from(head.len);
+            let bytes = current.frame.get(range).unwrap_or_default();
+            (self.open, self.last) = (Some(at), at);
+            match packet_of(bytes) {
+                Ok(packet) => cx.emit(usize::from(head.input), packet),
+                Err(why) => cx.count_drops(why, 1),
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Sends a packet for which no slot is open.
+    fn inject(&mut self, cx: &mut Cx<'_>, output: u8, mut packet: Packet) {
+        let Some(attached) = &mut self.attached else { return };
+        pack(&mut packet, &mut self.bytes);
+        let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
+        let link = attached.links.first_mut();
+        let sent = link.is_some_and(|link| link.worker.inject(to, [&self.bytes, &[]]).is_ok());
+        if !sent {
+            attached.control.add_figure(Figure::InjectionFull, 1);
+            cx.drop(Lost::Full, packet);
+        }
+    }
+
+    /// Answers what the host asks; ends the router when the host is gone.
+    fn answer(&mut self, cx: &mut Cx<'_>) {
+        let Some(attached) = &self.attached else { return };
+        loop {
+            let message = match attached.socket.try_receive() {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(_) => return cx.stop(),
+            };
+            let text = message.text();
+            let answer = match message.head.kind {
+                Kind::Read => cx.read_handler(&text).map_err(|error| error.to_string()),
+                Kind::Write => {
+                    let (call, value) = text.split_once(' ').unwrap_or((&text, ""));
+                    let done = cx.write_handler(call, value);
+                    done.map(|()| String::new()).map_err(|error| error.to_string())
+                }
+                _ => continue,
+            };
+            let (kind, text) = match &answer {
+                Ok(text) => (Kind::Reply, text),
+                Err(text) => (Kind::Error, text),
+            };
+            let len = text.floor_char_boundary(LEN_MAX - Head::LEN);
+            let head = Head { kind, id: message.head.id };
+            // A host that does not read answers does not get them.
+            if let Err(SocketError::Closed) =
+                attached.socket.try_send(head, &text.as_bytes()[..len])
+            {
+                return cx.stop();
+            }
+        }
+    }
+
+    /// Shows the host what is done.
+    fn flush(&mut self) {
+        if let Some(attached) = &mut self.attached {
+            attached.links.iter_mut().for_each(|link| link.flush());
+        }
+    }
+
+    /// Nothing waits: sleeps, as the host wishes.
+    fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
+        let now = cx.now();
+        if self.idle == 0 {
+            self.idle_since = now;
+        }
+        self.idle = self.idle.wrapping_add(1);
+        let Some(attached) = &mut self.attached else { return Run::Idle };
+        if attached.control.command() == DRAIN {
+            cx.stop();
+            return Run::Idle;
+        }
+        let spin_ns = i64::from(attached.welcome.spin_ns);
+        let sleeps = match attached.welcome.wait {
+            WaitMode::Block => true,
+            WaitMode::Poll => false,
+            WaitMode::Hybrid => now.saturating_sub(self.idle_since) >= spin_ns,
+        };
+        if !sleeps {
+            if self.idle.is_multiple_of(SOCKET_EVERY) {
+                self.answer(cx);
+            }
+            return Run::Again;
+        }
+        if self.lying
+            && let Some(eventfd) = &attached.eventfd
+        {
+            // Not blocking: something else may have ended the sleep.
+            let _ = rustix::io::read(eventfd, &mut [0; 8]);
+            self.answer(cx);
+        }
+        let Some(attached) = &mut self.attached else { return Run::Idle };
+        let (links, control, requests) = (&mut attached.links, &attached.control, self.requests);
+        let lies = lie_down(control.status(), || {
+            control.requests() != requests
+                || control.command() == DRAIN
+                || links.iter_mut().any(|link| link.worker.has_work())
+        });
+        if lies && !self.lying {
+            attached.control.add_figure(Figure::Sleeps, 1);
+        }
+        self.lying = lies;
+        if lies { Run::Idle } else { Run::Again }
+    }
+
+    /// Gets up, if it lies.
+    fn get_up(&mut self) {
+        let Some(attached) = &self.attached else { return };
+        if std::mem::replace(&mut self.lying, false) {
+            let before = attached.control.status().swap(RUNNING, Ordering::Relaxed);
+            if before == SIGNED {
+                attached.control.add_figure(Figure::WakeUps, 1);
+            }
+        }
+    }
+
+    fn attach(&mut self, cx: &mut Cx<'_>) -> bool {
+        let attached = self.host.lock().unwrap_or_else(|poison| poison.into_inner()).take();
+        let Some(attached) = attached else { return false };
+        let watched = cx.watch(attached.socket.as_fd());
+        let watched =
+            watched.and_then(|()| attached.eventfd.iter().try_for_each(|fd| cx.watch(fd)));
+        if let Err(error) = watched {
+            cx.chatter(&format!("cannot watch the host: {error}"));
+        }
+        if attached.ready().is_err() {
+            cx.stop();
+        }
+        self.attached = Some(attached);
+        true
+    }
+}
+
+/// Puts bytes into a slot's frame, where the packet was if they fit there.
+fn replace(head: &mut SlotHead, frame: &mut [u8], output: u8, bytes: &[u8]) -> bool {
+    let start = usize::from(head.start).min(frame.len().saturating_sub(bytes.len()));
+    let Some(to) = frame.get_mut(start..start + bytes.len()) else {
+        head.flags |= flag::DROPPED;
+        return false;
+    };
+    to.copy_from_slice(bytes);
+    (head.start, head.len, head.output) = (start as u16, bytes.len() as u16, output);
+    true
+}
+
+/// The packet in a slot.
+fn packet_of(bytes: &[u8]) -> Result<Packet, Reason> {
+    if bytes.len() < PREFIX_LEN {
+        return Err(Lost::Damaged.into());
+    }
+    let mut packet = Packet::new(&[]).ok_or(Reason::NO_MEMORY)?;
+    if unpack(bytes, &mut packet) { Ok(packet) } else { Err(Reason::NO_MEMORY) }
+}
+
+impl Element for IsolatedPorts {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        let host = self.host.lock().unwrap_or_else(|poison| poison.into_inner());
+        match &*host {
+            Some(_) => Ok(()),
+            None => Err("this element works in a process that Isolate started only".to_owned()),
+        }
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let output = port as u8;
+        if self.open.is_some() {
+            self.results.extend(batch.drain().map(|packet| (output, packet)));
+        } else {
+            for packet in batch.drain() {
+                self.inject(cx, output, packet);
+            }
+        }
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if self.attached.is_none() && !self.attach(cx) {
+            return Run::Idle;
+        }
+        self.close(cx);
+        if let Some(attached) = &self.attached {
+            let requests = attached.control.requests();
+            if requests != self.requests {
+                self.requests = requests;
+                self.get_up();
+                self.answer(cx);
+            }
+        }
+        if self.open_next(cx) {
+            self.get_up();
+            self.idle = 0;
+            return Run::Again;
+        }
+        self.flush();
+        if let Some(attached) = &self.attached
+            && self.idle == 0
+        {
+            attached.control.beat();
+        }
+        self.doze(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.close(cx);
+        self.flush();
+        Ok(())
+    }
+}

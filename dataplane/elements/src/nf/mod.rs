@@ -1,0 +1,32 @@
+//! Isolated functions: processes of their own, reached through the exchange.
+
+mod backend;
+mod carried;
+mod group;
+mod isolate;
+mod isolated_element;
+mod isolated_ports;
+mod latency;
+mod link;
+#[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
+mod nf;
+mod process;
+mod report;
+mod settings;
+mod trust_group;
+
+use thruway_element::Entry;
+
+/// The elements of this topic, sorted by name.
+pub static ELEMENTS: &[&Entry] = &[
+    &isolate::ENTRY,
+    &isolated_element::ENTRY,
+    &isolated_ports::ENTRY,
+    &nf::ENTRY,
+    &trust_group::ENTRY,
+];
+
+pub use isolated_ports::{HOST, Host};
+
+#[cfg(test)]
+mod tests;

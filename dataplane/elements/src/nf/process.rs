@@ -1,0 +1,143 @@
+//! Functions as processes: what `nf/host` offers, as the element asks for it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thruway_exchange::{GroupRegion, PeerFault};
+use thruway_nf_abi::control::Figure;
+use thruway_nf_abi::message::Kind;
+use thruway_nf_host::{
+    Function as Process, FunctionSpec, Isolation, Limits, Order, Patience, Program,
+};
+
+use super::backend::{Function, HostEnd, Told};
+use super::settings::Settings;
+
+/// How long a stop waits for the function's last words.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Starts the function's process and waits until it has attached.
+pub(super) fn start(
+    settings: &Settings,
+    group: Option<GroupRegion>,
+) -> Result<Arc<dyn Function>, String> {
+    let function = Process::start(spec(settings, group)).map_err(|error| error.to_string())?;
+    Ok(Arc::new(Isolated { function }))
+}
+
+fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
+    let program = Program {
+        args: settings.arguments.clone(),
+        library_dirs: settings.library_dirs.clone(),
+        readable: settings.readable.clone(),
+        ..Program::new(&settings.program)
+    };
+    let order = Order {
+        limits: Limits {
+            memory_bytes: settings.memory_bytes,
+            cpus: settings.cpus.clone(),
+            ..Limits::default()
+        },
+        isolation: if settings.strict { Isolation::Strict } else { Isolation::Relaxed },
+        ..Order::new(program.clone())
+    };
+    FunctionSpec {
+        order,
+        shape: settings.shape,
+        group,
+        links: settings.threads,
+        inputs: settings.inputs,
+        outputs: settings.outputs,
+        wait: settings.wait,
+        spin_ns: u32::try_from(settings.spin.as_nanos()).unwrap_or(u32::MAX),
+        worker_threshold: settings.worker_threshold,
+        configuration: Some(settings.config.clone()).filter(|text| !text.is_empty()),
+        patience: Patience {
+            attach: settings.attach_timeout,
+            hang: Some(settings.hang).filter(|hang| !hang.is_zero()),
+            drain: DRAIN,
+        },
+        ..FunctionSpec::new(program)
+    }
+}
+
+/// A function that is a process.
+struct Isolated {
+    function: Arc<Process>,
+}
+
+impl Drop for Isolated {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Isolated {
+    fn figure(&self, figure: Figure) -> String {
+        self.function.control().map_or(0, |control| control.figure(figure)).to_string()
+    }
+
+    /// A line per counter.
+    fn counters(&self) -> String {
+        let counters = self.function.control().map(|control| control.counters());
+        counters.into_iter().flatten().fold(String::new(), |mut text, (name, value)| {
+            let _ = writeln!(text, "{name} {value}");
+            text
+        })
+    }
+
+    /// How its last process ended and what it wrote last.
+    fn last_error(&self) -> String {
+        let status = self.function.status();
+        let Some(end) = status.last_end else { return String::new() };
+        match status.output.trim() {
+            "" => end,
+            output => format!("{end}; it said: {output}"),
+        }
+    }
+}
+
+impl Function for Isolated {
+    #[inline]
+    fn generation(&self) -> u32 {
+        self.function.generation()
+    }
+
+    fn take_end(&self, replica: u32) -> Option<HostEnd> {
+        let link = self.function.take_link(replica as usize)?;
+        Some(HostEnd { storage: link.link, bell: link.doorbell, wake: link.wakened })
+    }
+
+    fn report_fault(&self, generation: u32, fault: PeerFault) {
+        self.function.report_fault(generation, fault);
+    }
+
+    fn tell(&self, what: Told) -> String {
+        let status = || self.function.status();
+        match what {
+            Told::State => status().state.name().to_owned(),
+            Told::Pid => status().pid.unwrap_or(0).to_string(),
+            Told::Restarts => status().restarts.to_string(),
+            Told::Faults => status().faults.to_string(),
+            Told::Hangs => status().hangs.to_string(),
+            Told::CpuTime => format!("{:.6}", status().cpu_time.as_secs_f64()),
+            Told::Sandbox => status().sandbox.map_or(String::new(), |report| report.to_string()),
+            Told::LastError => self.last_error(),
+            Told::Counters => self.counters(),
+            Told::Sleeps => self.figure(Figure::Sleeps),
+            Told::AuxFull => self.figure(Figure::AuxFull),
+            Told::InjectionFull => self.figure(Figure::InjectionFull),
+        }
+    }
+
+    fn call(&self, write: bool, text: &str) -> Result<String, String> {
+        let kind = if write { Kind::Write } else { Kind::Read };
+        self.function.call(kind, text).map_err(|error| error.to_string())
+    }
+
+    fn stop(&self) {
+        self.function.drain();
+        self.function.wait_for(|state| state.is_final(), DRAIN);
+    }
+}

@@ -1,0 +1,55 @@
+//! What handlers of an isolated function tell and take.
+
+use thruway_element::{HandlerError, Nanos, handler_value};
+use thruway_exchange::LinkFigures;
+
+use super::backend::Told;
+
+/// A figure of one thread's links.
+pub(super) fn figure(figures: &LinkFigures, name: &str) -> Option<String> {
+    let number = match name {
+        "packets_in" => figures.put,
+        "dropped" => figures.dropped,
+        "auxiliary" => figures.aux,
+        "injected" => figures.injected,
+        "wake_ups" => figures.wake_ups,
+        "occupancy_max" => u64::from(figures.occupancy_max),
+        _ => return None,
+    };
+    Some(number.to_string())
+}
+
+/// What the function itself is asked for by a handler.
+pub(super) fn told(name: &str) -> Option<Told> {
+    Some(match name {
+        "state" => Told::State,
+        "pid" => Told::Pid,
+        "restarts" => Told::Restarts,
+        "peer_faults" => Told::Faults,
+        "hangs" => Told::Hangs,
+        "cpu_time" => Told::CpuTime,
+        "sandbox" => Told::Sandbox,
+        "last_error" => Told::LastError,
+        "counters" => Told::Counters,
+        "sleeps" => Told::Sleeps,
+        "aux_full" => Told::AuxFull,
+        "injection_full" => Told::InjectionFull,
+        _ => return None,
+    })
+}
+
+/// A threshold that is written, which must leave slots to work with.
+pub(super) fn threshold(name: &str, value: &str, slots: u32) -> Result<u32, HandlerError> {
+    let threshold: u32 = handler_value(name, value)?;
+    if threshold >= slots {
+        let why = format!("{name}: {threshold} is not below SLOTS ({slots})");
+        return Err(HandlerError::refused(why));
+    }
+    Ok(threshold)
+}
+
+/// An age that is written, in nanoseconds.
+pub(super) fn age(name: &str, value: &str) -> Result<u64, HandlerError> {
+    let age: Nanos = handler_value(name, value)?;
+    u64::try_from(age.0).map_err(|_| HandlerError::refused(format!("{name}: cannot be negative")))
+}

@@ -1,0 +1,323 @@
+//! What the arguments of an isolated function say.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thruway_element::{ArgError, ArgErrors, Args, Nanos, text};
+use thruway_exchange::Tuning;
+use thruway_nf_abi::message::WaitMode;
+use thruway_nf_abi::{LinkShape, Token};
+
+use super::carried::PREFIX_LEN;
+
+/// What happens to packets while the function does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnFailure {
+    /// They pass unchanged, through output 0.
+    Open,
+    /// They are dropped.
+    Closed,
+    /// Those that the function had are dropped, new ones wait for its restart, so long at most.
+    Restart(i64),
+}
+
+/// All that makes a function what it is: two functions of equal settings are the same, and one can
+/// go on for the other when the configuration is replaced.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    pub config: String,
+    /// Whether packets go with what is known of them (see `carried`).
+    pub carry: bool,
+    pub inputs: u32,
+    pub outputs: u32,
+    /// Links: threads that reach the element.
+    pub threads: u32,
+    pub shape: LinkShape,
+    pub group: Option<Group>,
+    pub wait: WaitMode,
+    pub spin: Duration,
+    pub worker_threshold: u32,
+    pub cpus: Vec<usize>,
+    pub memory_bytes: u64,
+    pub hang: Duration,
+    pub attach_timeout: Duration,
+    pub strict: bool,
+    pub library_dirs: Vec<PathBuf>,
+    pub readable: Vec<PathBuf>,
+    pub on_failure: OnFailure,
+}
+
+/// A trust group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    pub name: String,
+    pub frames: u32,
+}
+
+/// Most inputs or outputs of a function: what a slot's head can say.
+const PORTS_MAX: usize = 256;
+
+impl Settings {
+    /// Reads the arguments; all that is wrong at once.
+    pub fn of(args: &Args<'_>) -> Result<Settings, ArgErrors> {
+        let mut errors = Vec::new();
+        let mut keep = |error: ArgError| errors.push(error);
+        let (program, arguments) = program(args).unwrap_or_else(|error| {
+            keep(error);
+            Default::default()
+        });
+        let outputs = outputs(args).unwrap_or_else(|error| {
+            keep(error);
+            1
+        });
+        let shape = shape(args).unwrap_or_else(|error| {
+            keep(error);
+            LinkShape::DEFAULT
+        });
+        let group = group(args).unwrap_or_else(|error| {
+            keep(error);
+            None
+        });
+        let rest = Settings::rest(args, outputs, &shape);
+        match rest {
+            Ok(rest) if errors.is_empty() => Ok(Settings {
+                program,
+                arguments,
+                shape: LinkShape {
+                    token: if group.is_some() { Token::Descriptor } else { Token::Inline },
+                    ..shape
+                },
+                group,
+                ..rest
+            }),
+            Ok(_) => Err(ArgErrors(errors)),
+            Err(error) => {
+                errors.push(error);
+                Err(ArgErrors(errors))
+            }
+        }
+    }
+
+    /// What needs no look at anything else.
+    fn rest(args: &Args<'_>, outputs: u32, shape: &LinkShape) -> Result<Settings, ArgError> {
+        let env = args.env();
+        if env.inputs > PORTS_MAX {
+            return Err(args.error("EXEC", format!("a function has at most {PORTS_MAX} inputs")));
+        }
+        let threshold = |name| below_slots(args, name, shape.slots);
+        threshold("MASTER_THRESHOLD")?;
+        let worker_threshold = threshold("WORKER_THRESHOLD")?.max(1);
+        Ok(Settings {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            config: args.get("CONFIG")?,
+            carry: args.get("CARRY")?,
+            inputs: env.inputs as u32,
+            outputs,
+            threads: env.threads.max(1) as u32,
+            shape: *shape,
+            group: None,
+            wait: wait(args)?,
+            spin: time(args, "SPIN")?,
+            worker_threshold,
+            cpus: numbers(args, "CPUS")?,
+            memory_bytes: size(args, "MEMORY")?,
+            hang: time(args, "HANG")?,
+            attach_timeout: time(args, "ATTACH_TIMEOUT")?,
+            strict: choice(args, "ISOLATION", &["strict", "relaxed"])? == 0,
+            library_dirs: paths(args, "LIBRARIES")?,
+            readable: paths(args, "READABLE")?,
+            on_failure: on_failure(args)?,
+        })
+    }
+}
+
+/// The thresholds that the arguments say.
+pub(super) fn tuning(args: &Args<'_>) -> Result<Tuning, ArgError> {
+    Ok(Tuning {
+        master_threshold: args.get("MASTER_THRESHOLD")?,
+        age_threshold: time(args, "AGE")?.as_nanos() as u64,
+        ..Tuning::DEFAULT
+    })
+}
+
+/// Program and its arguments; the program must be there and executable.
+fn program(args: &Args<'_>) -> Result<(PathBuf, Vec<String>), ArgError> {
+    let line: String = args.get("EXEC")?;
+    let mut words = text::split_words(&line).into_iter().map(text::unquote_text);
+    let Some(program) = words.next() else {
+        return Err(args.error("EXEC", "is empty: write \"PROGRAM ARGUMENTS\""));
+    };
+    let program = PathBuf::from(program);
+    check_program(&program).map_err(|why| args.error("EXEC", why))?;
+    Ok((program, words.collect()))
+}
+
+fn check_program(program: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shown = program.display();
+    let metadata = std::fs::metadata(program).map_err(|error| {
+        let text = error.to_string();
+        let text = text.split(" (os error").next().unwrap_or_default();
+        format!("there is no program '{shown}': {text}; give the path of the function's program")
+    })?;
+    if !metadata.is_file() {
+        return Err(format!("'{shown}' is not a file; give the path of the function's program"));
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(format!("'{shown}' is not executable; chmod +x '{shown}'"));
+    }
+    Ok(())
+}
+
+fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {
+    let connected = args.env().outputs;
+    let declared: Option<usize> = args.opt("OUTPUTS")?;
+    match declared.unwrap_or(connected.max(1)) {
+        outputs if outputs < connected => {
+            Err(args.error("OUTPUTS", format!("{connected} outputs are connected; say so many")))
+        }
+        outputs @ 1..=PORTS_MAX => Ok(outputs as u32),
+        other => {
+            let why = format!("{other} is not a number of outputs: 1 to {PORTS_MAX}");
+            Err(args.error("OUTPUTS", why))
+        }
+    }
+}
+
+/// Bytes of the longest packet, with what goes with it.
+fn slot_len(args: &Args<'_>) -> Result<u32, ArgError> {
+    let len: u32 = args.get("SLOT_SIZE")?;
+    let more = if args.get("CARRY")? { PREFIX_LEN as u32 } else { 0 };
+    Ok(len.saturating_add(more))
+}
+
+fn shape(args: &Args<'_>) -> Result<LinkShape, ArgError> {
+    let shape = LinkShape {
+        slots: args.get("SLOTS")?,
+        aux_slots: args.get("AUX_SLOTS")?,
+        injection_slots: args.get("INJECTION_SLOTS")?,
+        packet_len_max: slot_len(args)?,
+        headroom: args.get("HEADROOM")?,
+        ..LinkShape::DEFAULT
+    };
+    use thruway_nf_abi::ShapeError as E;
+    shape.layout().map(|_| shape).map_err(|error| {
+        let name = match error {
+            E::AuxSlots(_) => "AUX_SLOTS",
+            E::InjectionSlots(_) => "INJECTION_SLOTS",
+            E::PacketLen(_) => "SLOT_SIZE",
+            E::Headroom(_) => "HEADROOM",
+            _ => "SLOTS",
+        };
+        args.error(name, error)
+    })
+}
+
+/// A threshold, which must leave slots to work with.
+fn below_slots(args: &Args<'_>, name: &str, slots: u32) -> Result<u32, ArgError> {
+    let threshold: u32 = args.get(name)?;
+    if threshold < slots {
+        return Ok(threshold);
+    }
+    let power = threshold.saturating_add(1).checked_next_power_of_two().unwrap_or(u32::MAX);
+    Err(args.error(
+        name,
+        format!("{threshold} is not below SLOTS ({slots}): lower it, or give SLOTS {power}"),
+    ))
+}
+
+fn group(args: &Args<'_>) -> Result<Option<Group>, ArgError> {
+    let named: Option<String> = args.opt("GROUP")?;
+    match (choice(args, "MODE", &["isolated", "group"])?, named) {
+        (0, None) => Ok(None),
+        (0, Some(_)) => Err(args.error("GROUP", "needs MODE group")),
+        (_, None) => Err(args.error("MODE", "a member needs the name of its group: GROUP NAME")),
+        (_, Some(name)) => {
+            let env = args.env();
+            let frames = env.addresses.look_up(env.name, &name, |named| named.group_frames);
+            let none = || {
+                let why = format!(
+                    "there is no group '{name}'; declare it: TrustGroup({name}, FRAMES 4096)"
+                );
+                args.error("GROUP", why)
+            };
+            Ok(Some(Group { frames: frames.ok_or_else(none)?, name }))
+        }
+    }
+}
+
+/// Index of the word given.
+fn choice(args: &Args<'_>, name: &str, words: &[&str]) -> Result<usize, ArgError> {
+    let word: String = args.get(name)?;
+    words
+        .iter()
+        .position(|known| *known == word)
+        .ok_or_else(|| args.error(name, format!("'{word}' is not one of {}", words.join(", "))))
+}
+
+fn wait(args: &Args<'_>) -> Result<WaitMode, ArgError> {
+    Ok(match choice(args, "WAIT", &["block", "poll", "hybrid"])? {
+        0 => WaitMode::Block,
+        1 => WaitMode::Poll,
+        _ => WaitMode::Hybrid,
+    })
+}
+
+fn on_failure(args: &Args<'_>) -> Result<OnFailure, ArgError> {
+    let hold = time(args, "HOLD")?.as_nanos() as i64;
+    Ok(match choice(args, "ON_FAILURE", &["open", "closed", "restart"])? {
+        0 => OnFailure::Open,
+        1 => OnFailure::Closed,
+        _ => OnFailure::Restart(hold),
+    })
+}
+
+/// Longest time that an argument may say: a day.
+const TIME_MAX: u64 = 86_400_000_000_000;
+
+fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
+    let ns = args.get::<Nanos>(name)?.0;
+    match u64::try_from(ns) {
+        Ok(ns @ ..=TIME_MAX) => Ok(Duration::from_nanos(ns)),
+        _ => Err(args.error(name, "must be between 0 and a day")),
+    }
+}
+
+/// Bytes, with `k`, `M` or `G`.
+fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
+    let text: String = args.get(name)?;
+    let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
+    let shift = match text[digits.len()..].trim_end_matches('B') {
+        "" => Some(0),
+        "k" | "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes >= 1 << 20)
+        .ok_or_else(|| args.error(name, format!("'{text}' is not a size of at least 1M")))
+}
+
+/// Words between blanks.
+fn words(args: &Args<'_>, name: &str) -> Result<Vec<String>, ArgError> {
+    let line: Option<String> = args.opt(name)?;
+    Ok(text::split_words(&line.unwrap_or_default()).into_iter().map(text::unquote_text).collect())
+}
+
+fn paths(args: &Args<'_>, name: &str) -> Result<Vec<PathBuf>, ArgError> {
+    Ok(words(args, name)?.into_iter().map(PathBuf::from).collect())
+}
+
+fn numbers(args: &Args<'_>, name: &str) -> Result<Vec<usize>, ArgError> {
+    let number = |word: &String| {
+        word.parse().ok().filter(|cpu| *cpu < 1024).ok_or_else(|| {
+            args.error(name, format!("'{word}' is not the number of a CPU; write CPUS \"1 2\""))
+        })
+    };
+    words(args, name)?.iter().map(number).collect()
+}

@@ -1,0 +1,323 @@
+//! The element over a function that the test itself plays.
+
+use std::sync::{Arc, Mutex};
+
+use rustix::event::{EventfdFlags, eventfd};
+use thruway_element::{Addresses, Args, Env, Run, Shared};
+use thruway_exchange::{Control, Doorbell, Mapped, PeerFault, Storage};
+use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
+use thruway_packet::Packet;
+use thruway_region::Pages;
+use thruway_sync::atomic::{AtomicU32, Ordering};
+
+use super::backend::{Function, HostEnd, Told};
+use super::nf::{ENTRY, Lost, Nf};
+use crate::rig::Rig;
+
+/// A function whose process is the test.
+struct Played {
+    generation: AtomicU32,
+    ready: Mutex<Option<Mapped>>,
+    faults: Mutex<Vec<(u32, PeerFault)>>,
+}
+
+impl Function for Played {
+    fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    fn take_end(&self, _replica: u32) -> Option<HostEnd> {
+        let storage = self.ready.lock().unwrap().take()?;
+        let bell = Doorbell::new(Control::create().unwrap(), None);
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        Some(HostEnd { storage, bell, wake: Arc::new(wake) })
+    }
+
+    fn report_fault(&self, generation: u32, fault: PeerFault) {
+        self.faults.lock().unwrap().push((generation, fault));
+    }
+
+    fn tell(&self, what: Told) -> String {
+        format!("{what:?}")
+    }
+
+    fn call(&self, write: bool, text: &str) -> Result<String, String> {
+        if write { Err(format!("no handler '{text}'")) } else { Ok(text.to_uppercase()) }
+    }
+
+    fn stop(&self) {
+        self.generation.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The element, the function behind it, and the other end of its link.
+struct Stage {
+    rig: Rig,
+    function: Arc<Played>,
+    storage: Mapped,
+    done: u32,
+}
+
+const SHAPE: LinkShape =
+    LinkShape { slots: 8, aux_slots: 4, injection_slots: 4, ..LinkShape::DEFAULT };
+
+impl Stage {
+    fn new(more: &[&str]) -> Stage {
+        let texts = ["EXEC /bin/true", "SLOTS 8", "WORKER_THRESHOLD 1"];
+        let texts: Vec<String> = texts.iter().chain(more).map(|&text| text.into()).collect();
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let env = Env {
+            name: "nf",
+            class: "Nf",
+            addresses: &addresses,
+            shared: &shared,
+            thread: 0,
+            threads: 1,
+            inputs: 2,
+            outputs: 2,
+        };
+        let nf = Nf::of(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap();
+        let function = Arc::new(Played {
+            generation: AtomicU32::new(0),
+            ready: Mutex::default(),
+            faults: Mutex::default(),
+        });
+        let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
+        nf.shared().start(|| Ok(played)).unwrap();
+        let storage = Mapped::create(&SHAPE, None, Pages::Normal).unwrap();
+        function.generation.store(1, Ordering::Relaxed);
+        *function.ready.lock().unwrap() = Some(storage.clone());
+        let rig = Rig::around(Box::new(nf), &ENTRY, 2).unwrap();
+        Stage { rig, function, storage, done: 0 }
+    }
+
+    /// The process is gone.
+    fn dies(&mut self) {
+        self.function.generation.store(0, Ordering::Relaxed);
+    }
+
+    /// The next one runs.
+    fn revives(&mut self, generation: u32) {
+        self.storage = Mapped::create(&SHAPE, None, Pages::Normal).unwrap();
+        self.done = 0;
+        *self.function.ready.lock().unwrap() = Some(self.storage.clone());
+        self.function.generation.store(generation, Ordering::Relaxed);
+    }
+
+    /// Lets the function do something with each waiting slot and give it back; how many.
+    fn works(&mut self, mut with: impl FnMut(&mut SlotHead, &mut Vec<u8>)) -> u32 {
+        let end = self.storage.word(Word::MasterProduced).load(Ordering::Acquire);
+        let count = end.wrapping_sub(self.done);
+        while self.done != end {
+            let mut head = self.storage.head(Ring::Primary, self.done);
+            let place = thruway_exchange::Place::Slot(Ring::Primary, self.done);
+            let mut bytes = vec![0; head.len.into()];
+            self.storage.copy_out(place, head.start.into(), &mut bytes);
+            with(&mut head, &mut bytes);
+            head.len = bytes.len() as u16;
+            self.storage.copy_in(place, head.start.into(), &bytes);
+            self.storage.set_head(Ring::Primary, self.done, head);
+            self.done = self.done.wrapping_add(1);
+        }
+        self.storage.word(Word::WorkerProduced).store(end, Ordering::Release);
+        count
+    }
+
+    fn push(&mut self, bytes: &[&[u8]]) -> Vec<Vec<Vec<u8>>> {
+        let packets: Vec<Packet> = bytes.iter().map(|bytes| Packet::new(bytes).unwrap()).collect();
+        texts(self.rig.push(packets))
+    }
+
+    fn run(&mut self) -> Vec<Vec<Vec<u8>>> {
+        texts(self.rig.run().1)
+    }
+
+    fn dropped(&self, why: Lost) -> u64 {
+        self.rig.drops()[why as usize]
+    }
+}
+
+fn texts(outputs: Vec<Vec<Packet>>) -> Vec<Vec<Vec<u8>>> {
+    let bytes =
+        |packets: Vec<Packet>| packets.iter().map(|packet| packet.data().to_vec()).collect();
+    outputs.into_iter().map(bytes).collect()
+}
+
+#[test]
+fn packets_come_back_changed_steered_and_in_order() {
+    let mut stage = Stage::new(&[]);
+    assert_eq!(stage.push(&[b"one", b"two", b"three"]), [vec![], vec![]] as [Vec<Vec<u8>>; 2]);
+    assert_eq!(stage.rig.holding(), 3);
+    stage.works(|head, bytes| {
+        bytes.make_ascii_uppercase();
+        if bytes == b"TWO" {
+            head.output = 1;
+            head.start -= 4;
+            bytes.splice(..0, *b"new ");
+        }
+    });
+    let [zero, one] = <[_; 2]>::try_from(stage.run()).unwrap();
+    assert_eq!(zero, [b"ONE".to_vec(), b"THREE".to_vec()]);
+    assert_eq!(one, [b"new TWO".to_vec()]);
+    assert_eq!(stage.rig.holding(), 0);
+    assert_eq!(stage.rig.read("packets_in", "").unwrap(), "3");
+    assert_eq!(stage.rig.read("packets_out", "").unwrap(), "3");
+    assert_eq!(stage.rig.read("occupancy_max", "").unwrap(), "3");
+}
+
+#[test]
+fn drops_are_counted() {
+    let mut stage = Stage::new(&[]);
+    stage.push(&[b"a", b"b", b"", &[0; 2000]]);
+    stage.works(|head, bytes| head.flags = if bytes == b"a" { flag::DROPPED } else { 0 });
+    assert_eq!(stage.run()[0], [b"b".to_vec()]);
+    assert_eq!(stage.dropped(Lost::Dropped), 1);
+    assert_eq!(stage.dropped(Lost::Empty), 1);
+    assert_eq!(stage.dropped(Lost::TooLong), 1);
+}
+
+#[test]
+fn a_full_ring_holds_some_and_drops_the_others() {
+    let mut stage = Stage::new(&[]);
+    for _ in 0..3 {
+        stage.push(&[&b"x"[..]; 100]);
+    }
+    assert_eq!(stage.rig.holding(), 8 + 255);
+    assert_eq!(stage.dropped(Lost::Full), 300 - 8 - 255);
+    let mut came = 0;
+    for _ in 0..100 {
+        stage.works(|_, _| {});
+        came += stage.run()[0].len();
+    }
+    assert_eq!((came, stage.rig.holding()), (8 + 255, 0));
+}
+
+#[test]
+fn an_idle_element_sleeps_and_work_wakes_it() {
+    let mut stage = Stage::new(&[]);
+    assert_eq!(stage.rig.run().0, Run::Idle);
+    assert_eq!(stage.storage.word(Word::MasterWaits).load(Ordering::Relaxed), 1);
+    stage.push(&[b"x"]);
+    assert_eq!(stage.storage.word(Word::MasterWaits).load(Ordering::Relaxed), 0);
+    // Patient for a while, then asleep although a packet is under way.
+    let patient = (0..1000).take_while(|_| stage.rig.run().0 == Run::Again).count();
+    assert!((10..200).contains(&patient), "{patient}");
+    assert_eq!(stage.storage.word(Word::MasterWaits).load(Ordering::Relaxed), 1);
+    stage.works(|_, _| {});
+    assert_eq!(stage.run()[0].len(), 1);
+}
+
+#[test]
+fn failure_open_passes_what_it_had_and_what_comes() {
+    let mut stage = Stage::new(&["ON_FAILURE open"]);
+    stage.push(&[b"1", b"2"]);
+    stage.dies();
+    assert_eq!(stage.push(&[b"3"])[0], [b"1".to_vec(), b"2".to_vec(), b"3".to_vec()]);
+    stage.revives(2);
+    assert!(stage.push(&[b"4"])[0].is_empty());
+    stage.works(|_, bytes| bytes.push(b'!'));
+    assert_eq!(stage.run()[0], [b"4!".to_vec()]);
+    assert!(stage.rig.drops().iter().all(|count| *count == 0));
+}
+
+#[test]
+fn failure_closed_drops_both() {
+    let mut stage = Stage::new(&["ON_FAILURE closed"]);
+    stage.push(&[b"1", b"2"]);
+    stage.dies();
+    assert!(stage.push(&[b"3"])[0].is_empty());
+    assert_eq!(stage.dropped(Lost::Failed), 3);
+}
+
+#[test]
+fn failure_restart_lets_new_ones_wait_for_a_while() {
+    let mut stage = Stage::new(&["ON_FAILURE restart", "HOLD 1s"]);
+    stage.push(&[b"1"]);
+    stage.dies();
+    stage.push(&[b"2", b"3"]);
+    assert!(matches!(stage.rig.run().0, Run::At(_)));
+    assert_eq!((stage.dropped(Lost::Failed), stage.rig.holding()), (1, 2));
+    stage.revives(2);
+    stage.run();
+    stage.works(|_, _| {});
+    assert_eq!(stage.run()[0], [b"2".to_vec(), b"3".to_vec()]);
+    // The next time nobody comes.
+    stage.dies();
+    stage.push(&[b"4"]);
+    stage.rig.pass(999_999_999);
+    stage.run();
+    assert_eq!(stage.rig.holding(), 1);
+    stage.rig.pass(2);
+    stage.run();
+    stage.push(&[b"5"]);
+    assert_eq!((stage.dropped(Lost::Failed), stage.rig.holding()), (3, 0));
+}
+
+#[test]
+fn a_fault_ends_the_link_and_is_reported() {
+    let mut stage = Stage::new(&[]);
+    stage.push(&[b"1", b"2"]);
+    stage.storage.word(Word::WorkerProduced).store(5, Ordering::Relaxed);
+    stage.run();
+    let (generation, fault) = stage.function.faults.lock().unwrap()[0];
+    assert_eq!((generation, fault.name()), (1, "index"));
+    assert_eq!(stage.dropped(Lost::Failed), 2);
+    // The same generation does not come back.
+    stage.push(&[b"3"]);
+    assert_eq!(stage.dropped(Lost::Failed), 3);
+}
+
+#[test]
+fn what_a_fault_follows_still_counts() {
+    let mut stage = Stage::new(&[]);
+    stage.push(&[b"1", b"2"]);
+    stage.works(|head, bytes| head.output = if bytes == b"2" { 7 } else { 0 });
+    assert_eq!(stage.run()[0], [b"1".to_vec()]);
+    assert_eq!(stage.dropped(Lost::Failed), 1);
+}
+
+#[test]
+fn a_stop_counts_what_is_lost() {
+    let mut stage = Stage::new(&[]);
+    stage.push(&[b"1", b"2"]);
+    stage.rig.finish().unwrap();
+    assert_eq!(stage.dropped(Lost::Unfinished), 2);
+    assert_eq!(stage.rig.read("packets_in", "").unwrap(), "2");
+}
+
+#[test]
+fn handlers_lead_to_the_function() {
+    let mut stage = Stage::new(&[]);
+    assert_eq!(stage.rig.read("handler", "count").unwrap(), "COUNT");
+    assert!(stage.rig.write("handler", "reset").is_err());
+    assert_eq!(stage.rig.read("state", "").unwrap(), "State");
+    stage.rig.write("master_threshold", "7").unwrap();
+    assert_eq!(stage.rig.read("master_threshold", "").unwrap(), "7");
+    assert!(stage.rig.write("master_threshold", "8").is_err());
+    stage.rig.write("age", "5us").unwrap();
+    assert_eq!(stage.rig.read("age", "").unwrap(), "5000");
+}
+
+#[test]
+fn wrong_arguments_name_the_remedy() {
+    for (texts, why) in [
+        (&["/no/such/program"][..], "there is no program '/no/such/program'"),
+        (&["/etc/passwd"], "chmod +x"),
+        (&["/bin"], "is not a file"),
+        (&["/bin/true", "SLOTS 100"], "SLOTS: 100 is not a number of slots: a power of two"),
+        (&["/bin/true", "SLOTS 16"], "WORKER_THRESHOLD: 32 is not below SLOTS (16)"),
+        (&["/bin/true", "SLOTS 64", "MASTER_THRESHOLD 100"], "or give SLOTS 128"),
+        (&["/bin/true", "AUX_SLOTS 3"], "AUX_SLOTS: 3 is not"),
+        (&["/bin/true", "MODE group"], "GROUP NAME"),
+        (&["/bin/true", "MODE group", "GROUP g"], "TrustGroup(g"),
+        (&["/bin/true", "GROUP g"], "needs MODE group"),
+        (&["/bin/true", "MODE grouped"], "isolated, group"),
+        (&["/bin/true", "MEMORY 5"], "at least 1M"),
+        (&["/bin/true", "CPUS x"], "CPUS \"1 2\""),
+        (&["/bin/true", "OUTPUTS 1"], "2 outputs are connected"),
+        (&["/bin/true", "OUTPUTS 1000"], "1 to 256"),
+    ] {
+        let error = Rig::new(&ENTRY, texts, 2).err().expect(why).to_string();
+        assert!(error.contains(why), "{texts:?}: {error}");
+    }
+}
