@@ -121,7 +121,7 @@ impl New {
         template
             .replace("{{NAME}}", &self.name)
             .replace("{{PROGRAM}}", &program)
-            .replace("{{CAPTURE}}", &format!("'pcap:{checkout}/examples/captures/lan.pcap'"))
+            .replace("{{CAPTURE}}", &format!("pcap:{checkout}/examples/captures/lan.pcap"))
             .replace("{{SDK}}", &format!("\"{checkout}/nf/sdk\""))
             .replace("{{CHECKOUT}}", &format!("'{checkout}'"))
     }
