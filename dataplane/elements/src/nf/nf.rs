@@ -48,8 +48,8 @@ Each thread that reaches the element has rings of its own; the function serves t
 what it does when nothing waits: sleep (block), look all the time (poll), or look for SPIN and \
 then sleep (hybrid). It is woken when more than MASTER_THRESHOLD packets wait, or the oldest of \
 them for longer than AGE; it hands back after WORKER_THRESHOLD packets or when none waits.\n\
-While half of the ring is in use, captures (FromDump) and functions upstream wait. A packet \
-that finds the ring full waits with at most 255 others, or is dropped.\n\
+While half of the ring is in use, captures (FromDump, FromDevice) and functions upstream wait. A \
+packet that finds the ring full waits with at most 255 others, or is dropped.\n\
 A function that ends, hangs for longer than HANG, or breaks the protocol is ended and started \
 again, at first at once, then after growing pauses. Meanwhile ON_FAILURE decides: with open, \
 packets pass unchanged through output 0, those that it had first; with closed they are dropped; \
