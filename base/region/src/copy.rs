@@ -1,83 +1,145 @@
-//! Volatile copies: for bytes that another process may change at any moment.
+//! Copies of bytes that another process may change at any moment.
 //!
-//! Eight bytes at a time where the region's side is aligned; the compiler may neither merge, repeat
-//! nor invent accesses, so a value that was checked is the value that was read.
+//! Written in assembly where there is one: the compiler may then neither merge, repeat nor invent
+//! accesses, and a race with another process is a race of the hardware's, which has an outcome,
+//! not the language's, which has none. What was read is in private memory before anybody looks at
+//! it.
 
-const WORD: usize = size_of::<u64>();
-
-/// Bytes to go one by one before `address` is aligned to a word.
-fn misaligned(address: usize, len: usize) -> usize {
-    address.wrapping_neg().rem_euclid(WORD).min(len)
-}
-
-/// Writes `bytes` to `to`.
+/// Copies `len` bytes.
 ///
 /// # Safety
-/// `bytes.len()` bytes from `to` must be mapped and writable, and not overlap `bytes`.
-pub(crate) unsafe fn write(to: *mut u8, bytes: &[u8]) {
-    let (head, rest) = bytes.split_at(misaligned(to.addr(), bytes.len()));
-    let words = rest.chunks_exact(WORD);
-    let tail = words.remainder();
-    // JUSTIFICATION: the bytes before the first whole word.
-    // SAFETY: the head lies within the caller's range.
-    let mut at = unsafe { write_bytes(to, head) };
-    for word in words {
-        let value = u64::from_ne_bytes(word.try_into().expect("chunks_exact gives whole words"));
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
-        // change.
-        // SAFETY: `at` is aligned (the head saw to it) and a whole word is left in the range.
-        unsafe { at.cast::<u64>().write_volatile(value) };
-        at = at.wrapping_add(WORD);
-    }
-    // JUSTIFICATION: the bytes after the last whole word.
-    // SAFETY: the tail is what is left of the caller's range.
-    unsafe { write_bytes(at, tail) };
+/// `len` bytes from `to` must be mapped and writable, `len` bytes from `from` mapped and readable,
+/// and the two must not overlap.
+#[inline]
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+    // JUSTIFICATION: only opaque or volatile accesses are defined on bytes that another process
+    // may change.
+    // SAFETY: the caller's promise.
+    unsafe { imp::copy(to, from, len) }
 }
 
-/// Reads into `bytes` from `from`.
+#[cfg(all(target_arch = "x86_64", target_feature = "avx", not(miri)))]
+mod imp {
+    use core::arch::asm;
+
+    /// Bytes that one step moves.
+    const STEP: usize = 64;
+
+    /// # Safety
+    /// As `copy` of the module above.
+    #[inline]
+    pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+        if len < STEP {
+            // JUSTIFICATION: see the module.
+            // SAFETY: the caller's promise.
+            return unsafe { short(to, from, len) };
+        }
+        // The last step ends at the last byte and may overlap the one before: no rest to handle.
+        let mut at = 0;
+        while at < len - STEP {
+            // SAFETY: `at + STEP < len`.
+            unsafe { step(to.wrapping_add(at), from.wrapping_add(at)) };
+            at += STEP;
+        }
+        // SAFETY: `len - STEP` is not negative and a step ends at `len`.
+        unsafe { step(to.wrapping_add(len - STEP), from.wrapping_add(len - STEP)) };
+    }
+
+    /// Moves 64 bytes.
+    ///
+    /// # Safety
+    /// As `copy` for 64 bytes.
+    #[inline]
+    unsafe fn step(to: *mut u8, from: *const u8) {
+        // JUSTIFICATION: see the module.
+        // SAFETY: reads and writes exactly the 64 bytes that the caller vouches for.
+        unsafe {
+            asm!(
+                "vmovdqu {a}, [{from}]",
+                "vmovdqu {b}, [{from} + 32]",
+                "vmovdqu [{to}], {a}",
+                "vmovdqu [{to} + 32], {b}",
+                a = out(ymm_reg) _, b = out(ymm_reg) _, from = in(reg) from, to = in(reg) to,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// Moves fewer than 64 bytes: two accesses that overlap in the middle.
+    ///
+    /// # Safety
+    /// As `copy`.
+    #[inline]
+    unsafe fn short(to: *mut u8, from: *const u8, len: usize) {
+        match len {
+            32.. => {
+                let back = len - 32;
+                // JUSTIFICATION: see the module.
+                // SAFETY: 32 bytes from the first and 32 up to the last, of at least 32.
+                unsafe {
+                    asm!(
+                        "vmovdqu {a}, [{from}]",
+                        "vmovdqu {b}, [{from} + {back}]",
+                        "vmovdqu [{to}], {a}",
+                        "vmovdqu [{to} + {back}], {b}",
+                        a = out(ymm_reg) _, b = out(ymm_reg) _, from = in(reg) from,
+                        to = in(reg) to, back = in(reg) back, options(nostack, preserves_flags)
+                    );
+                }
+            }
+            16.. => {
+                let back = len - 16;
+                // SAFETY: as above with 16 bytes.
+                unsafe {
+                    asm!(
+                        "vmovdqu {a}, [{from}]",
+                        "vmovdqu {b}, [{from} + {back}]",
+                        "vmovdqu [{to}], {a}",
+                        "vmovdqu [{to} + {back}], {b}",
+                        a = out(xmm_reg) _, b = out(xmm_reg) _, from = in(reg) from,
+                        to = in(reg) to, back = in(reg) back, options(nostack, preserves_flags)
+                    );
+                }
+            }
+            8.. => {
+                let back = len - 8;
+                // SAFETY: as above with 8 bytes.
+                unsafe {
+                    asm!(
+                        "mov {a}, [{from}]",
+                        "mov {b}, [{from} + {back}]",
+                        "mov [{to}], {a}",
+                        "mov [{to} + {back}], {b}",
+                        a = out(reg) _, b = out(reg) _, from = in(reg) from,
+                        to = in(reg) to, back = in(reg) back, options(nostack, preserves_flags)
+                    );
+                }
+            }
+            _ => {
+                // SAFETY: the caller's promise.
+                unsafe { super::by_byte(to, from, len) };
+            }
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "avx", not(miri))))]
+mod imp {
+    pub(super) use super::by_byte as copy;
+}
+
+/// Byte by byte, as volatile accesses.
 ///
 /// # Safety
-/// `bytes.len()` bytes from `from` must be mapped and readable, and not overlap `bytes`.
-pub(crate) unsafe fn read(from: *const u8, bytes: &mut [u8]) {
-    let head_len = misaligned(from.addr(), bytes.len());
-    let (head, rest) = bytes.split_at_mut(head_len);
-    // JUSTIFICATION: the bytes before the first whole word.
-    // SAFETY: the head lies within the caller's range.
-    let mut at = unsafe { read_bytes(from, head) };
-    let mut words = rest.chunks_exact_mut(WORD);
-    for word in &mut words {
+/// As [`copy`].
+#[inline]
+unsafe fn by_byte(to: *mut u8, from: *const u8, len: usize) {
+    for i in 0..len {
         // JUSTIFICATION: only a volatile access is defined on bytes that another process may
         // change.
-        // SAFETY: `at` is aligned (the head saw to it) and a whole word is left in the range.
-        let value = unsafe { at.cast::<u64>().read_volatile() };
-        word.copy_from_slice(&value.to_ne_bytes());
-        at = at.wrapping_add(WORD);
-    }
-    // JUSTIFICATION: the bytes after the last whole word.
-    // SAFETY: the tail is what is left of the caller's range.
-    unsafe { read_bytes(at, words.into_remainder()) };
-}
-
-/// # Safety
-/// As [`write()`].
-unsafe fn write_bytes(to: *mut u8, bytes: &[u8]) -> *mut u8 {
-    for (i, &byte) in bytes.iter().enumerate() {
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
-        // change.
-        // SAFETY: `i` is within the range that the caller vouches for.
+        // SAFETY: `i` is within both ranges.
+        let byte = unsafe { from.wrapping_add(i).read_volatile() };
+        // SAFETY: as above.
         unsafe { to.wrapping_add(i).write_volatile(byte) };
     }
-    to.wrapping_add(bytes.len())
-}
-
-/// # Safety
-/// As [`read`].
-unsafe fn read_bytes(from: *const u8, bytes: &mut [u8]) -> *const u8 {
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        // JUSTIFICATION: only a volatile access is defined on bytes that another process may
-        // change.
-        // SAFETY: `i` is within the range that the caller vouches for.
-        *byte = unsafe { from.wrapping_add(i).read_volatile() };
-    }
-    from.wrapping_add(bytes.len())
 }

@@ -29,6 +29,9 @@ pub enum RegionError {
         /// Why.
         reason: NoHuge,
     },
+    /// A region that was handed over and could still shrink under the mapping.
+    #[error("the region that was handed over is not sealed against shrinking: it is not Thruway's")]
+    NotSealed,
     /// A copy that does not lie within the region.
     #[error("bytes {offset}..+{count} lie outside a region of {len} bytes")]
     OutOfBounds {

@@ -6,18 +6,22 @@
 //! a large region costs what is used of it.
 //!
 //! Invariant: this crate never makes a `&[u8]` of a region. Whether a reference may exist is for
-//! the owner of the bytes to know (`dataplane/packet`); bytes that an untrusted peer may change
-//! under our hands are copied with [`Region::copy_out`] and [`Region::copy_in`] only.
+//! the owner of the bytes to know (`dataplane/packet`, [`SharedBytes::as_mut_slice`]); bytes that an
+//! untrusted peer may change under our hands are only ever copied ([`SharedBytes`]).
 
 mod copy;
 mod error;
 #[cfg_attr(miri, path = "mapping_heap.rs")]
 mod mapping;
+mod shared;
 
 pub use error::{NoHuge, RegionError};
+pub use shared::SharedBytes;
 
 use mapping::Mapping;
 use std::ptr::NonNull;
+#[cfg(not(loom))]
+use thruway_sync::atomic::AtomicU32;
 
 /// Size of a huge page, in bytes (x86-64 and arm64 with 4 KB granules).
 pub const HUGE_PAGE_LEN: usize = 2 << 20;
@@ -102,34 +106,69 @@ impl Region {
         self.mapping.fd()
     }
 
-    /// Copies `bytes` to `offset`, as volatile writes.
+    /// Maps the region that another process made and handed over.
+    ///
+    /// # Errors
+    /// [`RegionError::NotSealed`] when its length may still change (an access could then be
+    /// SIGBUS), [`RegionError::System`] when it cannot be mapped.
+    #[cfg(not(miri))]
+    pub fn open(fd: std::os::fd::OwnedFd) -> Result<Region, RegionError> {
+        let mapping = Mapping::open(fd)?;
+        let len = mapping.len();
+        Ok(Region { mapping, len, no_huge: Some(NoHuge::NotAsked) })
+    }
+
+    /// A range of the region.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`].
+    #[inline]
+    pub fn bytes(&self, offset: usize, count: usize) -> Result<SharedBytes<'_>, RegionError> {
+        let at = self.checked(offset, count)?;
+        // JUSTIFICATION: the one place that makes shared bytes.
+        // SAFETY: `checked` proved that the range lies within the mapping, which lives as long as
+        // `self`; this crate makes no references to a region's bytes, and `as_mut_slice` is unsafe.
+        Ok(unsafe { SharedBytes::new(at, count) })
+    }
+
+    /// A word that processes share, as an atomic.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`], also when `offset` is not a multiple of four.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn word(&self, offset: usize) -> Result<&AtomicU32, RegionError> {
+        let at = self.checked(offset, 4)?.cast::<u32>();
+        if !at.is_aligned() {
+            return Err(RegionError::OutOfBounds { offset, count: 4, len: self.len });
+        }
+        // JUSTIFICATION: indices are shared between processes.
+        // SAFETY: aligned and within the mapping, which outlives the reference; any bits are a
+        // u32. Who copies bytes over a word that others use as an atomic gets one value or the
+        // other: x86-64 and arm64 do not tear aligned words.
+        Ok(unsafe { AtomicU32::from_ptr(at) })
+    }
+
+    /// Copies `bytes` to `offset`.
     ///
     /// # Errors
     /// [`RegionError::OutOfBounds`]; nothing was written.
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
-        let to = self.checked(offset, bytes.len())?;
-        // JUSTIFICATION: another process may read and write the bytes; only a raw volatile access
-        // is defined then.
-        // SAFETY: `checked` proved that `bytes.len()` bytes from `to` lie within the mapping, which
-        // lives as long as `self`; `bytes` is a reference and so cannot overlap the region, of
-        // which no references exist while it is shared.
-        unsafe { copy::write(to, bytes) };
+        self.bytes(offset, bytes.len())?.copy_from(bytes);
         Ok(())
     }
 
-    /// Copies from `offset` into `bytes`, as volatile reads: each byte is read once.
+    /// Copies from `offset` into `bytes`; what is looked at afterwards is the copy.
     ///
     /// # Errors
     /// [`RegionError::OutOfBounds`]; nothing was read.
     pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), RegionError> {
-        let from = self.checked(offset, bytes.len())?;
-        // JUSTIFICATION: as in `copy_in`.
-        // SAFETY: as in `copy_in`.
-        unsafe { copy::read(from, bytes) };
+        self.bytes(offset, bytes.len())?.copy_to(bytes);
         Ok(())
     }
 
     /// The address of `offset`, when `count` bytes from there lie within the region.
+    #[inline]
     fn checked(&self, offset: usize, count: usize) -> Result<*mut u8, RegionError> {
         match offset.checked_add(count) {
             Some(end) if end <= self.len => Ok(self.as_ptr().as_ptr().wrapping_add(offset)),

@@ -1,7 +1,9 @@
 //! A memfd, mapped and sealed.
 
 use crate::{HUGE_PAGE_LEN, NoHuge, RegionError};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
@@ -43,20 +45,36 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Another process's region.
+    pub(crate) fn open(fd: OwnedFd) -> Result<Mapping, RegionError> {
+        let seals = fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(RegionError::NotSealed);
+        }
+        let len = fstat(&fd).map_or(0, |stat| usize::try_from(stat.st_size).unwrap_or(0));
+        let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
+        let ptr = Self::map_fd(&fd, len).map_err(|errno| system("mmap", errno))?;
+        Ok(Mapping { ptr, len, fd })
+    }
+
     fn map(len: usize, kind: MemfdFlags) -> Result<Mapping, (&'static str, Errno)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
         let fd = memfd_create("thruway-region", flags).map_err(|e| ("memfd_create", e))?;
         ftruncate(&fd, len as u64).map_err(|e| ("ftruncate", e))?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(|e| ("fcntl(F_ADD_SEALS)", e))?;
+        let ptr = Self::map_fd(&fd, len).map_err(|e| ("mmap", e))?;
+        Ok(Mapping { ptr, len, fd })
+    }
+
+    /// Maps a file whose length is sealed.
+    fn map_fd(fd: &OwnedFd, len: usize) -> Result<NonNull<u8>, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // JUSTIFICATION: memory shared with another process has no safe interface.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the seals
-        // above keep its length for good.
-        let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, &fd, 0) };
-        let address = address.map_err(|e| ("mmap", e))?;
-        let ptr = NonNull::new(address.cast()).ok_or(("mmap", Errno::NOMEM))?;
-        Ok(Mapping { ptr, len, fd })
+        // keep its length for good.
+        let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
+        NonNull::new(address.cast()).ok_or(Errno::NOMEM)
     }
 
     /// Asks for transparent huge pages. Refusal costs speed and nothing else, so it is not an
@@ -70,6 +88,10 @@ impl Mapping {
 
     pub(crate) fn ptr(&self) -> NonNull<u8> {
         self.ptr
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

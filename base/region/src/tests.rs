@@ -102,3 +102,46 @@ fn moves_and_is_shared_between_threads() {
     region.copy_out(8, &mut bytes).expect("within");
     assert_eq!(bytes, [7; 8]);
 }
+
+#[test]
+fn shared_bytes_copy_any_length_between_regions() {
+    let [a, b] = [(); 2].map(|()| Region::new(8192, Pages::Normal).expect("a small region"));
+    for len in (0..200).chain([1514, 2000]) {
+        for shift in [0, 1, 14] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + len + shift) as u8).collect();
+            let from = a.bytes(64 + shift, len).expect("within");
+            from.copy_from(&bytes);
+            b.copy_in(0, &[0xee; 4096]).expect("within");
+            from.copy_across(b.bytes(128, len).expect("within"), len);
+            let mut back = vec![0; len + 2];
+            b.copy_out(127, &mut back).expect("within");
+            assert_eq!((back[0], back[len + 1]), (0xee, 0xee), "len {len} shift {shift}");
+            assert_eq!(back[1..=len], bytes, "len {len} shift {shift}");
+        }
+    }
+}
+
+#[test]
+fn words_are_shared_and_checked() {
+    use thruway_sync::atomic::Ordering;
+    let region = Region::new(4096, Pages::Normal).expect("a small region");
+    region.word(8).expect("aligned").store(0x0102_0304, Ordering::Relaxed);
+    assert_eq!(region.bytes(0, 64).expect("within").read_word(8), 0x0102_0304);
+    region.bytes(0, 64).expect("within").write_word(8, 7);
+    assert_eq!(region.word(8).expect("aligned").load(Ordering::Relaxed), 7);
+    assert!(region.word(6).is_err() && region.word(region.len()).is_err());
+}
+
+#[cfg(not(miri))]
+#[test]
+fn a_region_is_opened_by_its_descriptor_if_it_is_sealed() {
+    let region = Region::new(4096, Pages::Normal).expect("a small region");
+    let fd = region.fd().try_clone_to_owned().expect("a duplicate");
+    let other = Region::open(fd).expect("opened");
+    region.copy_in(5, b"seen").expect("within");
+    let mut bytes = [0; 4];
+    other.copy_out(5, &mut bytes).expect("within");
+    assert_eq!(&bytes, b"seen");
+    let unsealed = rustix::fs::memfd_create("other", rustix::fs::MemfdFlags::CLOEXEC);
+    assert!(matches!(Region::open(unsealed.expect("a memfd")), Err(RegionError::NotSealed)));
+}

@@ -18,6 +18,38 @@ pub mod atomic {
     };
 }
 
+/// Cells whose accesses loom watches: `with` and `with_mut` give raw pointers, and under loom an
+/// access that races with another is an error.
+pub mod cell {
+    #[cfg(loom)]
+    pub use loom::cell::UnsafeCell;
+
+    /// A cell of `core` with loom's interface.
+    #[cfg(not(loom))]
+    #[derive(Debug, Default)]
+    pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+    #[cfg(not(loom))]
+    impl<T> UnsafeCell<T> {
+        /// A cell of this value.
+        pub const fn new(value: T) -> Self {
+            UnsafeCell(core::cell::UnsafeCell::new(value))
+        }
+
+        /// Gives a pointer to read by.
+        #[inline]
+        pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        /// Gives a pointer to write by.
+        #[inline]
+        pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
+
 use atomic::{AtomicU64, Ordering};
 
 /// A value alone on its cache line, so that two threads' writes do not fight over one.

@@ -36,6 +36,8 @@ pub enum Layer {
     Mpls,
     /// GRE.
     Gre,
+    /// GTP.
+    Gtp,
     /// VXLAN.
     Vxlan,
 }
@@ -60,6 +62,7 @@ impl Layer {
             Self::Udp => "UDP",
             Self::Mpls => "MPLS",
             Self::Gre => "GRE",
+            Self::Gtp => "GTP",
             Self::Vxlan => "VXLAN",
         }
     }

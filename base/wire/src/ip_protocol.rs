@@ -58,3 +58,44 @@ pub const SHIM6: u8 = 140;
 pub const fn has_ports(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
 }
+
+/// Names that configurations use for protocols.
+const NAMES: &[(&str, u8)] = &[
+    ("ah", AH),
+    ("dccp", DCCP),
+    ("esp", ESP),
+    ("gre", GRE),
+    ("icmp", ICMP),
+    ("icmp6", ICMPV6),
+    ("igmp", IGMP),
+    ("ip6", IPV6),
+    ("ipip", IPIP),
+    ("mpls", MPLS),
+    ("ospf", OSPF),
+    ("pim", PIM),
+    ("sctp", SCTP),
+    ("tcp", TCP),
+    ("udp", UDP),
+    ("udplite", UDP_LITE),
+    ("vrrp", VRRP),
+];
+
+/// The protocol that is called `name`, in lower case.
+#[must_use]
+pub fn from_name(name: &str) -> Option<u8> {
+    NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(
+            [from_name("ipip"), from_name("udp"), from_name("UDP")],
+            [Some(4), Some(17), None]
+        );
+        assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+}

@@ -29,6 +29,7 @@ pub mod checksum;
 pub mod ethernet;
 pub mod flow;
 pub mod gre;
+pub mod gtp;
 pub mod icmp;
 pub mod icmp_names;
 pub mod icmpv6;

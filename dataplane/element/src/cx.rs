@@ -4,8 +4,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use thruway_packet::{Batch, Packet};
 
+use crate::Storage;
 use crate::reason::Reason;
-use crate::wires::{PullFrom, Wires};
+use crate::wires::{PullFrom, Target, Wires};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,12 @@ pub trait Host {
 
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(&str, &str)>;
+
+    /// [`crate::Element::storage`] of another element of this thread.
+    fn storage(&self, node: u32) -> Option<Storage> {
+        let _ = node;
+        None
+    }
 
     /// Packets a source should make per run when the user did not say: 1 where Click's order must
     /// be kept, a vector otherwise.
@@ -308,9 +315,39 @@ impl<'a> Cx<'a> {
         self.wires.stores.get(node) == Some(true)
     }
 
+    /// How full another element is, if it stores packets.
+    #[inline]
+    pub fn storage(&self, node: u32) -> Option<Storage> {
+        self.host.storage(node)
+    }
+
+    /// The nearest elements that store packets: downstream of output 0 or, where packets are
+    /// pulled through this element, upstream of its input 0.
+    pub fn nearest_stores(&self) -> Vec<u32> {
+        let stores = |node| self.host.storage(node).is_some();
+        self.wires.nearest(self.node, self.is_pull_input(0), &stores)
+    }
+
+    /// The nearest elements downstream of output 0 that store packets.
+    pub fn nearest_stores_downstream(&self) -> Vec<u32> {
+        self.wires.nearest(self.node, false, &|node| self.host.storage(node).is_some())
+    }
+
     /// Whether input `port` is a pull input.
     pub fn is_pull_input(&self, port: usize) -> bool {
         self.wires.source(self.node, port).is_some()
+    }
+
+    /// Lets whoever pulls at `output` of this element be served by what its input `input` draws
+    /// from, from now on. An element cannot be pulled while it pulls: one that packets pass twice
+    /// has to be out of the way at one of them.
+    pub fn shortcut_pull(&mut self, output: usize, input: usize) {
+        self.wires.shortcut_pull(self.node, output, input);
+    }
+
+    /// Whether output `port` is a pull output.
+    pub fn is_pull_output(&self, port: usize) -> bool {
+        self.wires.target(self.node, port) == Target::Puller
     }
 
     /// Asks for [`crate::Element::timer`] with `token` at time `at` (as [`Cx::now`]).

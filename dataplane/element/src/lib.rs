@@ -27,7 +27,7 @@ pub use spec::{
     Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos};
+pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
@@ -43,6 +43,15 @@ pub enum Run {
     Idle,
     /// Nothing to do before this time, nanoseconds as [`Cx::now`].
     At(i64),
+}
+
+/// How full an element is that keeps packets between push and pull.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Storage {
+    /// Packets in it now.
+    pub len: usize,
+    /// Packets that it can hold.
+    pub capacity: usize,
 }
 
 /// A network function: what a node of the graph does.
@@ -120,6 +129,12 @@ pub trait Element: Send {
     /// Packets that it keeps for later: a stop that drains waits for them.
     fn holding(&self) -> usize {
         0
+    }
+
+    /// How full it is, where other elements (RED, Unqueue2) may go by that; `None` of an element
+    /// that is no store of packets.
+    fn storage(&self) -> Option<Storage> {
+        None
     }
 
     /// Gives up its state to the element of the same name and class in a configuration that

@@ -18,7 +18,7 @@ pub trait FromArg: Sized {
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Self, String>;
 }
 
-/// Names that AddressInfo gives to addresses.
+/// Names that AddressInfo gives to addresses, and PortInfo to ports.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
     names: HashMap<String, Named>,
@@ -37,6 +37,10 @@ pub struct Named {
     pub prefix6: Option<Ip6Prefix>,
     /// Ethernet address.
     pub ether: Option<MacAddr>,
+    /// TCP port (PortInfo).
+    pub tcp: Option<u16>,
+    /// UDP port (PortInfo).
+    pub udp: Option<u16>,
 }
 
 impl Addresses {
@@ -260,6 +264,23 @@ impl FromArg for Ip6Prefix {
         };
         let named = || env.addresses.look_up(env.name, &text, |named| named.prefix6);
         written().or_else(named).ok_or_else(|| format!("'{text}' is not an IPv6 prefix"))
+    }
+}
+
+/// A UDP port: a number, or a name from PortInfo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UdpPort(pub u16);
+
+impl FromArg for UdpPort {
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<UdpPort, String> {
+        let text = unquote_text(text);
+        if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            let port = env.addresses.look_up(env.name, &text, |named| named.udp);
+            return port.map(UdpPort).ok_or_else(|| {
+                format!("'{text}' is not a UDP port; write a number or a name given by PortInfo")
+            });
+        }
+        u16::from_arg(&text, env).map(UdpPort)
     }
 }
 

@@ -181,6 +181,48 @@ impl Wires {
         self.sources[first..end].get(port).copied().flatten()
     }
 
+    /// See [`crate::Cx::shortcut_pull`].
+    pub(crate) fn shortcut_pull(&mut self, node: u32, output: usize, input: usize) {
+        let served = Some(PullFrom { node, port: output as u32 });
+        let source = self.source(node, input);
+        for other in &mut self.sources {
+            if *other == served {
+                *other = source;
+            }
+        }
+    }
+
+    /// The nearest nodes for which `wanted` holds: upstream of the pull input 0 of `node`, or
+    /// downstream of its output 0. In order of their numbers.
+    pub(crate) fn nearest(
+        &self,
+        node: u32,
+        upstream: bool,
+        wanted: &dyn Fn(u32) -> bool,
+    ) -> Vec<u32> {
+        let next = |node: u32, port: usize| match (upstream, self.target(node, port)) {
+            (true, _) => self.source(node, port).map(|from| from.node),
+            (false, Target::Slot(slot)) => Some(self.slots[slot as usize].node),
+            (false, _) => None,
+        };
+        let ports = |node| if upstream { self.inputs(node) } else { self.outputs(node) };
+        let (mut found, mut seen) = (Vec::new(), vec![node]);
+        let mut ways: Vec<u32> = next(node, 0).into_iter().collect();
+        while let Some(node) = ways.pop() {
+            if seen.contains(&node) {
+                continue;
+            }
+            seen.push(node);
+            if wanted(node) {
+                found.push(node);
+            } else {
+                ways.extend((0..ports(node)).filter_map(|port| next(node, port)));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// See [`crate::Cx::stores_downstream`].
     pub(crate) fn stores_downstream(&self, node: u32, port: usize) -> Option<Vec<u32>> {
         let mut found = Vec::new();
@@ -202,5 +244,49 @@ impl Wires {
             }
         }
         Some(found).filter(|found| !found.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 -> 1 -> {2, 3 -> 2}, and 4 is pulled through by 5, which 6 pulls; 4 draws from 2.
+    fn wires() -> Wires {
+        let slot = |node| Slot { node, port: 0 };
+        let from = |node| Some(PullFrom { node, port: 0 });
+        Wires {
+            slots: vec![slot(1), slot(2), slot(3)],
+            targets: vec![
+                Target::Slot(0),
+                Target::Slot(1),
+                Target::Slot(2),
+                Target::Puller,
+                Target::Slot(1),
+                Target::Puller,
+                Target::Puller,
+            ],
+            first_target: vec![0, 1, 3, 4, 5, 6, 7, 7],
+            sources: vec![None, None, None, from(2), from(4), from(5)],
+            first_source: vec![0, 0, 1, 2, 3, 4, 5, 6],
+            ..Wires::default()
+        }
+    }
+
+    #[test]
+    fn nearest_both_ways() {
+        let wires = wires();
+        assert_eq!(wires.nearest(0, false, &|node| node >= 2), [2, 3]);
+        assert_eq!(wires.nearest(0, false, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(6, true, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(0, false, &|_| false), [0u32; 0]);
+    }
+
+    #[test]
+    fn pulls_are_cut_short() {
+        let mut wires = wires();
+        wires.shortcut_pull(5, 0, 0);
+        assert_eq!(wires.source(6, 0), Some(PullFrom { node: 4, port: 0 }));
+        assert_eq!(wires.source(5, 0), Some(PullFrom { node: 4, port: 0 }));
     }
 }

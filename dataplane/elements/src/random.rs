@@ -46,6 +46,14 @@ impl Random {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
+    /// Random bytes.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let number = self.next().to_le_bytes();
+            chunk.copy_from_slice(&number[..chunk.len()]);
+        }
+    }
+
     /// True with this probability.
     #[inline]
     pub(crate) fn hits(&mut self, probability: Probability) -> bool {

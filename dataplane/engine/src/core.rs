@@ -4,7 +4,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Wires};
+use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Storage, Wires};
 use thruway_packet::{Batch, cycles};
 
 use crate::build::Elements;
@@ -380,6 +380,10 @@ impl Host for Core {
     fn describe(&self, node: u32) -> Option<(&str, &str)> {
         let decl = self.layout.graph.elements.get(node as usize)?;
         Some((&decl.name, &decl.class))
+    }
+
+    fn storage(&self, node: u32) -> Option<Storage> {
+        self.elements.get(node as usize)?.as_ref()?.storage()
     }
 
     fn burst(&self) -> usize {

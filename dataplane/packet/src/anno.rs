@@ -18,6 +18,11 @@ impl Anno {
     pub const DST_IP: Anno = Anno { offset: 0, size: 4 };
     /// The same for IPv6; overlaps `DST_IP`.
     pub const DST_IP6: Anno = Anno { offset: 0, size: 16 };
+    /// Packets a second that go where this IPv4 packet goes, as a monitor found; overlaps
+    /// `DST_IP6`, which such packets do not have.
+    pub const FWD_RATE: Anno = Anno { offset: 4, size: 4 };
+    /// When the packet was first seen, nanoseconds; overlaps `DST_IP6`.
+    pub const FIRST_TIMESTAMP: Anno = Anno { offset: 8, size: 8 };
     /// Colour of Paint.
     pub const PAINT: Anno = Anno { offset: 16, size: 1 };
     /// Offset of the parameter that an ICMP parameter problem speaks of.
@@ -44,6 +49,7 @@ impl Anno {
         ("EXTRA_LENGTH", Anno::EXTRA_LENGTH),
         ("EXTRA_PACKETS", Anno::EXTRA_PACKETS),
         ("FIX_IP_SRC", Anno::FIX_IP_SRC),
+        ("FWD_RATE", Anno::FWD_RATE),
         ("ICMP_PARAM", Anno::ICMP_PARAM),
         ("PACKET_NUMBER", Anno::NUMBER),
         ("PAINT", Anno::PAINT),

@@ -10,6 +10,10 @@ impl Packet {
         offset.checked_sub(self.headroom())
     }
 
+    fn place_of(&self, mark: u16) -> Option<isize> {
+        (mark != NO_HEADER).then(|| mark as isize - self.headroom() as isize)
+    }
+
     fn mark_at(&self, offset: usize) -> u16 {
         u16::try_from(self.headroom() + offset).unwrap_or(NO_HEADER)
     }
@@ -79,8 +83,7 @@ impl Packet {
     /// Where the link-layer header begins relative to `data()`: negative when it was pulled off
     /// but still stands in the head room.
     pub fn mac_offset(&self) -> Option<isize> {
-        let mark = self.meta().l2;
-        (mark != NO_HEADER).then(|| mark as isize - self.headroom() as isize)
+        self.place_of(self.meta().l2)
     }
 
     /// The `n` bytes of the link-layer header even when it was pulled off `data()`.
@@ -118,6 +121,19 @@ impl Packet {
     #[inline]
     pub fn network_offset(&self) -> Option<usize> {
         self.offset_of(self.meta().l3)
+    }
+
+    /// Where the network header begins relative to `data()`: negative when it was pulled off but
+    /// still stands in the head room.
+    #[inline]
+    pub fn network_place(&self) -> Option<isize> {
+        self.place_of(self.meta().l3)
+    }
+
+    /// The same of the transport header.
+    #[inline]
+    pub fn transport_place(&self) -> Option<isize> {
+        self.place_of(self.meta().l4)
     }
 
     /// Marks where the network header begins in `data()` and how long it is (so that the transport

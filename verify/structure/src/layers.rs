@@ -11,6 +11,12 @@ pub const ROOMS: &[&str] = &[
     "base/wire",
     "base/region",
     "base/lpm",
+    "nf/abi",
+    "dataplane/exchange",
+    "nf/sdk",
+    "nf/sdk-c",
+    "examples/functions",
+    "nf/host",
     "dataplane/packet",
     "dataplane/port",
     "dataplane/flow",
@@ -30,6 +36,7 @@ pub const APART: &[(&str, &str, &str)] = &[
     ("thruway-lang", "thruway-port", "the language is pure"),
     ("thruway-engine", "thruway-elements", "the engine runs any Element and knows none"),
     ("thruway-flow", "thruway-port", "classification is pure"),
+    ("thruway-nf", "thruway-packet", "a function sees packets in its slots, and no engine"),
 ];
 
 fn rank(directory: &str) -> Option<usize> {

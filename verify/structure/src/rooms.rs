@@ -6,7 +6,16 @@ use syn::visit::Visit;
 use crate::{Problem, Tree};
 
 /// Crates that may use `unsafe`.
-pub const UNSAFE: &[&str] = &["base/region", "dataplane/packet", "dataplane/port"];
+pub const UNSAFE: &[&str] = &[
+    "base/region",
+    "dataplane/packet",
+    "dataplane/port",
+    "dataplane/exchange",
+    "nf/host",
+    "nf/sdk-c",
+    "verify/hostile",
+    "verify/escape",
+];
 
 /// The crate that may name the atomics of `core` and of loom.
 pub const ATOMIC: &str = "base/sync";

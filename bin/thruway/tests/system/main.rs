@@ -18,3 +18,4 @@ mod refusals;
 mod repeat;
 mod router;
 mod traffic;
+mod xdp;

@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// What is wrong with a header.
-    enum Bad {
+    pub(super) enum Bad {
         Tiny = "too-short": "fewer than 20 bytes",
         Version = "bad-version": "the version is not 4",
         HeaderLength = "bad-header-length": "the header length is less than 20 bytes",
@@ -109,7 +109,7 @@ struct Check {
     good_dst: Addresses,
 }
 
-struct CheckIpHeader {
+pub(super) struct CheckIpHeader {
     check: Check,
     verbose: bool,
     details: bool,
@@ -144,34 +144,41 @@ fn add_interfaces(args: &Args<'_>, check: &mut Check) -> Result<(), ArgError> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mut check = Check {
-        offset: args.get("OFFSET")?,
-        checksum: args.get("CHECKSUM")?,
-        bad_src: Addresses::default(),
-        good_dst: Addresses::default(),
-    };
-    add(args, "BADSRC", &mut check.bad_src)?;
-    add(args, "GOODDST", &mut check.good_dst)?;
-    if args.class() == "CheckIPHeader2" && !args.given("CHECKSUM") {
-        check.checksum = false;
-    }
-    match args.opt::<usize>("BADSRC*") {
-        Ok(Some(offset)) if !args.given("OFFSET") => check.offset = offset,
-        Ok(None) => {}
-        _ => {
-            add(args, "BADSRC*", &mut check.bad_src)?;
-            NEVER_SOURCES.into_iter().for_each(|never| check.bad_src.push(never));
+    Ok(Box::new(CheckIpHeader::from_args(args)?))
+}
+
+impl CheckIpHeader {
+    /// The element that the arguments describe.
+    pub(super) fn from_args(args: &Args<'_>) -> Result<CheckIpHeader, ArgErrors> {
+        let mut check = Check {
+            offset: args.get("OFFSET")?,
+            checksum: args.get("CHECKSUM")?,
+            bad_src: Addresses::default(),
+            good_dst: Addresses::default(),
+        };
+        add(args, "BADSRC", &mut check.bad_src)?;
+        add(args, "GOODDST", &mut check.good_dst)?;
+        if args.class() == "CheckIPHeader2" && !args.given("CHECKSUM") {
+            check.checksum = false;
         }
+        match args.opt::<usize>("BADSRC*") {
+            Ok(Some(offset)) if !args.given("OFFSET") => check.offset = offset,
+            Ok(None) => {}
+            _ => {
+                add(args, "BADSRC*", &mut check.bad_src)?;
+                NEVER_SOURCES.into_iter().for_each(|never| check.bad_src.push(never));
+            }
+        }
+        add_interfaces(args, &mut check)?;
+        Ok(CheckIpHeader {
+            check,
+            verbose: args.get("VERBOSE")?,
+            details: args.get("DETAILS")?,
+            count: 0,
+            bad: [0; TEXTS.len()],
+            complaints: Vec::new(),
+        })
     }
-    add_interfaces(args, &mut check)?;
-    Ok(Box::new(CheckIpHeader {
-        check,
-        verbose: args.get("VERBOSE")?,
-        details: args.get("DETAILS")?,
-        count: 0,
-        bad: [0; TEXTS.len()],
-        complaints: Vec::new(),
-    }))
 }
 
 impl Check {
@@ -230,8 +237,9 @@ impl Check {
 }
 
 impl CheckIpHeader {
+    /// Counts a bad packet, and says what becomes of it.
     #[cold]
-    fn note(&mut self, bad: Bad) -> Verdict {
+    pub(super) fn note(&mut self, bad: Bad) -> Verdict {
         if self.verbose || self.bad.iter().all(|count| *count == 0) {
             self.complaints.push(bad);
         }

@@ -40,7 +40,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why a packet goes no further.
-    enum Dead {
+    pub(super) enum Dead {
         Expired = "expired": "its time-to-live was 1 or 0",
         NoHeader = "no-ip-header": "no IP header is marked",
     }
@@ -61,8 +61,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 /// changes by the same amount whatever they are.
 const ONE_LESS: Delta = Delta::of_u16(0x0100, 0);
 
+/// One hop less, the checksum updated.
 #[inline]
-fn decrement(packet: &mut Packet, multicast: bool) -> Result<(), Dead> {
+pub(super) fn decrement(packet: &mut Packet, multicast: bool) -> Result<(), Dead> {
     let header = packet.network_head_mut::<20>().ok_or(Dead::NoHeader)?;
     if !multicast && header[16] & 0xf0 == 0xe0 {
         return Ok(());

@@ -34,8 +34,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(FixIpSrc { src: args.get("IPADDR")? }))
 }
 
+/// Sets source and checksum of a packet that asked for it.
 #[cold]
-fn fix(packet: &mut Packet, src: Ipv4Addr) {
+pub(super) fn fix(packet: &mut Packet, src: Ipv4Addr) {
     let Ok((header, options, _)) = Ipv4Header::parse_with_options_mut(packet.network_mut()) else {
         return;
     };

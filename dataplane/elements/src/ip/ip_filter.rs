@@ -87,6 +87,10 @@ impl Names for Context {
     fn ether(&self, name: &str) -> Option<[u8; 6]> {
         self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
     }
+
+    fn port(&self, name: &str) -> Option<u16> {
+        self.addresses.look_up(&self.element, name, |named| named.tcp.or(named.udp))
+    }
 }
 
 impl Context {

@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
             Alias { name: "LinearIPLookup", summary: "the same table" },
             Alias { name: "RadixIPLookup", summary: "the same table" },
             Alias { name: "RangeIPLookup", summary: "the same table" },
+            Alias { name: "SortedIPLookup", summary: "the same table" },
             Alias {
                 name: "StaticIPLookup",
                 summary: "the same table without handlers to change it",

@@ -49,7 +49,7 @@ reasons! {
 }
 
 /// What the gateway enters.
-struct Gateway {
+pub(super) struct Gateway {
     address: [u8; 4],
     /// All addresses that are its own.
     own: Vec<[u8; 4]>,
@@ -76,6 +76,11 @@ fn milliseconds_of_day(now_ns: i64) -> u32 {
 }
 
 impl Gateway {
+    /// A gateway with one address.
+    pub(super) fn new(address: [u8; 4]) -> Gateway {
+        Gateway { address, own: vec![address] }
+    }
+
     /// Processes all options. True when something was written; `Err` with the offset of the bad
     /// byte in the options.
     fn process(&self, options: &mut [u8], ms: u32) -> Result<bool, usize> {
@@ -158,7 +163,7 @@ impl Gateway {
 
     /// Processes a packet with options; `Err` with the offset of the bad byte in the IP header.
     #[cold]
-    fn rewrite(&self, network: &mut [u8], now_ns: i64) -> Result<(), Option<usize>> {
+    pub(super) fn rewrite(&self, network: &mut [u8], now_ns: i64) -> Result<(), Option<usize>> {
         let Ok((header, options, _)) = Ipv4Header::parse_with_options_mut(network) else {
             return Err(None);
         };

@@ -2,11 +2,15 @@
 
 mod check_ip6_header;
 mod dec_ip6_hlim;
+mod get_ip6_address;
 mod icmp6_error;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
+mod ip6_print;
 pub(crate) mod lookup_ip6_route;
+mod mark_ip6_header;
 mod neighbor;
+mod set_ip6_address;
 
 use thruway_element::Entry;
 
@@ -14,8 +18,12 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &check_ip6_header::ENTRY,
     &dec_ip6_hlim::ENTRY,
+    &get_ip6_address::ENTRY,
     &icmp6_error::ENTRY,
     &ip6_nd_advertiser::ENTRY,
     &ip6_nd_solicitor::ENTRY,
+    &ip6_print::ENTRY,
     &lookup_ip6_route::ENTRY,
+    &mark_ip6_header::ENTRY,
+    &set_ip6_address::ENTRY,
 ];

@@ -1,34 +1,84 @@
 //! Queues, schedulers, switches, tees, paint.
 
-mod bandwidth_shaper;
+mod block;
+mod burster;
+mod bypass;
+mod check_paint;
+mod cpu_switch;
+mod delay_shaper;
+mod delay_unqueue;
+mod drr_sched;
+mod hash_switch;
+mod held;
+mod limit;
+mod link_unqueue;
+mod meter;
 mod paint;
 mod paint_switch;
 mod paint_tee;
 mod prio_sched;
+mod pull_switch;
 mod queue;
 mod random_sample;
+mod random_switch;
+mod rated_splitter;
 mod rated_unqueue;
+mod red;
 mod round_robin_sched;
 mod round_robin_switch;
+mod shaper;
+mod stride_sched;
+mod stride_switch;
+mod strides;
+mod suppressor;
 mod switch;
 mod tee;
+mod time_sorted_sched;
 mod unqueue;
+mod unqueue2;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
-    &bandwidth_shaper::ENTRY,
+    &meter::BANDWIDTH,
+    &rated_splitter::BANDWIDTH,
+    &rated_unqueue::BANDWIDTH,
+    &shaper::BANDWIDTH,
+    &block::ENTRY,
+    &burster::ENTRY,
+    &bypass::ENTRY,
+    &check_paint::ENTRY,
+    &cpu_switch::ENTRY,
+    &delay_shaper::ENTRY,
+    &delay_unqueue::ENTRY,
+    &drr_sched::ENTRY,
+    &queue::FRONT_DROP,
+    &hash_switch::ENTRY,
+    &link_unqueue::ENTRY,
+    &meter::ENTRY,
+    &queue::MIXED,
     &paint::ENTRY,
     &paint_switch::ENTRY,
     &paint_tee::ENTRY,
     &prio_sched::ENTRY,
+    &pull_switch::ENTRY,
+    &tee::PULL,
     &queue::ENTRY,
     &random_sample::ENTRY,
+    &random_switch::ENTRY,
+    &rated_splitter::ENTRY,
     &rated_unqueue::ENTRY,
+    &red::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
+    &shaper::ENTRY,
+    &stride_sched::ENTRY,
+    &stride_switch::ENTRY,
+    &suppressor::ENTRY,
     &switch::ENTRY,
     &tee::ENTRY,
+    &time_sorted_sched::ENTRY,
     &unqueue::ENTRY,
+    &unqueue2::ENTRY,
 ];

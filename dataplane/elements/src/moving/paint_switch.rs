@@ -52,7 +52,7 @@ impl Element for PaintSwitch {
         for packet in batch.drain() {
             match packet.anno_number(self.anno) as usize {
                 ALL if outputs > 0 => {
-                    copy_to_outputs(cx, &packet, outputs - 1);
+                    copy_to_outputs(cx, &packet, 0..outputs - 1);
                     cx.emit(outputs - 1, packet);
                 }
                 color if color < outputs => cx.emit(color, packet),

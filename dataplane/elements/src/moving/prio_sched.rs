@@ -1,12 +1,13 @@
 //! PrioSched: the first input that has a packet.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{Alias, ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
 use thruway_packet::Batch;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "PrioSched",
+        aliases: &[Alias { name: "SimplePrioSched", summary: "the same" }],
         topic: Topic::Moving,
         summary: "pulls from the first input that has packets",
         docs: "Each pull at its output goes to input 0, and to input 1 only if that has nothing, and \

@@ -6,10 +6,29 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Topic, Ty,
-    handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Storage,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
+
+const SPEC: Spec = Spec {
+    topic: Topic::Moving,
+    example: "InfiniteSource(LIMIT 3) -> Queue(10) -> Unqueue -> Discard",
+    ports: "1/1-2",
+    processing: "h/lh",
+    args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
+    drops: Full::DROPS,
+    handlers: &[
+        Handler::read("length", "packets in it now").shared(),
+        Handler { merge: Merge::First, ..Handler::sum("highwater_length", "most packets it held") },
+        Handler::both("capacity", "packets it holds"),
+        Handler::read("config", "the arguments"),
+        Handler::sum("drops", "packets for which there was no room"),
+        Handler::write("reset_counts", "sets drops and highwater_length to zero"),
+        Handler::write("reset", "drops all packets in it"),
+    ],
+    ..Spec::DEFAULT
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -17,10 +36,12 @@ pub static ENTRY: Entry = Entry::new(
         name: "Queue",
         aliases: &[
             Alias { name: "FullNoteQueue", summary: "the same" },
+            Alias { name: "MSQueue", summary: "the same" },
             Alias {
                 name: "NotifierQueue",
                 summary: "the same, but sources do not rest while it is full",
             },
+            Alias { name: "QuickNoteQueue", summary: "the same" },
             Alias {
                 name: "SimpleQueue",
                 summary: "the same, but sources do not rest while it is full",
@@ -30,7 +51,6 @@ pub static ENTRY: Entry = Entry::new(
                 summary: "the same: a Queue that several threads reach is safe by itself",
             },
         ],
-        topic: Topic::Moving,
         summary: "stores packets in a first-in-first-out queue",
         docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
                leave by output 1, or are dropped where there is none; sources that need not go on \
@@ -38,30 +58,46 @@ pub static ENTRY: Entry = Entry::new(
                another pulls, the queue is a lock-free ring that both share, and its capacity \
                cannot change while it runs. Making the capacity smaller drops the newest packets \
                that no longer fit.",
-        example: "InfiniteSource(LIMIT 3) -> Queue(10) -> Unqueue -> Discard",
-        ports: "1/1-2",
-        processing: "h/lh",
-        args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
-        drops: Full::DROPS,
-        handlers: &[
-            Handler::read("length", "packets in it now").shared(),
-            Handler {
-                merge: Merge::First,
-                ..Handler::sum("highwater_length", "most packets it held")
-            },
-            Handler::both("capacity", "packets it holds"),
-            Handler::read("config", "the arguments"),
-            Handler::sum("drops", "packets that found it full"),
-            Handler::write("reset_counts", "sets drops and highwater_length to zero"),
-            Handler::write("reset", "drops all packets in it"),
-        ],
-        ..Spec::DEFAULT
+        ..SPEC
+    },
+    build,
+);
+
+/// See the spec.
+pub static FRONT_DROP: Entry = Entry::new(
+    Spec {
+        name: "FrontDropQueue",
+        summary: "stores packets in a queue that drops the oldest when it is full",
+        docs: "A Queue that, when it is full, makes room for a new packet: the one at its front, \
+               which has waited longest, leaves by output 1, or is dropped where there is none. \
+               Making the capacity smaller drops the oldest packets too. Sources never rest on \
+               its account.",
+        example: "InfiniteSource(LIMIT 3) -> FrontDropQueue(10) -> Unqueue -> Discard",
+        ..SPEC
+    },
+    build,
+);
+
+/// See the spec.
+pub static MIXED: Entry = Entry::new(
+    Spec {
+        name: "MixedQueue",
+        summary: "stores packets in a queue with a second input that goes first",
+        docs: "A Queue whose input 0 is first-in-first-out, and whose input 1 is last-in-first-out: \
+               a packet from there is the next to be pulled. A packet that comes to input 0 of a \
+               full queue leaves by output 1, or is dropped where there is none; one that comes \
+               to input 1 takes the place of the packet at the end of the queue. All that push \
+               into it and pull from it must run in one thread.",
+        example: "InfiniteSource(LIMIT 3) -> q :: MixedQueue(10) -> Unqueue -> Discard;\n\
+                  InfiniteSource(LIMIT 1) -> [1] q",
+        ports: "2/1-2",
+        ..SPEC
     },
     build,
 );
 
 reasons! {
-    /// Why a packet is not stored.
+    /// Why a packet is not stored, or no longer.
     enum Full {
         Overflow = "queue-full": "the queue held CAPACITY packets",
         Reset = "reset": "the queue was emptied by its reset handler",
@@ -74,6 +110,15 @@ const CAPACITY_MAX: usize = 1 << 24;
 
 /// Packets for which room is made beforehand.
 const ROOM: usize = 4096;
+
+/// Who must go when a packet comes and the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    /// The packet that comes.
+    Newest,
+    /// The packet that is next to be pulled.
+    Oldest,
+}
 
 /// Where the packets are.
 enum Store {
@@ -92,6 +137,33 @@ impl Store {
                 Ok(())
             }
             Store::Shared(queue) => queue.push(packet),
+        }
+    }
+
+    /// Stores a packet, if need be in the place of the oldest, which is given back. (Where there is
+    /// room for none, that is the packet itself.)
+    fn push_over(&mut self, capacity: usize, packet: Packet) -> Result<(), Packet> {
+        let over = match self {
+            Store::Local(queue) => {
+                queue.push_back(packet);
+                if queue.len() > capacity { queue.pop_front() } else { None }
+            }
+            Store::Shared(queue) => queue.force_push(packet),
+        };
+        over.map_or(Ok(()), Err)
+    }
+
+    /// Stores a packet in front of all others, if need be in the place of the last, which is given
+    /// back.
+    fn push_front(&mut self, capacity: usize, packet: Packet) -> Result<(), Packet> {
+        match self {
+            Store::Local(queue) => {
+                queue.push_front(packet);
+                let over = if queue.len() > capacity { queue.pop_back() } else { None };
+                over.map_or(Ok(()), Err)
+            }
+            // `build` makes no such queue; an end where packets are lost is better than a panic.
+            Store::Shared(_) => Err(packet),
         }
     }
 
@@ -116,6 +188,7 @@ struct Queue {
     highwater: usize,
     drops: u64,
     config: String,
+    victim: Victim,
     /// Whether sources rest while it is full.
     tells: bool,
 }
@@ -126,14 +199,24 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("CAPACITY", format!("at most {CAPACITY_MAX}")).into());
     }
     let store = if args.env().threads > 1 {
+        if args.class() == "MixedQueue" {
+            let message = "a MixedQueue cannot be reached by several threads; \
+                           place all that push into it and pull from it on one";
+            return Err(ArgErrors::whole(message));
+        }
         // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
         Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
     } else {
         Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
     };
     let config = args.text("CAPACITY").unwrap_or_default().to_owned();
-    let tells = !matches!(args.class(), "NotifierQueue" | "SimpleQueue");
-    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config, tells }))
+    let victim = match args.class() {
+        "FrontDropQueue" => Victim::Oldest,
+        _ => Victim::Newest,
+    };
+    let tells =
+        !matches!(args.class(), "NotifierQueue" | "SimpleQueue" | "MixedQueue" | "FrontDropQueue");
+    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config, victim, tells }))
 }
 
 impl Queue {
@@ -147,8 +230,13 @@ impl Queue {
         if capacity > CAPACITY_MAX {
             return Err(HandlerError::refused(format!("capacity: at most {CAPACITY_MAX}")));
         }
+        let victim = self.victim;
+        let excess = |queue: &mut VecDeque<Packet>| match victim {
+            Victim::Newest => queue.pop_back(),
+            Victim::Oldest => queue.pop_front(),
+        };
         while queue.len() > capacity
-            && let Some(packet) = queue.pop_back()
+            && let Some(packet) = excess(queue)
         {
             cx.drop(Full::Shrunk, packet);
         }
@@ -175,14 +263,23 @@ impl Element for Queue {
         self.store.len()
     }
 
+    fn storage(&self) -> Option<Storage> {
+        Some(Storage { len: self.store.len(), capacity: self.capacity })
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.tell_sources(cx);
         Ok(())
     }
 
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
-            if let Err(packet) = self.store.push(self.capacity, packet) {
+            let stored = match self.victim {
+                _ if port == 1 => self.store.push_front(self.capacity, packet),
+                Victim::Newest => self.store.push(self.capacity, packet),
+                Victim::Oldest => self.store.push_over(self.capacity, packet),
+            };
+            if let Err(packet) = stored {
                 self.drops += 1;
                 cx.reject(1, Full::Overflow, packet);
             }
@@ -245,7 +342,8 @@ mod tests {
 
     fn local(capacity: usize) -> Queue {
         let store = Store::Local(VecDeque::new());
-        Queue { store, capacity, highwater: 0, drops: 0, config: String::new(), tells: true }
+        let (victim, config) = (Victim::Newest, String::new());
+        Queue { store, capacity, highwater: 0, drops: 0, config, victim, tells: true }
     }
 
     #[test]
@@ -286,6 +384,35 @@ mod tests {
                     }
                     prop_assert_eq!(store.len(), model.len());
                 }
+            }
+        }
+
+        /// The other ways to store are lists too, which lose their first or their last.
+        #[test]
+        fn who_must_go(
+            capacity in 0usize..6,
+            pushes in prop::collection::vec(0u8..3, 1..60),
+        ) {
+            let mut store = Store::Local(VecDeque::new());
+            let mut model: VecDeque<Vec<u8>> = VecDeque::new();
+            for (number, what) in pushes.iter().enumerate() {
+                let bytes = vec![number as u8];
+                let packet = Packet::new(&bytes).unwrap();
+                let (lost, expected) = match what {
+                    0 => {
+                        model.push_back(bytes);
+                        let over = model.len() > capacity;
+                        (store.push_over(capacity, packet).err(), over.then(|| model.pop_front()))
+                    }
+                    1 => {
+                        model.push_front(bytes);
+                        let over = model.len() > capacity;
+                        (store.push_front(capacity, packet).err(), over.then(|| model.pop_back()))
+                    }
+                    _ => (store.pop(), Some(model.pop_front())),
+                };
+                prop_assert_eq!(lost.map(|packet| packet.data().to_vec()), expected.flatten());
+                prop_assert_eq!(store.len(), model.len());
             }
         }
     }

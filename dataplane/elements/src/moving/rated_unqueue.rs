@@ -1,12 +1,12 @@
 //! RatedUnqueue: from pull to push, so many packets a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
     handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
-use crate::rate::TokenBucket;
+use super::limit::{self, Limit, Unit};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -24,9 +24,9 @@ pub static ENTRY: Entry = Entry::new(
         processing: "l/h",
         args: &[
             Arg::required("RATE", Ty::UInt, "packets a second"),
-            Arg::keyword("BURST_DURATION", Ty::Time, "what the bucket holds, in time").or("20ms"),
-            Arg::keyword("BURST_SIZE", Ty::UInt, "what the bucket holds, in packets"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true"),
+            limit::BURST_DURATION,
+            limit::BURST_SIZE,
+            ACTIVE,
         ],
         handlers: &[
             Handler::both("rate", "packets a second"),
@@ -40,27 +40,36 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+const ACTIVE: Arg = Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true");
+
+/// See the spec.
+pub static BANDWIDTH: Entry = Entry::new(
+    Spec {
+        name: "BandwidthRatedUnqueue",
+        summary: "pulls bytes at a rate and pushes them on",
+        docs: "A RatedUnqueue whose RATE is in bytes a second. It pulls a packet while its token \
+               bucket owes nothing, and the bucket owes what the packet has more than it held. It \
+               is full at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
+        example: "InfiniteSource -> Queue -> BandwidthRatedUnqueue(1Mbps) -> Discard",
+        args: &[
+            Arg::required("RATE", Ty::Bandwidth, "bytes a second"),
+            limit::BURST_DURATION,
+            limit::BURST_BYTES,
+            ACTIVE,
+        ],
+        handlers: &[
+            Handler::both("rate", "bytes a second, with unit"),
+            Handler::both("active", "whether it moves packets"),
+            Handler::sum("count", "packets moved"),
+            Handler::sum("calls", "how often it ran, and to what effect"),
+        ],
+        ..ENTRY.spec
+    },
+    build,
+);
+
 /// Longest time until it looks again whether its rate was changed, nanoseconds.
 const SLEEP_MAX: i64 = 100_000_000;
-
-/// What the bucket holds.
-#[derive(Debug, Clone, Copy)]
-enum Burst {
-    Milliseconds(u64),
-    Packets(u64),
-}
-
-impl Burst {
-    fn capacity(self, rate: u64) -> u64 {
-        match self {
-            Burst::Milliseconds(ms) => {
-                let tokens = u128::from(rate) * u128::from(ms) / 1000;
-                u64::try_from(tokens).unwrap_or(u64::MAX)
-            }
-            Burst::Packets(n) => n,
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct Calls {
@@ -72,29 +81,15 @@ struct Calls {
 }
 
 struct RatedUnqueue {
-    bucket: TokenBucket,
-    burst: Burst,
+    limit: Limit,
     active: bool,
     calls: Calls,
     batch: Batch,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst = match args.opt("BURST_SIZE")? {
-        Some(_) if args.given("BURST_DURATION") => {
-            return Err(ArgErrors::whole("give BURST_DURATION or BURST_SIZE, not both"));
-        }
-        Some(n) => Burst::Packets(n),
-        None => {
-            let Nanos(ns) = args.get("BURST_DURATION")?;
-            let ms = u64::try_from(ns / 1_000_000);
-            Burst::Milliseconds(ms.map_err(|_| args.error("BURST_DURATION", "is negative"))?)
-        }
-    };
-    let rate = args.get::<u32>("RATE")?.into();
     Ok(Box::new(RatedUnqueue {
-        bucket: TokenBucket::new(rate, burst.capacity(rate)),
-        burst,
+        limit: Limit::from_args(args)?,
         active: args.get("ACTIVE")?,
         calls: Calls::default(),
         batch: Batch::with_room(),
@@ -107,19 +102,28 @@ impl Element for RatedUnqueue {
             return Run::Idle;
         }
         self.calls.runs += 1;
-        self.bucket.refill(cx.now());
-        if !self.bucket.holds(1) {
+        let threshold = self.limit.threshold();
+        let bucket = &mut self.limit.bucket;
+        bucket.refill(cx.now());
+        if !bucket.holds(threshold) {
             self.calls.empty_runs += 1;
             let latest = cx.now().saturating_add(SLEEP_MAX);
-            return self.bucket.ready_at(1).map_or(Run::Idle, |at| Run::At(at.min(latest)));
+            return bucket.ready_at(threshold).map_or(Run::Idle, |at| Run::At(at.min(latest)));
         }
-        let tokens = usize::try_from(self.bucket.tokens()).unwrap_or(usize::MAX);
-        cx.pull(0, tokens.min(cx.burst()).min(MAX_BATCH), &mut self.batch);
+        // Nobody knows how many bytes the next packets have.
+        let packets = match self.limit.unit {
+            Unit::Packets => usize::try_from(bucket.tokens()).unwrap_or(usize::MAX),
+            Unit::Bytes => 1,
+        };
+        cx.pull(0, packets.min(cx.burst()).min(MAX_BATCH), &mut self.batch);
         if self.batch.is_empty() {
             self.calls.failed_pulls += 1;
             return Run::Idle;
         }
-        self.bucket.spend(self.batch.len() as u64);
+        self.limit.bucket.spend(match self.limit.unit {
+            Unit::Packets => self.batch.len() as u64,
+            Unit::Bytes => self.batch.bytes(),
+        });
         self.calls.pushes += 1;
         self.calls.packets += self.batch.len() as u64;
         cx.emit_all(0, &mut self.batch);
@@ -129,7 +133,7 @@ impl Element for RatedUnqueue {
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let calls = &self.calls;
         match name {
-            "rate" => Ok(self.bucket.rate().to_string()),
+            "rate" => Ok(self.limit.rate_text()),
             "active" => Ok(self.active.to_string()),
             "count" => Ok(calls.packets.to_string()),
             "calls" => Ok(format!(
@@ -142,10 +146,7 @@ impl Element for RatedUnqueue {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "rate" => {
-                let rate = handler_value::<u32>(name, value)?.into();
-                self.bucket.set_rate(rate, self.burst.capacity(rate));
-            }
+            "rate" => self.limit.write_rate(name, value)?,
             "active" => self.active = handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
         }

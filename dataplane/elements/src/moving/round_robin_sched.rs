@@ -1,12 +1,13 @@
 //! RoundRobinSched: one packet from each input in turn.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{Alias, ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
 use thruway_packet::Batch;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "RoundRobinSched",
+        aliases: &[Alias { name: "SimpleRoundRobinSched", summary: "the same" }],
         topic: Topic::Moving,
         summary: "pulls from its inputs in turn",
         docs: "Each packet pulled at its output is pulled from the input after the one that gave the \

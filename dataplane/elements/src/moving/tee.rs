@@ -1,5 +1,7 @@
 //! Tee: a copy for every output.
 
+use std::ops::Range;
+
 use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Batch, Packet};
 
@@ -21,7 +23,26 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-struct Tee;
+/// See the spec.
+pub static PULL: Entry = Entry::new(
+    Spec {
+        name: "PullTee",
+        summary: "copies packets that are pulled to its other outputs",
+        docs: "Packets are pulled through input 0 and output 0; of each, a copy is pushed out of \
+               every other output. PullTee has as many outputs as are connected; N, if \
+               given, says how many that should be.",
+        example: "InfiniteSource(LIMIT 1) -> Queue -> t :: PullTee(2) -> Unqueue -> Discard;\n\
+                  t[1] -> Print(copy) -> Discard",
+        processing: "l/lh",
+        ..ENTRY.spec
+    },
+    build,
+);
+
+struct Tee {
+    /// Whether output 0 is pulled.
+    pull: bool,
+}
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let outputs = args.env().outputs;
@@ -30,13 +51,13 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             let message = format!("{n}, but {outputs} outputs are connected; write {outputs}");
             Err(args.error("N", message).into())
         }
-        _ => Ok(Box::new(Tee)),
+        _ => Ok(Box::new(Tee { pull: args.class() == "PullTee" })),
     }
 }
 
-/// Sends copies of a packet out of outputs 0 to `n` - 1.
-pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, n: usize) {
-    for port in 0..n {
+/// Sends copies of a packet out of these outputs.
+pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, ports: Range<usize>) {
+    for port in ports {
         if let Some(copy) = cx.duplicate(packet) {
             cx.emit(port, copy);
         }
@@ -46,9 +67,12 @@ pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, n: usize) {
 impl Element for Tee {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Some(last) = cx.outputs().checked_sub(1) else { return };
+        let copied = if self.pull { 1..last + 1 } else { 0..last };
         for packet in batch.iter() {
-            copy_to_outputs(cx, packet, last);
+            copy_to_outputs(cx, packet, copied.clone());
         }
-        cx.emit_all(last, batch);
+        if !self.pull {
+            cx.emit_all(last, batch);
+        }
     }
 }

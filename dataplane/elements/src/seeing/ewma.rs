@@ -56,6 +56,11 @@ impl Rate {
         self.average += (scaled - self.average) >> STABILITY;
     }
 
+    /// Whether the average at the last update is at least so many events a second.
+    pub(crate) fn reaches(&self, per_second: u64) -> bool {
+        i128::from(self.average) >= i128::from(per_second) * (1 << self.scale) / i128::from(EPOCHS)
+    }
+
     /// Events a second at time `now`, times `factor`, in decimal.
     pub(crate) fn unparse(&mut self, now: i64, factor: u64) -> String {
         self.update(now, 0);
@@ -64,7 +69,7 @@ impl Rate {
 }
 
 /// `value` / 2^`bits` in decimal, with the fewest digits that tell it from its neighbours.
-fn fixed_point(value: u64, bits: u32) -> String {
+pub(crate) fn fixed_point(value: u64, bits: u32) -> String {
     let (whole, part) = (value >> bits, value & ((1 << bits) - 1));
     let mut power = 1u64;
     while part > 0 && power < 1_000_000_000 {

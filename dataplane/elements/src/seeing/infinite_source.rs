@@ -8,6 +8,7 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::call::Call;
 use super::template::{DEFAULT_DATA, Template};
+use crate::random::Random;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -49,7 +50,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-struct InfiniteSource {
+pub(super) struct InfiniteSource {
     template: Template,
     limit: i64,
     burst: i32,
@@ -58,6 +59,8 @@ struct InfiniteSource {
     end_call: Option<Call>,
     ended: bool,
     count: u64,
+    /// Where the bytes come from, if not from the template.
+    random: Option<Random>,
     /// The queues that packets end in, found out at the first run; none if some end elsewhere.
     queues: Option<Vec<u32>>,
 }
@@ -80,24 +83,34 @@ pub(crate) fn allowance(limit: i64, count: u64, wanted: usize) -> usize {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst: i32 = args.get("BURST")?;
-    if burst < 1 {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
-    Ok(Box::new(InfiniteSource {
-        template: Template::from_args(args)?,
-        limit: args.get("LIMIT")?,
-        burst,
-        active: args.get("ACTIVE")?,
-        timestamp: args.get("TIMESTAMP")?,
-        end_call: end_call(args)?,
-        ended: false,
-        count: 0,
-        queues: None,
-    }))
+    Ok(Box::new(InfiniteSource::new(args, Template::from_args(args)?, None)?))
 }
 
 impl InfiniteSource {
+    /// A source of packets as long as the template, and with its bytes or random ones.
+    pub(super) fn new(
+        args: &Args<'_>,
+        template: Template,
+        random: Option<Random>,
+    ) -> Result<InfiniteSource, ArgErrors> {
+        let burst: i32 = args.get("BURST")?;
+        if burst < 1 {
+            return Err(args.error("BURST", "must be at least 1").into());
+        }
+        Ok(InfiniteSource {
+            template,
+            limit: args.get("LIMIT")?,
+            burst,
+            active: args.get("ACTIVE")?,
+            timestamp: args.get("TIMESTAMP")?,
+            end_call: end_call(args)?,
+            ended: false,
+            count: 0,
+            random,
+            queues: None,
+        })
+    }
+
     fn allowance(&self, wanted: usize) -> usize {
         allowance(self.limit, self.count, wanted)
     }
@@ -105,6 +118,9 @@ impl InfiniteSource {
     fn fill(&mut self, cx: &mut Cx<'_>, wanted: usize, mut take: impl FnMut(&mut Cx<'_>, Packet)) {
         for _ in 0..self.allowance(wanted) {
             let Some(mut packet) = cx.packet(self.template.bytes()) else { return };
+            if let Some(random) = &mut self.random {
+                random.fill(packet.data_mut());
+            }
             if self.timestamp {
                 packet.set_timestamp(cx.now());
             }

@@ -1,16 +1,14 @@
 //! IPPrint: shows IP packets in the manner of tcpdump.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
-use thruway_wire::MacAddr;
 
 use super::ip_line::{Fields, IpPacket};
+use super::lines::{self, Lines, write_ether};
 use super::text::{Contents, timestamp};
 
 /// See the spec.
@@ -43,7 +41,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ETHER", Ty::Bool, "whether Ethernet addresses are shown").or("false"),
             Arg::keyword("SWAP", Ty::Bool, "whether ICMP numbers are in network byte order")
                 .or("true"),
-            Arg::keyword("OUTFILE", Ty::File, "where lines go, in place of standard error"),
+            lines::OUTFILE,
             Arg::keyword("CHANNEL", Ty::Str, "accepted for Click's sake"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
         ],
@@ -64,10 +62,7 @@ struct IpPrint {
     payload: Contents,
     max: usize,
     active: bool,
-    file_name: Option<String>,
-    file: Option<BufWriter<File>>,
-    /// Why lines could not be written to the file.
-    failed: Option<String>,
+    lines: Lines,
 }
 
 fn contents(args: &Args<'_>, name: &str) -> Result<Contents, ArgErrors> {
@@ -94,9 +89,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         max: usize::try_from(args.opt("NBYTES")?.map_or_else(|| args.get::<i32>("MAXLENGTH"), Ok)?)
             .unwrap_or(usize::MAX),
         active: args.get("ACTIVE")?,
-        file_name: args.opt("OUTFILE")?,
-        file: None,
-        failed: None,
+        lines: Lines::from_args(args)?,
     };
     if print.contents != Contents::None && print.payload != Contents::None {
         return Err(args.error("PAYLOAD", "give only one of CONTENTS and PAYLOAD").into());
@@ -136,14 +129,8 @@ impl IpPrint {
         if self.aggregate || self.paint {
             line.push_str(": ");
         }
-        if self.ether
-            && let Some(header) = packet.mac_bytes(14)
-            && let Some((dst, rest)) = header.split_first_chunk()
-            && let Some(src) = rest.first_chunk()
-        {
-            // As Click writes them: upper case, with dashes.
-            let (src, dst) = (MacAddr(*src), MacAddr(*dst));
-            let _ = write!(line, "{} > {}: ", src.dashed(), dst.dashed());
+        if self.ether {
+            write_ether(line, packet);
         }
     }
 
@@ -157,26 +144,11 @@ impl IpPrint {
         let row = contents.group() * 6;
         contents.write(line, data, |at| if at % row == 0 { "\n  " } else { " " });
     }
-
-    fn show(&mut self, cx: &mut Cx<'_>, line: &str) {
-        match &mut self.file {
-            None => cx.chatter(line),
-            Some(file) => {
-                if let Err(error) = writeln!(file, "{line}") {
-                    self.failed.get_or_insert(error.to_string());
-                }
-            }
-        }
-    }
 }
 
 impl Element for IpPrint {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(name) = &self.file_name {
-            let file = File::create(name).map_err(|error| format!("{name}: {error}"))?;
-            self.file = Some(BufWriter::new(file));
-        }
-        Ok(())
+        self.lines.open()
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
@@ -186,7 +158,7 @@ impl Element for IpPrint {
         for packet in batch.iter() {
             if packet.network_offset().is_some() {
                 let line = self.line(packet);
-                self.show(cx, &line);
+                self.lines.show(cx, &line);
             }
         }
     }
@@ -207,9 +179,6 @@ impl Element for IpPrint {
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        let flushed = self.file.take().map_or(Ok(()), |mut file| file.flush());
-        let error = self.failed.take().or(flushed.err().map(|error| error.to_string()));
-        let name = self.file_name.as_deref().unwrap_or("");
-        error.map_or(Ok(()), |error| Err(format!("{name}: {error}; some lines are lost")))
+        self.lines.close()
     }
 }

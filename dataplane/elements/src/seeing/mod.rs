@@ -1,43 +1,73 @@
 //! Sources, sinks, printing, counting, scripting.
 
+mod arp_print;
 mod average_counter;
 mod call;
+mod check_number_packet;
 mod control_socket;
 mod counter;
 mod discard;
-mod ewma;
-mod fast_udp_flows;
+mod error;
+pub(crate) mod ewma;
+mod fast_udp_source;
+mod flows;
 mod idle;
 mod infinite_source;
 mod ip_line;
 mod ip_print;
+mod lines;
+mod message;
 mod null;
+mod number_packet;
+mod poke_handlers;
 mod print;
+mod random_source;
 mod rated_source;
+mod record_timestamp;
+mod schedule_info;
 mod script;
+mod set_timestamp;
 mod static_thread_sched;
 mod template;
-mod text;
+pub(crate) mod text;
+mod timed_sink;
 mod timed_source;
+mod timestamp_accum;
+mod timestamp_diff;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &arp_print::ENTRY,
     &average_counter::ENTRY,
+    &check_number_packet::ENTRY,
     &control_socket::ENTRY,
     &counter::ENTRY,
     &discard::ENTRY,
-    &fast_udp_flows::ENTRY,
+    &error::ENTRY,
+    &flows::TCP,
+    &flows::ENTRY,
+    &fast_udp_source::ENTRY,
     &idle::ENTRY,
     &infinite_source::ENTRY,
     &ip_print::ENTRY,
+    &message::ENTRY,
     &null::ENTRY,
+    &number_packet::ENTRY,
+    &poke_handlers::ENTRY,
     &print::ENTRY,
     &null::PULL,
     &null::PUSH,
+    &random_source::ENTRY,
     &rated_source::ENTRY,
+    &record_timestamp::ENTRY,
+    &schedule_info::ENTRY,
     &script::ENTRY,
+    &set_timestamp::ENTRY,
     &static_thread_sched::ENTRY,
+    &timed_sink::ENTRY,
     &timed_source::ENTRY,
+    &timestamp_accum::ENTRY,
+    &timestamp_diff::ENTRY,
 ];

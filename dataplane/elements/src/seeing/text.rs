@@ -8,6 +8,16 @@ pub(crate) fn timestamp(ns: i64) -> String {
     format!("{seconds}.{:06}", rest / 1_000)
 }
 
+/// A time span in nanoseconds as Click writes it: `5ms`, `17us`, `1.500000s`.
+pub(crate) fn interval(ns: i64) -> String {
+    match ns {
+        1_000_000_000.. | ..0 => format!("{}s", timestamp(ns)),
+        _ if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        _ if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        _ => format!("{ns}ns"),
+    }
+}
+
 /// C's `%.{digits}g`.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     if !value.is_finite() {
@@ -104,6 +114,10 @@ mod tests {
         assert_eq!(timestamp(1_500_000_000), "1.500000");
         assert_eq!(timestamp(0), "0.000000");
         assert_eq!(timestamp(-1), "-1.999999");
+        assert_eq!(interval(5_000_000), "5ms");
+        assert_eq!(interval(17_000), "17us");
+        assert_eq!(interval(1), "1ns");
+        assert_eq!(interval(1_500_000_000), "1.500000s");
     }
 
     #[test]

@@ -1,0 +1,82 @@
+//! Pad: bytes at the end.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
+    Verdict,
+};
+use thruway_packet::{Anno, Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Pad",
+        topic: Topic::Bytes,
+        summary: "makes packets longer",
+        docs: "Lengthens packets of fewer than LENGTH bytes to that length; without LENGTH (or with \
+               0), by as many bytes as the EXTRA_LENGTH annotation tells, which is then 0. The new \
+               bytes are zeros; with ZERO false they are whatever memory held.",
+        example: "InfiniteSource(LENGTH 14, LIMIT 1, STOP true) -> Pad(60) -> Print -> Discard",
+        args: &[
+            Arg::optional(
+                "LENGTH",
+                Ty::UInt,
+                "fewest bytes a packet then has; 0 for the annotation",
+            )
+            .or("0"),
+            Arg::keyword("ZERO", Ty::Bool, "whether the new bytes are zeros").or("true"),
+        ],
+        handlers: &[Handler::read("length", "fewest bytes a packet then has")],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Longest LENGTH: that of the largest frame, or nearly.
+const MAX_LENGTH: usize = 65_535;
+
+struct Pad {
+    length: usize,
+    zero: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let length = args.get("LENGTH")?;
+    if length > MAX_LENGTH {
+        return Err(args.error("LENGTH", format!("must be at most {MAX_LENGTH}")).into());
+    }
+    Ok(Box::new(Pad { length, zero: args.get("ZERO")? }))
+}
+
+impl Pad {
+    #[inline]
+    fn pad(&self, packet: &mut Packet) -> Verdict {
+        let before = packet.len();
+        let lacking = match self.length {
+            0 => packet.anno_number(Anno::EXTRA_LENGTH) as usize,
+            length => length.saturating_sub(before),
+        };
+        if lacking > 0 {
+            if !packet.put(lacking) {
+                return Verdict::Drop(Reason::NO_MEMORY);
+            }
+            if self.zero {
+                packet.data_mut()[before..].fill(0);
+            }
+        }
+        packet.set_anno_number(Anno::EXTRA_LENGTH, 0);
+        Verdict::Pass
+    }
+}
+
+impl Element for Pad {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.pad(packet));
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "length" => Ok(self.length.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! AggregateIP: a header field as aggregate annotation.
+
+mod field;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, reasons,
+};
+use thruway_packet::{Anno, Batch, Packet};
+
+use field::Field;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "AggregateIP",
+        topic: Topic::Ip,
+        summary: "sets the aggregate annotation to a header field",
+        docs: "Expects marked IP headers. Sets the AGGREGATE annotation to the value of FIELD. With \
+               INCREMENTAL, to the old value shifted by the field's bits, plus the field's.\n\n\
+               FIELD is a name, such as ip src, ip ttl, ip dscp, tcp flags, udp dport, icmp type, or \
+               sport and dport for both TCP and UDP; or a place: ip, transp, data (or tcp, udp, icmp, \
+               which then must be the protocol) and [OFFSET, LENGTH], [FIRST-LAST], [OFFSET+LENGTH], \
+               [OFFSET] in bytes, or the same in braces in bits, counted from that header. It may \
+               end in /N for its first N bits, or & MASK for the bits of a mask that are next to one \
+               another; ip src and ip dst may end in /ADDRESS. It must lie within 32 aligned bits.\n\n\
+               Packets that lack the field (too short, another protocol, a later fragment) leave by \
+               output 1, or are dropped where there is none.",
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+                  -> MarkIPHeader -> AggregateIP(ip dst/8) -> AggregateCounter -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            Arg::required("FIELD", Ty::Rule("field"), "the field"),
+            Arg::keyword("INCREMENTAL", Ty::Bool, "whether the old value stays in front")
+                .or("false"),
+        ],
+        drops: Lack::DROPS,
+        handlers: &[Handler::read("field", "the field: header, offset and length in bits")],
+        cost: &[Cost { operation: "header-read", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why there is no value.
+    enum Lack {
+        NoField = "no-field": "the packet does not have the field",
+    }
+}
+
+struct AggregateIp {
+    field: Field,
+    incremental: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let text: String = args.get("FIELD")?;
+    let field = Field::parse(&text).map_err(|why| args.error("FIELD", why))?;
+    let incremental = args.get("INCREMENTAL")?;
+    if incremental && field.length == 32 {
+        return Err(args.error("INCREMENTAL", "a field of 32 bits leaves no room").into());
+    }
+    Ok(Box::new(AggregateIp { field, incremental }))
+}
+
+impl AggregateIp {
+    #[inline]
+    fn set(&self, packet: &mut Packet) -> Verdict {
+        let Some(value) = self.field.of(packet.network()) else {
+            return Verdict::reject(1, Lack::NoField);
+        };
+        let old = match self.incremental {
+            true => packet.anno_number(Anno::AGGREGATE) << self.field.length,
+            false => 0,
+        };
+        packet.set_anno_number(Anno::AGGREGATE, old.wrapping_add(value));
+        Verdict::Pass
+    }
+}
+
+impl Element for AggregateIp {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.set(packet));
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "field" => Ok(self.field.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

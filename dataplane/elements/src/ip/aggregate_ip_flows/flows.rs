@@ -1,0 +1,302 @@
+//! The flows that AggregateIPFlows knows.
+
+use std::collections::HashMap;
+
+use thruway_wire::flow::FiveTuple;
+use thruway_wire::icmp::{IcmpHeader, is_error};
+use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::tcp::{TcpHeader, flags};
+use thruway_wire::{Header, ip_protocol};
+
+/// Most flows, and most first fragments.
+const MAX_FLOWS: usize = 1 << 20;
+
+/// In nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeouts {
+    pub(super) tcp: i64,
+    pub(super) tcp_done: i64,
+    pub(super) udp: i64,
+    pub(super) fragment: i64,
+    pub(super) reap: i64,
+}
+
+/// What a packet is marked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marks {
+    Of { aggregate: u32, paint: u8 },
+    NoFlow,
+    Full,
+}
+
+/// A flow's addresses and ports, the smaller pair first, and its protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    low: (u32, u16),
+    high: (u32, u16),
+    protocol: u8,
+}
+
+impl Key {
+    /// The key, and whether source and destination changed places in it.
+    fn of(tuple: FiveTuple<u32>) -> (Key, bool) {
+        let (src, dst) = ((tuple.src, tuple.src_port), (tuple.dst, tuple.dst_port));
+        let flipped = src > dst;
+        let (low, high) = if flipped { (dst, src) } else { (src, dst) };
+        (Key { low, high, protocol: tuple.protocol }, flipped)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    aggregate: u32,
+    last: i64,
+    /// Whether its first packet had the places changed.
+    flipped: bool,
+    /// A bit for each direction that has ended.
+    over: u8,
+}
+
+/// Both directions have ended.
+const OVER: u8 = 3;
+
+/// Which packet a fragment is of.
+type FragmentKey = (u32, u32, u16, u8);
+
+/// All that is known.
+pub(super) struct Flows {
+    table: HashMap<Key, Flow>,
+    /// Ports of first fragments, and when they came.
+    fragments: HashMap<FragmentKey, (u16, u16, i64)>,
+    next: u32,
+    timeouts: Timeouts,
+    icmp: bool,
+    with_fragments: bool,
+    reap_at: i64,
+}
+
+impl Timeouts {
+    fn of(&self, key: &Key, flow: &Flow) -> i64 {
+        match key.protocol {
+            ip_protocol::TCP if flow.over == OVER => self.tcp_done,
+            ip_protocol::TCP => self.tcp,
+            _ => self.udp,
+        }
+    }
+
+    fn has_ended(&self, key: &Key, flow: &Flow, now: i64) -> bool {
+        now > flow.last.saturating_add(self.of(key, flow))
+    }
+}
+
+impl Flows {
+    pub(super) fn new(timeouts: Timeouts, icmp: bool, with_fragments: bool) -> Flows {
+        let (table, fragments) = (HashMap::new(), HashMap::new());
+        Flows { table, fragments, next: 1, timeouts, icmp, with_fragments, reap_at: i64::MIN }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.fragments.clear();
+    }
+
+    /// The marks of a packet that begins with its IP header.
+    pub(super) fn find(&mut self, network: &[u8], now: i64) -> Marks {
+        let Ok((ip, _, body)) = Ipv4Header::parse_cut(network) else { return Marks::NoFlow };
+        self.reap(now);
+        match ip.protocol() {
+            ip_protocol::TCP | ip_protocol::UDP => {}
+            ip_protocol::ICMP if self.icmp && ip.is_first_fragment() => {
+                return self.error(body, now);
+            }
+            _ => return Marks::NoFlow,
+        }
+        let Some(tuple) = self.tuple(ip, body, now) else { return Marks::NoFlow };
+        let tcp = match ip.protocol() {
+            ip_protocol::TCP if ip.is_first_fragment() => TcpHeader::view(body).ok(),
+            _ => None,
+        };
+        self.note(tuple, tcp.map(|(header, _)| header.flags()).unwrap_or(0), now)
+    }
+
+    /// Addresses and ports; of a later fragment, those of its first.
+    fn tuple(&mut self, ip: &Ipv4Header, body: &[u8], now: i64) -> Option<FiveTuple<u32>> {
+        let mut tuple = FiveTuple::of_ipv4(ip, body);
+        let fragment = (ip.src(), ip.dst(), ip.id(), ip.protocol());
+        if !ip.is_first_fragment() {
+            let (src_port, dst_port, at) = *self.fragments.get(&fragment)?;
+            (tuple.src_port, tuple.dst_port) = (src_port, dst_port);
+            return (now <= at.saturating_add(self.timeouts.fragment)).then_some(tuple);
+        }
+        if body.len() < 4 {
+            return None;
+        }
+        if self.with_fragments && ip.is_fragment() && self.fragments.len() < MAX_FLOWS {
+            self.fragments.insert(fragment, (tuple.src_port, tuple.dst_port, now));
+        }
+        Some(tuple)
+    }
+
+    /// Notes a packet of a flow.
+    fn note(&mut self, tuple: FiveTuple<u32>, tcp_flags: u8, now: i64) -> Marks {
+        let (key, flipped) = Key::of(tuple);
+        let opens = tcp_flags & (flags::SYN | flags::ACK) == flags::SYN;
+        let known = self.table.get_mut(&key).filter(|flow| {
+            let reopened = opens && flow.over == OVER;
+            !reopened && !self.timeouts.has_ended(&key, flow, now)
+        });
+        let Some(flow) = known else { return self.begin(key, flipped, tcp_flags, now) };
+        let paint = u8::from(flow.flipped != flipped);
+        flow.last = flow.last.max(now);
+        flow.over |= ending(tcp_flags, paint);
+        Marks::Of { aggregate: flow.aggregate, paint }
+    }
+
+    /// A new flow with the next number.
+    fn begin(&mut self, key: Key, flipped: bool, tcp_flags: u8, now: i64) -> Marks {
+        if self.table.len() >= MAX_FLOWS && !self.table.contains_key(&key) {
+            return Marks::Full;
+        }
+        let aggregate = self.next;
+        // 0 is no number of a flow.
+        self.next = self.next.checked_add(1).unwrap_or(1);
+        let over = ending(tcp_flags, 0);
+        self.table.insert(key, Flow { aggregate, last: now, flipped, over });
+        Marks::Of { aggregate, paint: 0 }
+    }
+
+    /// The flow of the packet that an ICMP error is about.
+    fn error(&self, message: &[u8], now: i64) -> Marks {
+        let Ok((icmp, quoted)) = IcmpHeader::view(message) else { return Marks::NoFlow };
+        let Ok((ip, _, body)) = Ipv4Header::parse_cut(quoted) else { return Marks::NoFlow };
+        let useful = is_error(icmp.icmp_type()) && ip.has_ports() && body.len() >= 4;
+        let (key, flipped) = Key::of(FiveTuple::of_ipv4(ip, body));
+        match self.table.get(&key).filter(|_| useful) {
+            Some(flow) if !self.timeouts.has_ended(&key, flow, now) => {
+                let paint = 2 + u8::from(flow.flipped != flipped);
+                Marks::Of { aggregate: flow.aggregate, paint }
+            }
+            _ => Marks::NoFlow,
+        }
+    }
+
+    /// Forgets what has ended, now and then.
+    fn reap(&mut self, now: i64) {
+        if now < self.reap_at {
+            return;
+        }
+        self.reap_at = now.saturating_add(self.timeouts.reap.max(1_000_000_000));
+        let timeouts = self.timeouts;
+        self.table.retain(|key, flow| !timeouts.has_ended(key, flow, now));
+        self.fragments.retain(|_, (.., at)| now <= at.saturating_add(timeouts.fragment));
+    }
+}
+
+/// The directions that these flags of a packet with this paint end.
+fn ending(tcp_flags: u8, paint: u8) -> u8 {
+    match tcp_flags {
+        _ if tcp_flags & flags::RST != 0 => OVER,
+        _ if tcp_flags & flags::FIN != 0 => 1 << paint,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn flows() -> Flows {
+        let timeouts = Timeouts {
+            tcp: 1000 * SECOND,
+            tcp_done: 30 * SECOND,
+            udp: 60 * SECOND,
+            fragment: 30 * SECOND,
+            reap: 10 * SECOND,
+        };
+        Flows::new(timeouts, true, true)
+    }
+
+    fn packet(protocol: u8, src: u8, dst: u8, flags: u8, flags_offset: u16) -> Vec<u8> {
+        let mut body = [0; 20];
+        (body[1], body[3], body[12], body[13]) = (src, dst, 0x50, flags);
+        let ip = Ipv4Header::new(protocol, [9, 9, 9, src].into(), [9, 9, 9, dst].into(), 20);
+        let mut ip = ip.unwrap();
+        ip.set_flags_offset(flags_offset);
+        let mut bytes = vec![0; 40];
+        ip.emit(&mut bytes).unwrap().copy_from_slice(&body);
+        bytes
+    }
+
+    fn of(aggregate: u32, paint: u8) -> Marks {
+        Marks::Of { aggregate, paint }
+    }
+
+    #[test]
+    fn life_of_a_connection() {
+        let mut flows = flows();
+        let tcp = |src, dst, flags| packet(6, src, dst, flags, 0);
+        let steps = [
+            (tcp(5, 2, flags::SYN), 0, of(1, 0)),
+            (tcp(2, 5, flags::SYN | flags::ACK), 0, of(1, 1)),
+            (tcp(5, 3, flags::SYN), 0, of(2, 0)),
+            (tcp(5, 2, flags::FIN | flags::ACK), 500, of(1, 0)),
+            (tcp(5, 2, flags::SYN), 501, of(1, 0)),
+            (tcp(2, 5, flags::FIN | flags::ACK), 502, of(1, 1)),
+            (tcp(5, 2, flags::ACK), 503, of(1, 0)),
+            (tcp(2, 5, flags::SYN), 504, of(3, 0)),
+            (tcp(5, 2, flags::RST), 505, of(3, 1)),
+            (tcp(5, 2, flags::ACK), 536, of(4, 0)),
+        ];
+        for (at, (bytes, seconds, wanted)) in steps.into_iter().enumerate() {
+            assert_eq!(flows.find(&bytes, seconds * SECOND), wanted, "step {at}");
+        }
+    }
+
+    #[test]
+    fn fragments_and_errors() {
+        let mut flows = flows();
+        let (first, later) = (packet(17, 1, 2, 0, 0x2000), packet(17, 1, 2, 0, 0x0003));
+        assert_eq!(flows.find(&later, 0), Marks::NoFlow);
+        assert_eq!(flows.find(&first, 0), of(1, 0));
+        assert_eq!(flows.find(&later, SECOND), of(1, 0));
+        assert_eq!(flows.find(&later, 31 * SECOND), Marks::NoFlow);
+        let mut error = vec![0; 28];
+        let quoted = packet(17, 2, 1, 0, 0);
+        let ip = Ipv4Header::new(1, [8; 4].into(), [9; 4].into(), 8 + quoted.len()).unwrap();
+        ip.emit(&mut error).unwrap()[0] = 3;
+        error.extend(&quoted);
+        assert_eq!(flows.find(&error, 31 * SECOND), of(1, 3));
+        assert_eq!(flows.find(&error, 99 * SECOND), Marks::NoFlow);
+    }
+
+    proptest! {
+        /// Without timeouts and ends: a number per unordered pair, in order of appearance.
+        #[test]
+        fn as_a_list(pairs in prop::collection::vec((0u8..5, 0u8..5), 1..50)) {
+            let mut flows = flows();
+            let mut seen: Vec<(u8, u8)> = Vec::new();
+            for (src, dst) in pairs {
+                let known = seen.iter().position(|pair| *pair == (src, dst) || *pair == (dst, src));
+                let at = known.unwrap_or(seen.len());
+                if known.is_none() {
+                    seen.push((src, dst));
+                }
+                let paint = u8::from(seen[at] != (src, dst));
+                let wanted = of(at as u32 + 1, paint);
+                prop_assert_eq!(flows.find(&packet(17, src, dst, 0, 0), 0), wanted);
+            }
+        }
+
+        #[test]
+        fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..80), now: i64) {
+            flows().find(&bytes, now);
+        }
+    }
+}

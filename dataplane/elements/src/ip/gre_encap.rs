@@ -1,0 +1,104 @@
+//! GREEncap: a GRE header in front.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
+    Verdict, handler_value,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::checksum;
+use thruway_wire::gre::GreFields;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "GREEncap",
+        topic: Topic::Ip,
+        summary: "puts GRE headers in front of packets",
+        docs: "Puts a GRE header (RFC 2784) in front of every packet: PROTOCOL is the EtherType of \
+               what is inside, 0x0800 for IP, 0x6558 for Ethernet frames. With KEY it has that key, \
+               with SEQUENCE a number that counts from 0 (RFC 2890), with CHECKSUM the checksum over \
+               header and packet. The IP header is for IPEncap(gre, ...).",
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+                  -> GREEncap(KEY 5) -> IPEncap(gre, 1.1.1.1, 2.2.2.2) -> CheckIPHeader \
+                  -> StripIPHeader -> GREDecap -> CheckIPHeader -> Print(ok) -> Discard",
+        args: &[
+            Arg::optional("PROTOCOL", Ty::UInt, "EtherType of what is inside").or("0x0800"),
+            Arg::keyword("KEY", Ty::UInt, "the key; without, there is none"),
+            Arg::keyword("SEQUENCE", Ty::Bool, "whether packets are numbered").or("false"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether there is a checksum").or("false"),
+        ],
+        handlers: &[
+            Handler::both("key", "the key; empty where there is none"),
+            Handler::read("sequence", "number of the next packet"),
+        ],
+        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct GreEncap {
+    protocol: u16,
+    key: Option<u32>,
+    numbered: bool,
+    checksum: bool,
+    sequence: u32,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(GreEncap {
+        protocol: args.get("PROTOCOL")?,
+        key: args.opt("KEY")?,
+        numbered: args.get("SEQUENCE")?,
+        checksum: args.get("CHECKSUM")?,
+        sequence: 0,
+    }))
+}
+
+impl GreEncap {
+    #[inline]
+    fn encap(&mut self, packet: &mut Packet) -> Verdict {
+        let fields = GreFields {
+            checksum: self.checksum.then_some(0),
+            key: self.key,
+            sequence: self.numbered.then_some(self.sequence),
+        };
+        let words = [self.checksum, self.key.is_some(), self.numbered];
+        let len = 4 + 4 * words.into_iter().filter(|there| *there).count();
+        if !packet.push(len) {
+            return Verdict::Drop(Reason::NO_MEMORY);
+        }
+        let data = packet.data_mut();
+        // There is room: it was just pushed.
+        let _ = fields.emit(self.protocol, data);
+        if self.checksum {
+            let sum = checksum::checksum(data);
+            data[4..6].copy_from_slice(&sum.to_be_bytes());
+        }
+        self.sequence = self.sequence.wrapping_add(u32::from(self.numbered));
+        Verdict::Pass
+    }
+}
+
+impl Element for GreEncap {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.encap(packet));
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "key" => Ok(self.key.map_or(String::new(), |key| key.to_string())),
+            "sequence" => Ok(self.sequence.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "key" if value.trim().is_empty() => self.key = None,
+            "key" => self.key = Some(handler_value(name, value)?),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}

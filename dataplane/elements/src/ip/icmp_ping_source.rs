@@ -1,0 +1,358 @@
+//! ICMPPingSource: pings, and what becomes of them.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
+    Verdict, handler_value,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::Header;
+use thruway_wire::icmp::{IcmpHeader, icmp_type};
+use thruway_wire::ip_protocol;
+use thruway_wire::ipv4::Ipv4Header;
+
+use super::icmp_ping_encap::PingMaker;
+use super::outer::Encap;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ICMPPingSource",
+        topic: Topic::Ip,
+        summary: "sends ICMP echo requests",
+        docs: "Sends an ICMP echo request from SRC to DST every INTERVAL, the first after one \
+               INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
+               200; IP identification and sequence number, both in network order, count from 1 and \
+               skip 0. Packets begin with the IP header, which is marked.\n\n\
+               Replies that come back into its input are told to the user, as ping does, and \
+               counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
+               into the input ends there.",
+        example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
+                  -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
+        ports: "0-1/1",
+        processing: "h/a",
+        flow: "x/y",
+        args: &[
+            Arg::required("SRC", Ty::Ip, "source address"),
+            Arg::required("DST", Ty::Ip, "destination address"),
+            Arg::keyword("INTERVAL", Ty::Time, "time between two requests").or("1"),
+            Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
+            Arg::keyword("LIMIT", Ty::Int, "requests in all; negative for no limit").or("-1"),
+            Arg::keyword("DATA", Ty::Data, "what requests carry"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether it sends").or("true"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether replies are told to the user").or("true"),
+        ],
+        drops: Encap::DROPS,
+        handlers: &[
+            Handler::both("active", "whether it sends"),
+            Handler::both("src", "source address"),
+            Handler::both("dst", "destination address"),
+            Handler::both("limit", "requests in all; negative for no limit"),
+            Handler::both("interval", "time between two requests"),
+            Handler::sum("count", "requests sent"),
+            Handler::write("reset_counts", "sets all counts to zero"),
+            Handler::read("summary", "what ping says at its end"),
+            Handler::read("rtt_min", "shortest time to a reply, in seconds"),
+            Handler::read("rtt_avg", "average time to a reply, in seconds"),
+            Handler::read("rtt_max", "longest time to a reply, in seconds"),
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// The only timer.
+const SEND: u32 = 0;
+/// Shortest INTERVAL, in nanoseconds: a timer has to come to an end.
+const MIN_INTERVAL: i64 = 1_000;
+
+/// Times to replies and when requests went out.
+struct Replies {
+    /// By sequence number: when it was sent; 0 for never, inverted once answered.
+    sent: Box<[i64]>,
+    received: u64,
+    duplicates: u64,
+    min: i64,
+    max: i64,
+    /// In microseconds.
+    sum: u128,
+    square_sum: u128,
+}
+
+impl Replies {
+    fn new() -> Replies {
+        Replies {
+            sent: vec![0; 1 << 16].into_boxed_slice(),
+            received: 0,
+            duplicates: 0,
+            min: i64::MAX,
+            max: 0,
+            sum: 0,
+            square_sum: 0,
+        }
+    }
+
+    fn note_sent(&mut self, sequence: u16, now: i64) {
+        self.sent[usize::from(sequence)] = now.max(1);
+    }
+
+    /// Notes a reply; the time since its request in nanoseconds, `None` when there was none.
+    fn note_reply(&mut self, sequence: u16, now: i64) -> Option<i64> {
+        let sent = &mut self.sent[usize::from(sequence)];
+        if *sent == 0 {
+            return None;
+        }
+        if *sent < 0 {
+            self.duplicates += 1;
+            *sent = !*sent;
+        }
+        let time = now.saturating_sub(*sent).max(0);
+        *sent = !*sent;
+        self.received += 1;
+        self.min = self.min.min(time);
+        self.max = self.max.max(time);
+        let micros = u128::from(time.unsigned_abs() / 1000);
+        self.sum = self.sum.saturating_add(micros);
+        self.square_sum = self.square_sum.saturating_add(micros * micros);
+        Some(time)
+    }
+
+    fn average(&self) -> u128 {
+        self.sum / u128::from(self.received.max(1))
+    }
+
+    fn min(&self) -> i64 {
+        if self.received == 0 { 0 } else { self.min }
+    }
+
+    fn summary(&self, count: u64) -> String {
+        let unique = self.received.saturating_sub(self.duplicates);
+        let mut text = format!("{count} packets transmitted, {unique} received");
+        if self.duplicates > 0 {
+            text.push_str(&format!(", +{} duplicates", self.duplicates));
+        }
+        if let Some(loss) = (count.saturating_sub(unique) * 100).checked_div(count) {
+            text.push_str(&format!(", {loss}% packet loss"));
+        }
+        text.push('\n');
+        if self.received > 0 {
+            let average = self.average();
+            let square = self.square_sum / u128::from(self.received);
+            let deviation = square.saturating_sub(average * average).isqrt();
+            let [min, max] = [self.min(), self.max].map(|time| u128::from(time.unsigned_abs()));
+            let times = [min / 1000, average, max / 1000, deviation];
+            let times = times.map(|us| format!("{}.{:03}", us / 1000, us % 1000));
+            text.push_str(&format!("rtt min/avg/max/mdev = {}\n", times.join("/")));
+        }
+        text
+    }
+}
+
+struct IcmpPingSource {
+    maker: PingMaker,
+    data: Vec<u8>,
+    interval: i64,
+    limit: i64,
+    active: bool,
+    verbose: bool,
+    count: u64,
+    pushes: bool,
+    replies: Option<Replies>,
+}
+
+fn interval(Nanos(interval): Nanos) -> i64 {
+    interval.max(MIN_INTERVAL)
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(IcmpPingSource {
+        maker: PingMaker::from_args(args, 200)?,
+        data: args.opt("DATA")?.unwrap_or_default(),
+        interval: interval(args.get("INTERVAL")?),
+        limit: args.get("LIMIT")?,
+        active: args.get("ACTIVE")?,
+        verbose: args.get("VERBOSE")?,
+        count: 0,
+        pushes: true,
+        replies: (args.env().inputs > 0).then(Replies::new),
+    }))
+}
+
+impl IcmpPingSource {
+    fn may_send(&self) -> bool {
+        let left = u64::try_from(self.limit).is_ok_and(|limit| self.count < limit);
+        self.active && (self.limit < 0 || left)
+    }
+
+    fn make(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = cx.packet(&self.data)?;
+        let sequence = self.maker.outer.id();
+        match self.maker.encap(&mut packet) {
+            Verdict::Pass => {}
+            other => {
+                cx.settle(packet, other);
+                return None;
+            }
+        }
+        packet.set_timestamp(cx.now());
+        self.count += 1;
+        if let Some(replies) = &mut self.replies {
+            replies.note_sent(sequence, cx.now());
+        }
+        Some(packet)
+    }
+
+    fn schedule(&mut self, cx: &mut Cx<'_>, after: i64) {
+        cx.clear_timer(SEND);
+        if self.pushes && self.may_send() {
+            cx.set_timer(SEND, cx.now().saturating_add(after));
+        }
+    }
+
+    fn take_reply(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let Ok((ip, message)) = Ipv4Header::parse(packet.network()) else { return };
+        let Ok((icmp, data)) = IcmpHeader::parse(message) else { return };
+        let ours = ip.protocol() == ip_protocol::ICMP
+            && !ip.is_fragment()
+            && icmp.icmp_type() == icmp_type::ECHO_REPLY
+            && icmp.ident() == self.maker.identifier;
+        let Some(replies) = self.replies.as_mut().filter(|_| ours) else { return };
+        let now = cx.now();
+        if let Some(time) = replies.note_reply(icmp.sequence(), now)
+            && self.verbose
+        {
+            let (len, sequence, ttl) = (data.len(), icmp.sequence(), ip.ttl());
+            let (from, us) = (ip.src_addr(), time / 1000);
+            let (ms, us) = (us / 1000, us % 1000);
+            let what = format!(
+                "{len} bytes from {from}: icmp_seq={sequence} ttl={ttl} time={ms}.{us:03} ms"
+            );
+            tell(cx, &what);
+        }
+    }
+}
+
+/// Tells the user, with the element's name in front.
+fn tell(cx: &mut Cx<'_>, what: &str) {
+    let node = cx.node();
+    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+    cx.chatter(&format!("{name}: {what}"));
+}
+
+/// Nanoseconds as seconds.
+fn seconds(nanos: u128) -> String {
+    format!("{}.{:06}", nanos / 1_000_000_000, nanos / 1000 % 1_000_000)
+}
+
+impl Element for IcmpPingSource {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.pushes = !cx.is_pull_output(0);
+        let interval = self.interval;
+        self.schedule(cx, interval);
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        if self.may_send()
+            && let Some(packet) = self.make(cx)
+        {
+            cx.emit(0, packet);
+        }
+        let interval = self.interval;
+        self.schedule(cx, interval);
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        while batch.len() < max && self.may_send() {
+            match self.make(cx) {
+                Some(packet) => batch.push(packet),
+                None => return,
+            }
+        }
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.iter() {
+            self.take_reply(cx, packet);
+        }
+        batch.clear();
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let replies = || {
+            let refused = || HandlerError::refused(format!("{name}: the input is not connected"));
+            self.replies.as_ref().ok_or_else(refused)
+        };
+        let nanos = |time: i64| seconds(u128::from(time.unsigned_abs()));
+        match name {
+            "active" => Ok(self.active.to_string()),
+            "limit" => Ok(self.limit.to_string()),
+            "interval" => Ok(nanos(self.interval)),
+            "count" => Ok(self.count.to_string()),
+            "summary" => Ok(replies()?.summary(self.count)),
+            "rtt_min" => Ok(nanos(replies()?.min())),
+            "rtt_avg" => Ok(seconds(replies()?.average() * 1000)),
+            "rtt_max" => Ok(nanos(replies()?.max)),
+            _ => self.maker.outer.read(name),
+        }
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let mut after = self.interval;
+        match name {
+            "active" => {
+                let active = handler_value(name, value)?;
+                if active == self.active {
+                    return Ok(());
+                }
+                self.active = active;
+                after = 0;
+            }
+            "limit" => self.limit = handler_value(name, value)?,
+            "interval" => {
+                self.interval = interval(handler_value(name, value)?);
+                after = self.interval;
+            }
+            "reset_counts" => {
+                self.count = 0;
+                self.replies = self.replies.take().map(|_| Replies::new());
+            }
+            _ => return self.maker.outer.write(name, value),
+        }
+        self.schedule(cx, after);
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(replies) = self.replies.as_ref().filter(|_| self.verbose) {
+            for line in replies.summary(self.count).lines() {
+                tell(cx, line);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics() {
+        let mut replies = Replies::new();
+        assert_eq!(replies.summary(0), "0 packets transmitted, 0 received\n");
+        for (sequence, sent, came) in [(1, 1_000_000, 2_000_000), (2, 5_000_000, 8_000_000)] {
+            replies.note_sent(sequence, sent);
+            assert_eq!(replies.note_reply(sequence, came), Some(came - sent));
+        }
+        assert_eq!(replies.note_reply(3, 9_000_000), None);
+        assert_eq!(
+            replies.summary(4),
+            "4 packets transmitted, 2 received, 50% packet loss\n\
+             rtt min/avg/max/mdev = 1.000/2.000/3.000/1.000\n"
+        );
+        assert_eq!(replies.note_reply(2, 7_000_000), Some(2_000_000));
+        let text = replies.summary(4);
+        assert!(text.starts_with("4 packets transmitted, 2 received, +1 duplicates, 50% packet"));
+        assert_eq!(replies.average(), 2000);
+    }
+}

@@ -1,0 +1,87 @@
+//! IPInputCombo: what a router does with frames first, in one element.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
+};
+use thruway_packet::{Anno, Batch};
+use thruway_wire::Header;
+use thruway_wire::ethernet::EthernetHeader;
+
+use super::check_ip_header::{Bad, CheckIpHeader};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IPInputCombo",
+        topic: Topic::Ip,
+        summary: "does what an IP router does with its input",
+        docs: "Does with every frame what Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> \
+               GetIPAddress(16) would do: the arguments but COLOR are those of CheckIPHeader. Bad \
+               packets leave by output 1, or are dropped where there is none.",
+        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+                  -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> IPInputCombo(1) -> Print(ok) \
+                  -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            Arg::required("COLOR", Ty::UInt, "the paint, 0 to 255"),
+            Arg::optional("BADSRC*", Ty::Any, "bad sources, in the old form"),
+            Arg::keyword(
+                "OFFSET",
+                Ty::UInt,
+                "where the IP header begins behind the Ethernet header",
+            )
+            .or("0"),
+            Arg::keyword("INTERFACES", Ty::Any, "this router's addresses, as prefixes"),
+            Arg::keyword("BADSRC", Ty::Any, "bad source addresses, with blanks between"),
+            Arg::keyword("GOODDST", Ty::Any, "destinations that may have bad sources"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether the checksum is checked").or("true"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
+            Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::read("color", "the paint"),
+            Handler::sum("count", "good packets"),
+            Handler::sum("drops", "bad packets"),
+            Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
+        ],
+        cost: &[
+            Cost { operation: "header-move", count: 1.0 },
+            Cost { operation: "checksum-ip", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct IpInputCombo {
+    color: u8,
+    check: CheckIpHeader,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let (color, check) = (args.get("COLOR")?, CheckIpHeader::from_args(args)?);
+    Ok(Box::new(IpInputCombo { color, check }))
+}
+
+impl Element for IpInputCombo {
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let color = u32::from(self.color);
+        cx.sift(batch, |packet| {
+            packet.set_anno_number(Anno::PAINT, color);
+            match packet.pull(EthernetHeader::LEN) {
+                true => Verdict::Pass,
+                false => self.check.note(Bad::Tiny),
+            }
+        });
+        self.check.process(cx, port, batch);
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        match name {
+            "color" => Ok(self.color.to_string()),
+            _ => self.check.read(cx, name, param),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! CPUSwitch: an output for each thread.
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "CPUSwitch",
+        topic: Topic::Moving,
+        summary: "sends packets to the output of the thread that has them",
+        docs: "Packets that thread N pushes leave by output N, or, with fewer outputs than threads, \
+               by output N modulo their number.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: CPUSwitch;\n\
+                  s[0] -> Print(first) -> Discard; s[1] -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct CpuSwitch {
+    output: usize,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let env = args.env();
+    Ok(Box::new(CpuSwitch { output: env.thread % env.outputs.max(1) }))
+}
+
+impl Element for CpuSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if self.output > 0 {
+            cx.emit_all(self.output, batch);
+        }
+    }
+}

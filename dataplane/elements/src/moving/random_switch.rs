@@ -1,0 +1,61 @@
+//! RandomSwitch: sends packets to outputs by chance.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
+};
+use thruway_packet::Batch;
+
+use crate::random::{Random, fresh_seed};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "RandomSwitch",
+        topic: Topic::Moving,
+        summary: "sends each packet to an output chosen by chance",
+        docs: "Each packet leaves by an output that is chosen at random, all with the same \
+               probability. With SEED (not in Click), two runs choose the same.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: RandomSwitch;\n\
+                  s[0] -> Print(heads) -> Discard; s[1] -> Print(tails) -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        args: &[Arg::keyword(
+            "SEED",
+            Ty::UInt,
+            "start of the random numbers; else each run differs",
+        )],
+        handlers: &[Handler::read(
+            "seed",
+            "start of the random numbers: give it as SEED to repeat this run",
+        )],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct RandomSwitch {
+    seed: u64,
+    random: Random,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    Ok(Box::new(RandomSwitch { seed, random: Random::of_element(args, seed) }))
+}
+
+impl Element for RandomSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let outputs = cx.outputs() as u64;
+        cx.sift(batch, |_| match self.random.below(outputs) as usize {
+            0 => Verdict::Pass,
+            output => Verdict::To(output),
+        });
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "seed" => Ok(self.seed.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

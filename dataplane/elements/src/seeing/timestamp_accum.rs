@@ -1,0 +1,97 @@
+//! TimestampAccum: adds up how old packets are.
+
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic};
+use thruway_packet::Batch;
+
+use super::text::general;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "TimestampAccum",
+        topic: Topic::Seeing,
+        summary: "adds up the time since packets' timestamps",
+        docs: "Measures how long ago each packet's timestamp is when the packet passes, and adds \
+               these times up. The present is read once a round, not for each packet.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> a :: TimestampAccum \
+                  -> Discard",
+        handlers: &[
+            Handler::sum("count", "packets"),
+            Handler::sum("time", "the sum of all times, seconds"),
+            Handler::read("average_time", "time by count"),
+            Handler::read("min", "the shortest, seconds"),
+            Handler::read("max", "the longest, seconds"),
+            Handler::write("reset_counts", "forgets all packets"),
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+#[derive(Debug, Default)]
+struct TimestampAccum {
+    count: u64,
+    sum: i128,
+    min: Option<i64>,
+    max: Option<i64>,
+}
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::<TimestampAccum>::default())
+}
+
+/// Nanoseconds as seconds, as Click prints real numbers.
+fn seconds(ns: f64) -> String {
+    general(ns / 1e9, 12)
+}
+
+impl TimestampAccum {
+    fn see(&mut self, ns: i64) {
+        self.count += 1;
+        self.sum += i128::from(ns);
+        self.min = Some(self.min.map_or(ns, |min| min.min(ns)));
+        self.max = Some(self.max.map_or(ns, |max| max.max(ns)));
+    }
+}
+
+impl Element for TimestampAccum {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.iter() {
+            self.see(cx.now().saturating_sub(packet.timestamp()));
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "time" => Ok(seconds(self.sum as f64)),
+            "average_time" => Ok(seconds(self.sum as f64 / self.count as f64)),
+            "min" => Ok(seconds(self.min.unwrap_or(0) as f64)),
+            "max" => Ok(seconds(self.max.unwrap_or(0) as f64)),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+        match name {
+            "reset_counts" => *self = TimestampAccum::default(),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_add_up() {
+        let mut accum = TimestampAccum::default();
+        for ns in [1_000_000_000, -500_000_000, i64::MAX] {
+            accum.see(ns);
+        }
+        assert_eq!((accum.count, accum.min), (3, Some(-500_000_000)));
+        assert_eq!((accum.sum, accum.max), (i128::from(i64::MAX) + 500_000_000, Some(i64::MAX)));
+    }
+}

@@ -1,0 +1,105 @@
+//! Session scratch: memory of a function, indexed by session, that outlives its process.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use thruway_nf_abi::arena_stride;
+use thruway_region::{Pages, Region, RegionError};
+
+/// A function's arena, as its Worker or its host sees it.
+#[derive(Debug)]
+pub struct Arena {
+    region: Region,
+    scratch_len: usize,
+    stride: usize,
+    sessions: u32,
+}
+
+impl Arena {
+    /// Makes one of zeros: the host's way in.
+    ///
+    /// # Errors
+    /// When there is no memory, or no bytes are asked for.
+    pub fn create(scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
+        let len = arena_stride(scratch_len) * u64::from(sessions);
+        let region = Region::new(usize::try_from(len).unwrap_or(usize::MAX), Pages::Normal)?;
+        Arena::over(region, scratch_len, sessions)
+    }
+
+    /// Opens the one that the host handed over: the Worker's way in.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or is too short.
+    pub fn open(fd: OwnedFd, scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
+        Arena::over(Region::open(fd)?, scratch_len, sessions)
+    }
+
+    fn over(region: Region, scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
+        let stride = usize::try_from(arena_stride(scratch_len)).unwrap_or(usize::MAX);
+        region.bytes(0, stride.saturating_mul(sessions as usize))?;
+        Ok(Arena { region, scratch_len: scratch_len as usize, stride, sessions })
+    }
+
+    /// The descriptor to hand to the Worker.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.region.fd()
+    }
+
+    /// Sessions that it has room for.
+    pub fn sessions(&self) -> u32 {
+        self.sessions
+    }
+
+    /// Makes a session's scratch zero: the host's, before it gives the index to a new session.
+    pub fn clear(&self, session: u32) {
+        if session < self.sessions {
+            let at = session as usize * self.stride;
+            if let Ok(bytes) = self.region.bytes(at, self.scratch_len) {
+                bytes.copy_from(&vec![0; self.scratch_len]);
+            }
+        }
+    }
+
+    /// A session's scratch; `None` when there is no such session.
+    #[inline]
+    pub fn session(&mut self, session: u32) -> Option<&mut [u8]> {
+        if session >= self.sessions {
+            return None;
+        }
+        let bytes = self.region.bytes(session as usize * self.stride, self.scratch_len).ok()?;
+        // JUSTIFICATION: a function keeps its state there and works on it in place.
+        // SAFETY: the mapping is this value's alone and `&mut self` excludes a second reference
+        // here. The host, whom a Worker trusts, writes a session's scratch only while the function
+        // has no packet of that session. A host that uses this on its own arena gets bytes that
+        // its function may change, which no caller does: it has `clear`.
+        Some(unsafe { bytes.as_mut_slice() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_see_one_memory_and_sessions_are_apart() {
+        for scratch_len in [1, 8, 9, 64, 100] {
+            let host = Arena::create(scratch_len, 5).unwrap();
+            let mut worker =
+                Arena::open(host.fd().try_clone_to_owned().unwrap(), scratch_len, 5).unwrap();
+            for session in 0..5 {
+                let scratch = worker.session(session).unwrap();
+                assert_eq!(scratch, vec![0; scratch_len as usize]);
+                scratch.fill(session as u8 + 1);
+            }
+            assert!(worker.session(5).is_none() && worker.session(u32::MAX).is_none());
+            host.clear(3);
+            host.clear(77);
+            for session in 0..5 {
+                let value = if session == 3 { 0 } else { session as u8 + 1 };
+                assert_eq!(worker.session(session).unwrap(), vec![value; scratch_len as usize]);
+            }
+        }
+        assert!(Arena::create(0, 0).is_err());
+        let small = Arena::create(8, 1).unwrap();
+        assert!(Arena::open(small.fd().try_clone_to_owned().unwrap(), 4096, 9).is_err());
+    }
+}

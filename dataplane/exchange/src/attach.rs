@@ -1,0 +1,243 @@
+//! A Worker's end of the handshake.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
+use thruway_nf_abi::message::{Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome};
+use thruway_nf_abi::{LinkHeader, LinkShape};
+use thruway_region::{Region, RegionError};
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use crate::arena::Arena;
+use crate::control::Control;
+use crate::mapped::{GroupRegion, LinkError, Mapped};
+use crate::socket::{Message, Socket, SocketError, head};
+use crate::worker::Worker;
+
+/// Why a Worker has no links.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is no control socket: it was not started by a host.
+    #[error(
+        "this program is a network function and does nothing by itself: run it with Nf(EXEC \
+         \"path args\") in a configuration (there is no control socket at descriptor {SOCKET_FD})"
+    )]
+    NotAFunction,
+    /// The process has attached before.
+    #[error("this process has attached to its host already: a function attaches once")]
+    Twice,
+    /// The host does not want it.
+    #[error("the host refuses this function: {0}")]
+    Refused(String),
+    /// The socket fails, or what came is no message of this version.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// A message out of turn.
+    #[error("the host sent {0:?} where it should have sent WELCOME or CONFIGURE")]
+    Unexpected(Kind),
+    /// Too few or too many descriptors came.
+    #[error("the host handed over {got} descriptors where this function needs {needed}")]
+    Descriptors {
+        /// What came.
+        got: usize,
+        /// What should have come.
+        needed: usize,
+    },
+    /// The control region or the arena cannot be used.
+    #[error("what the host handed over: {0}")]
+    Region(#[from] RegionError),
+    /// A link cannot be used.
+    #[error("what the host handed over: {0}")]
+    Link(#[from] LinkError),
+}
+
+/// A Worker's end of one link, and the way to wake the Master at the other.
+pub struct WorkerLink {
+    /// The rings.
+    pub worker: Worker<Mapped>,
+    master: OwnedFd,
+}
+
+impl WorkerLink {
+    /// Gives back all slots that the Worker is done with, and wakes the Master if it sleeps.
+    #[inline]
+    pub fn flush(&mut self) {
+        if self.worker.flush() {
+            self.wake_master();
+        }
+    }
+
+    #[cold]
+    fn wake_master(&self) {
+        // A full counter is a Master that was woken already.
+        let _ = rustix::io::write(&self.master, &1u64.to_ne_bytes());
+    }
+}
+
+/// What a Worker has of its host.
+pub struct Attached {
+    /// How the host wants it to behave.
+    pub welcome: Welcome,
+    /// The control region.
+    pub control: Control,
+    /// One for each Master thread.
+    pub links: Vec<WorkerLink>,
+    /// Its own eventfd, if it asked for one.
+    pub eventfd: Option<OwnedFd>,
+    /// Its sessions' scratch, if it asked for some and there are sessions.
+    pub arena: Option<Arena>,
+    /// For requests.
+    pub socket: Socket,
+    configuration: Option<String>,
+}
+
+/// Shakes hands with the host that started this process.
+///
+/// # Errors
+/// [`AttachError`].
+pub fn attach(hello: &Hello) -> Result<Attached, AttachError> {
+    static ATTACHED: AtomicBool = AtomicBool::new(false);
+    // JUSTIFICATION: a descriptor that a process is started with is known by its number only.
+    // SAFETY: it is used for this one duplication. Where nothing is open under the number, or
+    // something else than a control socket, the calls below say so; nothing is closed.
+    let given = unsafe { BorrowedFd::borrow_raw(SOCKET_FD) };
+    match socket_type(given) {
+        Ok(SocketType::SEQPACKET) => {}
+        Ok(_) | Err(Errno::BADF | Errno::NOTSOCK) => return Err(AttachError::NotAFunction),
+        // A sandbox may forbid the question; then the handshake will show.
+        Err(_) => {}
+    }
+    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(given, SOCKET_FD + 1) else {
+        return Err(AttachError::NotAFunction);
+    };
+    // Relaxed: only who was first matters.
+    if ATTACHED.swap(true, Ordering::Relaxed) {
+        return Err(AttachError::Twice);
+    }
+    attach_by(socket.into(), hello)
+}
+
+/// Shakes hands over a given socket: for a Worker that is a thread of its host's process. What
+/// comes is mapped anew, so that the two sides share memory, and no addresses.
+///
+/// # Errors
+/// [`AttachError`].
+pub fn attach_by(socket: Socket, hello: &Hello) -> Result<Attached, AttachError> {
+    socket.send(head(Kind::Hello), &hello.to_bytes(), &[])?;
+    let mut configuration = None;
+    loop {
+        let message = socket.receive()?;
+        match message.head.kind {
+            Kind::Welcome => return open(socket, hello, message, configuration),
+            Kind::Refused => return Err(AttachError::Refused(message.text())),
+            Kind::Configure => configuration = Some(message.text()),
+            other => return Err(AttachError::Unexpected(other)),
+        }
+    }
+}
+
+fn open(
+    socket: Socket,
+    hello: &Hello,
+    message: Message,
+    configuration: Option<String>,
+) -> Result<Attached, AttachError> {
+    let welcome = Welcome::parse(&message.body).map_err(SocketError::from)?;
+    let has_eventfd = hello.wake == Wake::Eventfd;
+    let has_arena = hello.scratch_len > 0 && welcome.sessions > 0;
+    let needed = 1
+        + usize::from(has_eventfd)
+        + usize::from(welcome.has_group)
+        + usize::from(has_arena)
+        + 2 * welcome.links as usize;
+    let got = message.fds.len();
+    let short = || AttachError::Descriptors { got, needed };
+    if got != needed {
+        return Err(short());
+    }
+    let mut fds = message.fds.into_iter();
+    let mut next = |wanted: bool| if wanted { fds.next() } else { None };
+    let control = Control::open(next(true).ok_or_else(short)?)?;
+    let eventfd = next(has_eventfd);
+    let group = next(welcome.has_group);
+    let arena = match next(has_arena) {
+        Some(fd) => Some(Arena::open(fd, hello.scratch_len, welcome.sessions)?),
+        None => None,
+    };
+    let links = open_links(fds.collect(), group, welcome.worker_threshold)?;
+    Ok(Attached { welcome, control, links, eventfd, arena, socket, configuration })
+}
+
+fn open_links(
+    fds: Vec<OwnedFd>,
+    group: Option<OwnedFd>,
+    threshold: u32,
+) -> Result<Vec<WorkerLink>, AttachError> {
+    let mut fds = fds.into_iter();
+    let mut group_fd = group;
+    let mut group: Option<GroupRegion> = None;
+    let mut links = Vec::new();
+    while let (Some(region), Some(master)) = (fds.next(), fds.next()) {
+        if let Some(fd) = group_fd.take() {
+            group = Some(GroupRegion::open(fd, &shape_of(&region)?)?);
+        }
+        let mapped = Mapped::open(region, group.clone())?;
+        // JUSTIFICATION: the Worker's end of memory that a Master of another mapping made.
+        // SAFETY: the mapping was just made and is given to no one else. The host keeps to the
+        // protocol: a Worker is its guest and trusts it. That another process, or another mapping
+        // in this one, has a second Worker for the link is for the host to prevent.
+        let worker = unsafe { Worker::new(mapped, threshold) };
+        links.push(WorkerLink { worker, master });
+    }
+    Ok(links)
+}
+
+/// The shape that a link's region declares, read before it is opened: a group's region needs it.
+fn shape_of(region: &OwnedFd) -> Result<LinkShape, AttachError> {
+    let fd = region.try_clone().map_err(|_| SocketError::System(Errno::MFILE))?;
+    let mut header = [0; LinkHeader::LEN];
+    Region::open(fd)?.copy_out(0, &mut header)?;
+    Ok(LinkHeader::parse(&header).ok_or(LinkError::NotALink)?)
+}
+
+impl Attached {
+    /// What the host configures it with; waits for it. Only for functions that cannot do without:
+    /// a host that sends none lets them wait until it gives up on them.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn configuration(&mut self) -> Result<String, AttachError> {
+        if let Some(text) = self.configuration.take() {
+            return Ok(text);
+        }
+        let message = self.socket.receive()?;
+        match message.head.kind {
+            Kind::Configure => Ok(message.text()),
+            other => Err(AttachError::Unexpected(other)),
+        }
+    }
+
+    /// Says that it is ready for packets.
+    ///
+    /// # Errors
+    /// [`SocketError`].
+    pub fn ready(&self) -> Result<(), SocketError> {
+        self.socket.send(head(Kind::Ready), &[], &[])
+    }
+
+    /// Says why it cannot begin. The process should end then.
+    ///
+    /// # Errors
+    /// [`SocketError`].
+    pub fn failed(&self, why: &str) -> Result<(), SocketError> {
+        let why = &why.as_bytes()[..why.len().min(LEN_MAX / 2)];
+        self.socket.send(head(Kind::Failed), why, &[])
+    }
+
+    /// The socket, to wait on beside other descriptors.
+    pub fn socket_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

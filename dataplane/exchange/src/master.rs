@@ -1,0 +1,557 @@
+//! The Master's end of a link: Algorithms 1 to 4 and 7 of the paper, and the injection ring.
+//!
+//! Nothing that a Worker wrote is used before it was checked, and it is read once.
+
+use thruway_nf_abi::{Ring, SlotHead, Word, flag};
+use thruway_sync::atomic::{Ordering, fence};
+
+use crate::bell::{Bell, ring};
+use crate::fault::{PeerFault, Refusal};
+use crate::storage::{Place, Span, Storage};
+use crate::tuning::Tuning;
+
+/// Slots ahead of the one being read whose lines are asked for.
+///
+/// PERF: the lines come from another core's cache. See bench/record/README.md, exchange.
+const PREFETCH: u32 = 6;
+
+/// What the Master tells a Worker of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Input of the element that it came in by.
+    pub input: u8,
+    /// Which way of a connection.
+    pub direction: u8,
+    /// Index of the session's scratch.
+    pub fcb: u32,
+}
+
+impl Mark {
+    /// Input 0, no session.
+    pub const NONE: Mark = Mark { input: 0, direction: 0, fcb: SlotHead::NO_SESSION };
+}
+
+/// Where a token came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This primary slot: what the Master put there comes back.
+    Slot(u32),
+    /// This primary slot, whose packet the Worker dropped: there are no bytes.
+    Dropped(u32),
+    /// The auxiliary ring, in consequence of this primary slot.
+    Aux(u32),
+    /// The injection ring.
+    Injected,
+}
+
+/// A packet that a Worker gave. Its fields are checked copies.
+pub struct Token<'a, S: Storage> {
+    storage: &'a S,
+    place: Place,
+    start: u32,
+    len: u32,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Output to leave by, less than the number of outputs.
+    pub output: u32,
+}
+
+impl<S: Storage> Token<'_, S> {
+    /// Length in bytes; 0 when it was dropped.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "only a dropped token is empty")]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Where it lies in its frame.
+    #[inline]
+    pub fn span(&self) -> Span {
+        Span { start: self.start, len: self.len }
+    }
+
+    /// The group's frame that holds it, when tokens are descriptors.
+    #[inline]
+    pub fn frame(&self) -> Option<u32> {
+        match self.place {
+            Place::Frame(frame) => Some(frame),
+            Place::Slot(..) => None,
+        }
+    }
+
+    /// Copies as many of its bytes as `bytes` has room for.
+    #[inline]
+    pub fn copy_to(&self, bytes: &mut [u8]) {
+        let len = bytes.len().min(self.len as usize);
+        self.storage.copy_out(self.place, self.start, &mut bytes[..len]);
+    }
+}
+
+/// Counts of a link since it was made. One writer, its Master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkFigures {
+    /// Packets put into the primary ring.
+    pub put: u64,
+    /// Packets that came back.
+    pub returned: u64,
+    /// Packets that the Worker dropped.
+    pub dropped: u64,
+    /// Packets of the auxiliary ring.
+    pub aux: u64,
+    /// Packets of the injection ring.
+    pub injected: u64,
+    /// Times this Master woke the Worker.
+    pub wake_ups: u64,
+    /// Most slots in use at once.
+    pub occupancy_max: u32,
+}
+
+/// The Master's end of one link.
+pub struct Master<S> {
+    storage: S,
+    outputs: u32,
+    /// Thresholds and switches; may be changed at any time.
+    pub tuning: Tuning,
+    /// M.prod with what is not yet published.
+    produced: u32,
+    /// M.prod as the Worker sees it.
+    published: u32,
+    /// Private copy of W.prod.
+    returned: u32,
+    /// M.cons.
+    consumed: u32,
+    aux_consumed: u32,
+    /// Private copy of the auxiliary ring's producer index.
+    aux_limit: u32,
+    injection_consumed: u32,
+    /// When the oldest waiting token was put (the paper's timeStamp).
+    oldest: u64,
+    fault: Option<PeerFault>,
+    /// With descriptors: the frame that each primary slot names.
+    frames: Box<[u32]>,
+    figures: LinkFigures,
+}
+
+impl<S: Storage> Master<S> {
+    /// The Master's end of fresh storage, with so many outputs (1 to 256).
+    pub fn new(storage: S, outputs: u32, tuning: Tuning) -> Master<S> {
+        let shape = storage.layout().shape;
+        let frames = match shape.token {
+            thruway_nf_abi::Token::Inline => 0,
+            thruway_nf_abi::Token::Descriptor => shape.slots as usize,
+        };
+        Master {
+            storage,
+            outputs,
+            tuning,
+            produced: 0,
+            published: 0,
+            returned: 0,
+            consumed: 0,
+            aux_consumed: 0,
+            aux_limit: 0,
+            injection_consumed: 0,
+            oldest: 0,
+            fault: None,
+            frames: vec![0; frames].into_boxed_slice(),
+            figures: LinkFigures::default(),
+        }
+    }
+
+    /// The storage.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// Counts since it was made.
+    pub fn figures(&self) -> LinkFigures {
+        self.figures
+    }
+
+    /// What the Worker did wrong; nothing comes from it any more.
+    pub fn fault(&self) -> Option<PeerFault> {
+        self.fault
+    }
+
+    /// Slots in use: with the Worker, or waiting to be taken back.
+    #[inline]
+    pub fn occupancy(&self) -> u32 {
+        self.produced.wrapping_sub(self.consumed)
+    }
+
+    /// Slots that can be filled.
+    #[inline]
+    pub fn room(&self) -> u32 {
+        self.storage.layout().shape.slots - self.occupancy()
+    }
+
+    /// Tokens that the Worker has not given back, as far as the Master knows.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.published.wrapping_sub(self.returned)
+    }
+
+    /// Number of the slot that the next packet goes into.
+    #[inline]
+    pub fn next_slot(&self) -> u32 {
+        self.produced & (self.storage.layout().shape.slots - 1)
+    }
+
+    /// Puts a packet into the next slot (Algorithm 2 line 8) and gives the slot's number. The
+    /// Worker sees it after [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was put.
+    #[inline]
+    pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<u32, Refusal> {
+        let start = self.storage.layout().shape.headroom;
+        let slot = self.claim(start, bytes.len())?;
+        self.storage.copy_in(Place::Slot(Ring::Primary, slot), start, bytes);
+        Ok(self.fill(slot, mark, Span { start, len: bytes.len() as u32 }, 0))
+    }
+
+    /// Puts what another link's Worker gave into the next slot: one copy, slot to slot.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was put.
+    #[inline]
+    pub fn put_token(&mut self, mark: Mark, token: &Token<'_, S>) -> Result<u32, Refusal> {
+        let span = Span { start: self.storage.layout().shape.headroom, len: token.len };
+        let slot = self.claim(span.start, span.len as usize)?;
+        let target = Place::Slot(Ring::Primary, slot);
+        token.storage.copy_across(token.place, token.span(), &self.storage, target);
+        Ok(self.fill(slot, mark, span, 0))
+    }
+
+    /// Puts a frame of the group's region into the next slot: no copy. `span` is where the packet
+    /// lies in the frame.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was put.
+    #[inline]
+    pub fn put_frame(&mut self, mark: Mark, frame: u32, span: Span) -> Result<u32, Refusal> {
+        let slot = self.claim(span.start, span.len as usize)?;
+        self.frames[slot as usize] = frame;
+        Ok(self.fill(slot, mark, span, frame))
+    }
+
+    #[inline]
+    fn claim(&self, start: u32, len: usize) -> Result<u32, Refusal> {
+        if len > (self.storage.layout().shape.frame_len() - start) as usize {
+            return Err(Refusal::TooLong);
+        }
+        if self.room() == 0 {
+            return Err(Refusal::Full);
+        }
+        Ok(self.next_slot())
+    }
+
+    #[inline]
+    fn fill(&mut self, slot: u32, mark: Mark, span: Span, frame: u32) -> u32 {
+        let head = SlotHead {
+            start: span.start as u16,
+            len: span.len as u16,
+            flags: 0,
+            output: 0,
+            input: mark.input,
+            direction: mark.direction,
+            fcb: mark.fcb,
+            frame,
+        };
+        self.storage.set_head(Ring::Primary, slot, head);
+        self.produced = self.produced.wrapping_add(1);
+        self.figures.put += 1;
+        slot
+    }
+
+    /// Shows the Worker what was put, and wakes it if more than the threshold wait (Algorithm 2).
+    #[inline]
+    pub fn publish<B: Bell>(&mut self, bell: &B, now: u64) {
+        if self.produced == self.published {
+            return;
+        }
+        if self.published == self.consumed {
+            // Algorithm 2 line 5: the buffer was empty.
+            self.oldest = now;
+        }
+        self.published = self.produced;
+        self.figures.occupancy_max = self.figures.occupancy_max.max(self.occupancy());
+        // Release: heads and bytes before the index; pairs with the Acquire in Worker::look.
+        self.storage.word(Word::MasterProduced).store(self.published, Ordering::Release);
+        if self.outstanding() > self.tuning.master_threshold {
+            self.wake(bell);
+        }
+    }
+
+    /// Wakes the Worker if tokens wait for longer than the age threshold (Algorithm 3).
+    #[inline]
+    pub fn check_age<B: Bell>(&mut self, bell: &B, now: u64) {
+        if self.outstanding() > 0 && now.saturating_sub(self.oldest) >= self.tuning.age_threshold {
+            self.wake(bell);
+        }
+    }
+
+    fn wake<B: Bell>(&mut self, bell: &B) {
+        if ring(bell) {
+            self.figures.wake_ups += 1;
+        }
+    }
+
+    /// Takes back what the Worker is done with, at most `limit` slots (Algorithms 4 and 7):
+    /// returned and dropped packets in the order in which they were put, each followed by its
+    /// auxiliary packets. Gives the number of slots.
+    ///
+    /// # Errors
+    /// A [`PeerFault`]; tokens given before it were good. From then on every call says the same.
+    #[inline]
+    pub fn poll(
+        &mut self,
+        now: u64,
+        limit: u32,
+        mut take: impl FnMut(Token<'_, S>),
+    ) -> Result<u32, PeerFault> {
+        if self.returned == self.consumed || self.tuning.shared_indices {
+            self.look()?;
+        }
+        let count = self.returned.wrapping_sub(self.consumed).min(limit);
+        if count == 0 {
+            return Ok(0);
+        }
+        // Algorithm 4 line 5: what waits now is not older than this.
+        self.oldest = now;
+        let end = self.consumed.wrapping_add(count);
+        let aux_before = self.aux_consumed;
+        while self.consumed != end {
+            if let Err(fault) = self.take_slot(&mut take) {
+                return Err(self.fail(fault));
+            }
+        }
+        if self.aux_consumed != aux_before {
+            // Release: our copies out of the slots before they are free; pairs with the Acquire
+            // in Worker::emit.
+            self.storage.word(Word::AuxConsumed).store(self.aux_consumed, Ordering::Release);
+        }
+        Ok(count)
+    }
+
+    /// Reads W.prod afresh and checks Properties 1 and 2.
+    #[inline]
+    fn look(&mut self) -> Result<(), PeerFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        // Acquire: what the Worker wrote into slots before it published them; pairs with the
+        // Release in Worker::publish.
+        let index = self.storage.word(Word::WorkerProduced).load(Ordering::Acquire);
+        let owned = self.outstanding();
+        let done = index.wrapping_sub(self.returned);
+        if done > owned {
+            return Err(self.fail(PeerFault::Index { index: done, owned }));
+        }
+        self.returned = index;
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, fault: PeerFault) -> PeerFault {
+        // The first fault stays: what follows it follows from it.
+        *self.fault.get_or_insert(fault)
+    }
+
+    #[inline]
+    fn take_slot(&mut self, take: &mut impl FnMut(Token<'_, S>)) -> Result<(), PeerFault> {
+        let mask = self.storage.layout().shape.slots - 1;
+        let slot = self.consumed & mask;
+        self.prefetch(self.consumed.wrapping_add(PREFETCH) & mask);
+        let head = self.storage.head(Ring::Primary, slot);
+        let is_dropped = head.flags & flag::DROPPED != 0;
+        if !is_dropped {
+            self.check(&head)?;
+        }
+        if head.flags & !(flag::DROPPED | flag::AUX) != 0 {
+            return Err(PeerFault::Flags(head.flags));
+        }
+        take(Token {
+            storage: &self.storage,
+            place: self.place(slot),
+            start: if is_dropped { 0 } else { u32::from(head.start) },
+            len: if is_dropped { 0 } else { u32::from(head.len) },
+            origin: if is_dropped { Origin::Dropped(slot) } else { Origin::Slot(slot) },
+            output: if is_dropped { 0 } else { u32::from(head.output) },
+        });
+        // From here on the slot is the Master's again, whatever its auxiliary packets are.
+        self.consumed = self.consumed.wrapping_add(1);
+        self.figures.returned += u64::from(!is_dropped);
+        self.figures.dropped += u64::from(is_dropped);
+        if head.flags & flag::AUX != 0 {
+            self.take_chain(slot, take)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: u32) {
+        self.storage.prefetch(self.place(slot));
+    }
+
+    /// Where a primary slot's bytes are: by the Master's own note, never by the head.
+    #[inline]
+    fn place(&self, slot: u32) -> Place {
+        match self.frames.get(slot as usize) {
+            Some(&frame) => Place::Frame(frame),
+            None => Place::Slot(Ring::Primary, slot),
+        }
+    }
+
+    #[inline]
+    fn check(&self, head: &SlotHead) -> Result<(), PeerFault> {
+        let frame_len = self.storage.layout().shape.frame_len();
+        let (start, len) = (head.start, head.len);
+        if len == 0 || u32::from(start) + u32::from(len) > frame_len {
+            return Err(PeerFault::Bounds { start, len, frame_len });
+        }
+        if u32::from(head.output) >= self.outputs {
+            return Err(PeerFault::Output { output: head.output, outputs: self.outputs });
+        }
+        Ok(())
+    }
+
+    /// Algorithm 7: the auxiliary packets of a slot, at most as many as the ring holds.
+    fn take_chain(
+        &mut self,
+        slot: u32,
+        take: &mut impl FnMut(Token<'_, S>),
+    ) -> Result<(), PeerFault> {
+        loop {
+            if self.aux_limit == self.aux_consumed {
+                self.look_aux()?;
+            }
+            if self.aux_limit == self.aux_consumed {
+                return Err(PeerFault::Chain);
+            }
+            let head = self.take_side(Ring::Aux, self.aux_consumed, Origin::Aux(slot), take)?;
+            self.aux_consumed = self.aux_consumed.wrapping_add(1);
+            self.figures.aux += 1;
+            if head.flags & flag::NEXT == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the auxiliary ring's producer index afresh. The Worker published it before the
+    /// W.prod that we read, so all packets of the slots up to there are in.
+    fn look_aux(&mut self) -> Result<(), PeerFault> {
+        self.aux_limit =
+            self.filled(Word::AuxProduced, Ring::Aux, self.aux_consumed, self.aux_limit)?;
+        Ok(())
+    }
+
+    /// A Worker's producer index, checked: not past the ring's length, not back.
+    fn filled(&self, word: Word, ring: Ring, consumed: u32, before: u32) -> Result<u32, PeerFault> {
+        // Acquire: slots before the index; pairs with the Release in Worker::publish or inject.
+        let index = self.storage.word(word).load(Ordering::Acquire);
+        let count = index.wrapping_sub(consumed);
+        let free = self.storage.layout().shape.ring_slots(ring);
+        if count > free || count < before.wrapping_sub(consumed) {
+            return Err(PeerFault::Ring { count, free });
+        }
+        Ok(index)
+    }
+
+    /// Gives one packet of the auxiliary or injection ring.
+    fn take_side(
+        &self,
+        ring: Ring,
+        index: u32,
+        origin: Origin,
+        take: &mut impl FnMut(Token<'_, S>),
+    ) -> Result<SlotHead, PeerFault> {
+        let slot = index & (self.storage.layout().shape.ring_slots(ring) - 1);
+        let head = self.storage.head(ring, slot);
+        self.check(&head)?;
+        if head.flags & !flag::NEXT != 0 {
+            return Err(PeerFault::Flags(head.flags));
+        }
+        take(Token {
+            storage: &self.storage,
+            place: Place::Slot(ring, slot),
+            start: u32::from(head.start),
+            len: u32::from(head.len),
+            origin,
+            output: u32::from(head.output),
+        });
+        Ok(head)
+    }
+
+    /// Takes at most `limit` packets that the Worker made on its own. Gives their number.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    #[inline]
+    pub fn poll_injected(
+        &mut self,
+        limit: u32,
+        mut take: impl FnMut(Token<'_, S>),
+    ) -> Result<u32, PeerFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let before = self.injection_consumed;
+        let end = match self.filled(Word::Injected, Ring::Injection, before, before) {
+            Ok(index) => index,
+            Err(fault) => return Err(self.fail(fault)),
+        };
+        let count = end.wrapping_sub(before).min(limit);
+        for nth in 0..count {
+            let index = before.wrapping_add(nth);
+            if let Err(fault) = self.take_side(Ring::Injection, index, Origin::Injected, &mut take)
+            {
+                return Err(self.fail(fault));
+            }
+        }
+        if count > 0 {
+            self.figures.injected += u64::from(count);
+            self.injection_consumed = before.wrapping_add(count);
+            // Release: as for AuxConsumed; pairs with the Acquire in Worker::inject.
+            let word = self.storage.word(Word::InjectionConsumed);
+            word.store(self.injection_consumed, Ordering::Release);
+        }
+        Ok(count)
+    }
+
+    /// Declares that the Master goes to sleep and wants its eventfd written when something comes
+    /// back. False, and nothing declared, when something is there already: look, do not sleep.
+    pub fn rest(&mut self) -> bool {
+        let word = self.storage.word(Word::MasterWaits);
+        // A swap for the same reason as in `lie_down`.
+        word.swap(1, Ordering::Relaxed);
+        // M2: orders the declaration before the second look; pairs with W2 in Worker::publish.
+        fence(Ordering::SeqCst);
+        let injected = self.storage.word(Word::Injected).load(Ordering::Relaxed);
+        let returned = self.storage.word(Word::WorkerProduced).load(Ordering::Relaxed);
+        if returned == self.consumed && injected == self.injection_consumed {
+            return true;
+        }
+        self.wakened();
+        false
+    }
+
+    /// Takes back [`rest`](Self::rest).
+    pub fn wakened(&mut self) {
+        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed);
+    }
+
+    /// Ends the link: gives each slot that did not come back, in order, once. To be called when the
+    /// Worker is gone or quarantined; what it gave back before and was not yet taken is among them.
+    pub fn reclaim(&mut self, mut lost: impl FnMut(u32)) -> u32 {
+        let mask = self.storage.layout().shape.slots - 1;
+        let count = self.occupancy();
+        for nth in 0..count {
+            lost(self.consumed.wrapping_add(nth) & mask);
+        }
+        self.consumed = self.produced;
+        self.published = self.produced;
+        self.returned = self.produced;
+        count
+    }
+}

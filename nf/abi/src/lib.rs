@@ -1,0 +1,35 @@
+//! What the host (the *Master*) and an isolated function (a *Worker*) share: the layout of a link's
+//! region and of the control region, the head of a slot, the messages of the handshake.
+//!
+//! A function built against one version of this page runs with every host of the same
+//! [`VERSION`]; anything that changes an offset, a flag or a message changes the version.
+//!
+//! All numbers are little-endian (Thruway runs on x86-64 and arm64 only), all offsets are from the
+//! beginning of their region.
+//!
+//! *Absent here:* any access to memory and any system call. This crate only knows where things are.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod control;
+mod link;
+pub mod message;
+mod slot;
+
+pub use link::{HEADER_LEN, LinkHeader, LinkLayout, LinkShape, Ring, ShapeError, Token, Word};
+pub use slot::{HEAD_LEN, SlotHead, arena_stride, flag};
+
+/// First bytes of every region and message: `THRU` and `WAY` with the page's name.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
+
+/// Version of everything in this crate.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a cache line.
+pub const LINE_LEN: u32 = 64;
+
+/// Largest length of a packet in a slot, bytes: a jumbo frame with its link header and tags.
+pub const FRAME_LEN_MAX: u32 = 16 << 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! Messages on the control socket (SOCK_SEQPACKET, one message a datagram): a head, then a body.
+//!
+//! | kind | from | body | descriptors |
+//! |---|---|---|---|
+//! | HELLO | Worker | [`Hello`] | |
+//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's eventfd if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Master's eventfd |
+//! | REFUSED | host | text for people | |
+//! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
+//! | READY | Worker | | |
+//! | FAILED | Worker | text for people: why it cannot begin | |
+//! | READ, WRITE | host | text: `handler parameter` | |
+//! | REPLY, ERROR | Worker | text | |
+//!
+//! HELLO, then WELCOME or REFUSED, then any CONFIGURE, then READY or FAILED; then requests with
+//! their replies, matched by `id`, until either side closes. After a request the host changes
+//! [`REQUESTS`](crate::control::REQUESTS) and rings the Worker's bell.
+
+use crate::{MAGIC, VERSION};
+
+/// Descriptor number of the control socket in the Worker.
+pub const SOCKET_FD: i32 = 3;
+
+/// Largest message, head included, bytes.
+pub const LEN_MAX: usize = 64 << 10;
+
+/// Most links (Master threads) of a Worker: a message carries at most 253 descriptors.
+pub const LINKS_MAX: u32 = 120;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "the table above")]
+pub enum Kind {
+    Hello = 1,
+    Welcome = 2,
+    Refused = 3,
+    Configure = 4,
+    Ready = 5,
+    Failed = 6,
+    Read = 7,
+    Write = 8,
+    Reply = 9,
+    Error = 10,
+}
+
+impl Kind {
+    const ALL: [Kind; 10] = [
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Refused,
+        Kind::Configure,
+        Kind::Ready,
+        Kind::Failed,
+        Kind::Read,
+        Kind::Write,
+        Kind::Reply,
+        Kind::Error,
+    ];
+}
+
+/// The first bytes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// What it is.
+    pub kind: Kind,
+    /// Matches a reply to its request.
+    pub id: u32,
+}
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    /// Fewer bytes than the message has.
+    Short,
+    /// Not a message of Thruway.
+    Magic,
+    /// Another version of the interface: the peer's.
+    Version(u32),
+    /// No such kind, or a field with a value that it cannot have.
+    Value,
+}
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Malformed::Short => f.write_str("the message is too short"),
+            Malformed::Magic => f.write_str("the message does not begin as one of Thruway"),
+            Malformed::Version(other) => write!(
+                f,
+                "it speaks version {other} of the function interface, this side version {VERSION}: \
+                 build both against the same version"
+            ),
+            Malformed::Value => f.write_str("a field has a value that it cannot have"),
+        }
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+    let word = bytes.get(at..at + 4).ok_or(Malformed::Short)?;
+    Ok(u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> Result<[u32; N], Malformed> {
+    let mut words = [0; N];
+    for (i, to) in words.iter_mut().enumerate() {
+        *to = word(bytes, 4 * i)?;
+    }
+    Ok(words)
+}
+
+fn put_words(bytes: &mut [u8], words: &[u32]) {
+    for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+impl Head {
+    /// Bytes of a head: magic (8), version, kind, id, reserved.
+    pub const LEN: usize = 24;
+
+    /// As bytes.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        put_words(&mut bytes[8..], &[VERSION, self.kind as u32, self.id, 0]);
+        bytes
+    }
+
+    /// The head of a message, and its body.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn parse(message: &[u8]) -> Result<(Head, &[u8]), Malformed> {
+        let (head, body) = message.split_at_checked(Self::LEN).ok_or(Malformed::Short)?;
+        let (magic, rest) = head.split_at(8);
+        if magic != MAGIC.to_le_bytes() {
+            return Err(Malformed::Magic);
+        }
+        let [version, kind, id, _] = words::<4>(rest)?;
+        if version != VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let kind = Kind::ALL.into_iter().find(|k| *k as u32 == kind).ok_or(Malformed::Value)?;
+        Ok((Head { kind, id }, body))
+    }
+}
+
+/// How a Worker waits to be woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Wake {
+    /// A futex on the status word.
+    Futex = 0,
+    /// An eventfd, for a Worker that waits for other descriptors too.
+    Eventfd = 1,
+}
+
+/// What a Worker declares of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// How it is to be woken.
+    pub wake: Wake,
+    /// Outputs that it uses: the element must have as many.
+    pub outputs: u32,
+    /// Bytes of scratch per session; 0 for none.
+    pub scratch_len: u32,
+    /// Its name for people, NUL-padded UTF-8.
+    pub name: [u8; 32],
+}
+
+impl Hello {
+    /// Bytes of the body.
+    pub const LEN: usize = 48;
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        put_words(&mut bytes, &[self.wake as u32, self.outputs, self.scratch_len, 0]);
+        bytes[16..].copy_from_slice(&self.name);
+        bytes
+    }
+
+    /// A body, checked.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn parse(body: &[u8]) -> Result<Hello, Malformed> {
+        let [wake, outputs, scratch_len, _] = words::<4>(body)?;
+        let wake = match wake {
+            0 => Wake::Futex,
+            1 => Wake::Eventfd,
+            _ => return Err(Malformed::Value),
+        };
+        if outputs > 256 || scratch_len > 1 << 20 {
+            return Err(Malformed::Value);
+        }
+        let name = body.get(16..Self::LEN).ok_or(Malformed::Short)?;
+        let name = name.try_into().map_err(|_| Malformed::Short)?;
+        Ok(Hello { wake, outputs, scratch_len, name })
+    }
+
+    /// The name as text, as far as it is text.
+    pub fn name(&self) -> &str {
+        let len = self.name.iter().position(|&b| b == 0).unwrap_or(self.name.len());
+        core::str::from_utf8(&self.name[..len]).unwrap_or("?")
+    }
+
+    /// A name cut to what fits.
+    pub fn name_from(text: &str) -> [u8; 32] {
+        let mut name = [0; 32];
+        let mut len = text.len().min(32);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        name[..len].copy_from_slice(&text.as_bytes()[..len]);
+        name
+    }
+}
+
+/// How a Worker behaves when no tokens wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WaitMode {
+    /// It sleeps at once (the paper's).
+    Block = 0,
+    /// It never sleeps.
+    Poll = 1,
+    /// It looks for `spin_ns`, then sleeps.
+    Hybrid = 2,
+}
+
+/// What the host answers: what the descriptors are and how to behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// Links, one per Master thread: 1 to [`LINKS_MAX`].
+    pub links: u32,
+    /// Inputs and outputs of the element.
+    pub inputs: u32,
+    /// See `inputs`.
+    pub outputs: u32,
+    /// What to do when nothing waits.
+    pub wait: WaitMode,
+    /// [`WaitMode::Hybrid`]: how long to look before sleeping, nanoseconds.
+    pub spin_ns: u32,
+    /// Slots after which the Worker publishes `W.prod` (WORKER_PKT_THRESHOLD); at least 1.
+    pub worker_threshold: u32,
+    /// Sessions that the arena has room for; 0 without an arena.
+    pub sessions: u32,
+    /// 1 when the group's region follows.
+    pub has_group: bool,
+    /// 1 when the Worker begins again after a failure: its arena holds what it had.
+    pub restarted: bool,
+}
+
+impl Welcome {
+    /// Bytes of the body.
+    pub const LEN: usize = 36;
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let words = [
+            self.links,
+            self.inputs,
+            self.outputs,
+            self.wait as u32,
+            self.spin_ns,
+            self.worker_threshold,
+            self.sessions,
+            u32::from(self.has_group),
+            u32::from(self.restarted),
+        ];
+        put_words(&mut bytes, &words);
+        bytes
+    }
+
+    /// A body, checked.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn parse(body: &[u8]) -> Result<Welcome, Malformed> {
+        let [links, inputs, outputs, wait, spin_ns, worker_threshold, sessions, group, restarted] =
+            words::<9>(body)?;
+        let wait = match wait {
+            0 => WaitMode::Block,
+            1 => WaitMode::Poll,
+            2 => WaitMode::Hybrid,
+            _ => return Err(Malformed::Value),
+        };
+        if links == 0 || links > LINKS_MAX || worker_threshold == 0 || group > 1 || restarted > 1 {
+            return Err(Malformed::Value);
+        }
+        Ok(Welcome {
+            links,
+            inputs,
+            outputs,
+            wait,
+            spin_ns,
+            worker_threshold,
+            sessions,
+            has_group: group == 1,
+            restarted: restarted == 1,
+        })
+    }
+}

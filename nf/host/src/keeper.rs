@@ -1,0 +1,455 @@
+//! The supervisor of a function: a thread that owns its process, waits for what happens to it,
+//! and does what its [`Life`] says.
+//!
+//! It is a thin shell. A function can make it busy only as far as is bounded here: so many
+//! messages a round, so much output a time, answers to what was asked only.
+
+use crate::error::HostError;
+use crate::function::{CallError, FunctionSpec, Published, Reply, Shared};
+use crate::life::{Action, Event, Life, Overdue, State};
+use crate::line::{self, Arrival, Handshake, Meaning};
+use crate::process::Process;
+use crate::wiring::{self, Arena, Wiring};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::AsFd;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use thruway_exchange::PeerFault;
+use thruway_nf_abi::message::{Head, Hello, Kind, LEN_MAX};
+
+/// Messages taken in a round.
+const MESSAGES_A_ROUND: usize = 64;
+/// Questions that a function may have to answer at once.
+const CALLS_MAX: usize = 64;
+/// Time between two looks at a function's output: it writes 64 KB at most in between.
+const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
+/// Stack of a supervisor thread, in bytes; a host may have thousands of them.
+const STACK_LEN: usize = 256 << 10;
+
+/// What users of a function ask of its supervisor.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Fault(u32, PeerFault),
+    Call { kind: Kind, text: String, reply: Reply },
+    Drain,
+    Stop,
+}
+
+/// Starts the supervisor of a function. It tells once whether the function attached.
+pub(crate) fn spawn(
+    spec: FunctionSpec,
+    shared: Arc<Shared>,
+    tell: SyncSender<Result<(), HostError>>,
+) -> Result<JoinHandle<()>, HostError> {
+    let work = move || {
+        let clock = Instant::now();
+        let (life, first) = Life::new(spec.patience, spec.backoff, Duration::ZERO);
+        let keeper = Keeper {
+            spec,
+            shared,
+            tell: Some(tell),
+            clock,
+            life,
+            events: VecDeque::new(),
+            process: None,
+            handshake: Handshake::default(),
+            wiring: None,
+            arena: None,
+            cause: None,
+            calls: HashMap::new(),
+            next_call: 1,
+            output_at: Duration::ZERO,
+            has_output: true,
+            buffer: Box::new([0; LEN_MAX]),
+        };
+        keeper.run(first);
+    };
+    std::thread::Builder::new()
+        .name("nf-keeper".into())
+        .stack_size(STACK_LEN)
+        .spawn(work)
+        .map_err(|error| HostError::system("starting a supervisor thread", error))
+}
+
+struct Keeper {
+    spec: FunctionSpec,
+    shared: Arc<Shared>,
+    tell: Option<SyncSender<Result<(), HostError>>>,
+    clock: Instant,
+    life: Life,
+    /// What actions caused, to be taken in next.
+    events: VecDeque<Event>,
+    process: Option<Process>,
+    handshake: Handshake,
+    wiring: Option<Wiring>,
+    arena: Option<Arena>,
+    /// Why the present process ends; the first reason counts.
+    cause: Option<HostError>,
+    /// Questions without an answer yet.
+    calls: HashMap<u32, Reply>,
+    next_call: u32,
+    output_at: Duration,
+    /// Its output has not been closed.
+    has_output: bool,
+    buffer: Box<[u8; LEN_MAX]>,
+}
+
+/// What a wait found ready.
+#[derive(Default)]
+struct Ready {
+    ended: bool,
+    message: bool,
+    output: bool,
+}
+
+impl Keeper {
+    fn run(mut self, first: Action) {
+        self.act(first);
+        self.settle();
+        while !self.life.state().is_final() {
+            let ready = self.wait();
+            self.round(&ready);
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// Takes in one event and all that it causes.
+    fn on(&mut self, event: Event) {
+        self.events.push_back(event);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            let before = self.life.overdue();
+            let actions = self.life.on(self.now(), event);
+            self.note_overdue(before);
+            for action in actions {
+                self.act(action);
+            }
+            let state = self.life.state();
+            self.shared.change(|status| status.state = state);
+            if state.is_final() {
+                self.tell_failure();
+            }
+        }
+    }
+
+    /// If the machine found a deadline missed, that is the cause.
+    fn note_overdue(&mut self, before: Option<Overdue>) {
+        let overdue = self.life.overdue();
+        if overdue == before {
+            return;
+        }
+        let patience = self.spec.patience;
+        match overdue {
+            Some(Overdue::Attach) => {
+                let output = self.output();
+                let deadline = patience.attach;
+                self.blame(HostError::NeverAttached { deadline, output });
+            }
+            Some(Overdue::Progress) => {
+                self.blame(HostError::Hung { hang: patience.hang.unwrap_or_default() });
+                self.shared.change(|status| status.hangs += 1);
+            }
+            Some(Overdue::Drain) => self.blame(HostError::NotDrained { drain: patience.drain }),
+            None => {}
+        }
+    }
+
+    fn blame(&mut self, cause: HostError) {
+        self.cause.get_or_insert(cause);
+    }
+
+    /// The function broke the protocol of the control socket.
+    fn broke(&mut self, why: String) {
+        let output = self.output();
+        self.blame(HostError::Protocol { why, output });
+        self.shared.change(|status| status.faults += 1);
+        self.on(Event::Broke);
+    }
+
+    fn output(&mut self) -> String {
+        self.process.as_mut().map_or_else(String::new, |process| {
+            process.take_output();
+            process.output_kept()
+        })
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Start(_) => self.start(),
+            Action::Publish => self.publish(),
+            Action::Withdraw => self.shared.withdraw(),
+            Action::Kill => {
+                self.bury();
+                self.events.push_back(Event::Ended);
+            }
+            Action::AskToDrain => {
+                if let Some(wiring) = &self.wiring {
+                    wiring.ask_to_drain();
+                }
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        self.cause = None;
+        self.handshake = Handshake::default();
+        self.has_output = true;
+        match Process::spawn(&self.spec.order) {
+            Ok(process) => {
+                let again = self.life.generation() > 1;
+                self.shared.change(|status| {
+                    status.pid = Some(process.pid());
+                    status.sandbox = Some(process.report().clone());
+                    status.restarts += u64::from(again);
+                });
+                self.process = Some(process);
+            }
+            Err(error) => {
+                self.shared.change(|status| status.last_end = Some(error.to_string()));
+                self.blame(error);
+                self.events.push_back(Event::Ended);
+            }
+        }
+    }
+
+    /// Ends the process, if it has not ended, and notes how.
+    fn bury(&mut self) {
+        // Before its number can be another's.
+        self.shared.change(|status| status.pid = None);
+        let Some(mut process) = self.process.take() else { return };
+        let exit = process.kill();
+        let output = process.output_kept();
+        if let Ok(exit) = exit {
+            self.blame(HostError::Exited { exit, output: output.clone() });
+        }
+        let end = self.cause.as_ref().map(HostError::to_string);
+        self.shared.change(|status| {
+            status.cpu_time += process.cpu_time();
+            status.output = output;
+            status.last_end = end;
+        });
+        self.wiring = None;
+        for (_, reply) in self.calls.drain() {
+            let _ = reply.try_send(Err(CallError::NotRunning));
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(wiring) = &self.wiring {
+            let published = Published {
+                links: wiring.host_links(self.life.generation()),
+                control: Some(wiring.control.clone()),
+                arena: self.arena.clone(),
+            };
+            self.shared.publish(self.life.generation(), published);
+        }
+        if let Some(tell) = self.tell.take() {
+            // Nobody may be waiting any more.
+            let _ = tell.try_send(Ok(()));
+        }
+    }
+
+    /// The function is over; if it never attached, someone waits to know why.
+    fn tell_failure(&mut self) {
+        if let Some(tell) = self.tell.take() {
+            let _ = tell.try_send(Err(self.cause.take().unwrap_or(HostError::Stopped)));
+        }
+    }
+
+    /// Waits for something to happen, until the life's next deadline at most.
+    fn wait(&self) -> Ready {
+        let now = self.now();
+        let looks_at_output = now >= self.output_at;
+        let mut until = self.life.deadline();
+        if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
+            // Two looks within the time: what hangs is found after one and a half times it.
+            until = Some(now + hang / 2);
+        }
+        let mut fds = vec![PollFd::new(&self.shared.bell, PollFlags::IN)];
+        if let Some(process) = &self.process {
+            fds.push(PollFd::from_borrowed_fd(process.pidfd(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(process.control(), PollFlags::IN));
+            if !self.has_output {
+                // It closed its end, which would be ready for ever.
+            } else if looks_at_output {
+                fds.push(PollFd::from_borrowed_fd(process.output(), PollFlags::IN));
+            } else {
+                until = Some(until.map_or(self.output_at, |until| until.min(self.output_at)));
+            }
+        }
+        let left = until.map(|until| until.saturating_sub(now));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // An error (a signal) is as good as an early end of the wait.
+        if rustix::event::poll(&mut fds, left.as_ref()).is_err() {
+            return Ready::default();
+        }
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ready { ended: is_ready(1), message: is_ready(2), output: is_ready(3) }
+    }
+
+    fn round(&mut self, ready: &Ready) {
+        if ready.output {
+            self.output_at = self.now() + OUTPUT_PAUSE;
+            if let Some(process) = &mut self.process {
+                self.has_output = process.take_output();
+            }
+        }
+        // What it said before it ended comes first.
+        if ready.message {
+            self.messages();
+        }
+        if ready.ended && self.process.is_some() {
+            self.bury();
+            self.on(Event::Ended);
+        }
+        self.commands();
+        match &self.wiring {
+            Some(wiring) => {
+                let (progress, waiting) = wiring.pulse();
+                self.on(Event::Pulse { progress, waiting });
+            }
+            None => self.on(Event::Time),
+        }
+    }
+
+    fn messages(&mut self) {
+        for _ in 0..MESSAGES_A_ROUND {
+            let Some(process) = &self.process else { return };
+            match line::receive(process.control(), &mut self.buffer) {
+                Arrival::Nothing => return,
+                Arrival::Message(head, body) => self.message(head, &body),
+                Arrival::Malformed(why) => {
+                    self.refuse(&why.to_string());
+                    self.broke(why.to_string());
+                }
+                Arrival::Closed => {
+                    // That of a process that ends is no fault; its descriptor tells.
+                    let ends = self
+                        .process
+                        .as_mut()
+                        .is_none_or(|one| matches!(one.wait(OUTPUT_PAUSE), Ok(Some(_)) | Err(_)));
+                    if !ends {
+                        self.broke("it closed its control socket".into());
+                    } else if self.process.is_some() {
+                        self.bury();
+                        self.on(Event::Ended);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, head: Head, body: &[u8]) {
+        match self.handshake.on(head, body) {
+            Ok(Meaning::Hello(hello)) => {
+                if let Err(error) = self.welcome(&hello) {
+                    self.refuse(&error.to_string());
+                    self.blame(error);
+                    self.on(Event::Broke);
+                }
+            }
+            Ok(Meaning::Ready) => self.on(Event::Attached),
+            Ok(Meaning::Failed(why)) => {
+                self.blame(HostError::CannotBegin { why });
+                self.on(Event::Broke);
+            }
+            Ok(Meaning::Reply { id, answer }) => match self.calls.remove(&id) {
+                // Who asked may have given up.
+                Some(reply) => drop(reply.try_send(answer.map_err(CallError::Answer))),
+                None => self.broke("it answered what was not asked".into()),
+            },
+            Err(why) => {
+                self.refuse(&why);
+                self.broke(why);
+            }
+        }
+    }
+
+    fn welcome(&mut self, hello: &Hello) -> Result<(), HostError> {
+        let name = line::plain(hello.name().as_bytes());
+        if hello.outputs > self.spec.outputs {
+            let (uses, has) = (hello.outputs, self.spec.outputs);
+            let why = format!("it uses {uses} outputs, its element has {has}: OUTPUTS {uses}");
+            return Err(HostError::Misfit { name, why });
+        }
+        let Some(process) = &self.process else { return Ok(()) };
+        let before = self.arena.take();
+        self.arena = wiring::arena(&self.spec, hello, before.clone())?;
+        // It finds what it had only in the same arena.
+        let same = match (&before, &self.arena) {
+            (Some(before), Some(now)) => Arc::ptr_eq(&before.region, &now.region),
+            (before, _) => before.is_none(),
+        };
+        let restarted = self.life.generation() > 1 && same;
+        let wiring = Wiring::new(&self.spec, hello)?;
+        wiring.welcome(process.control(), &self.spec, self.arena.as_ref(), restarted)?;
+        if let Some(text) = &self.spec.configuration {
+            let head = Head { kind: Kind::Configure, id: 0 };
+            line::send(process.control(), head, text.as_bytes(), &[])?;
+        }
+        self.wiring = Some(wiring);
+        self.shared.change(|status| status.name = name);
+        Ok(())
+    }
+
+    /// Tells the function why it is not taken; it may not listen.
+    fn refuse(&self, why: &str) {
+        if let Some(process) = &self.process {
+            let head = Head { kind: Kind::Refused, id: 0 };
+            let _ = line::send(process.control().as_fd(), head, why.as_bytes(), &[]);
+        }
+    }
+
+    fn commands(&mut self) {
+        let mut count = [0; 8];
+        // Empty if this round was for another reason.
+        let _ = rustix::io::read(&self.shared.bell, &mut count);
+        while let Some(command) = self.shared.take_command() {
+            match command {
+                Command::Fault(generation, fault) => self.fault(generation, fault),
+                Command::Call { kind, text, reply } => self.call(kind, &text, reply),
+                Command::Drain => self.on(Event::Drain),
+                Command::Stop => self.on(Event::Stop),
+            }
+        }
+    }
+
+    fn fault(&mut self, generation: u32, fault: PeerFault) {
+        let runs = matches!(self.life.state(), State::Running | State::Draining);
+        if runs && generation == self.life.generation() {
+            self.blame(HostError::Fault(fault));
+            self.shared.change(|status| status.faults += 1);
+            self.on(Event::Broke);
+        }
+    }
+
+    fn call(&mut self, kind: Kind, text: &str, reply: Reply) {
+        let runs = self.handshake == Handshake::Done;
+        let Some(process) = self.process.as_ref().filter(|_| runs) else {
+            let _ = reply.try_send(Err(CallError::NotRunning));
+            return;
+        };
+        let id = self.next_call;
+        let sent = self.calls.len() < CALLS_MAX
+            && line::send(process.control(), Head { kind, id }, text.as_bytes(), &[]).is_ok();
+        if sent {
+            if let Some(wiring) = &self.wiring {
+                wiring.ask_to_answer();
+            }
+            self.next_call = self.next_call.wrapping_add(1);
+            self.calls.insert(id, reply);
+        } else {
+            let _ = reply.try_send(Err(CallError::Refused));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Control groups: CPU time, memory and processes, where this process may make groups.
+//!
+//! Version 2 is preferred. Of version 1, "cpu" and "pids" are used; memory is not: a group of its
+//! own would only repeat what the limit to the address space of one process says.
+
+use super::Limits;
+use super::measure::{Measure, Outcome, SandboxReport};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The period in which a share of CPU time is counted, in microseconds: short, so that a function
+/// that has used its share waits no longer than packets can.
+const PERIOD_US: u64 = 10_000;
+
+/// Where this process may make groups.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hierarchies {
+    /// Directories of version 2 in which a group may be made, the best first.
+    unified: Vec<PathBuf>,
+    cpu: Option<PathBuf>,
+    pids: Option<PathBuf>,
+}
+
+impl Hierarchies {
+    /// Looks for them in this process's groups and mounts.
+    pub fn of_this_process() -> Hierarchies {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        Hierarchies::parse(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+    }
+
+    /// Formats: cgroups(7) "hierarchy-ID:controller-list:cgroup-path", proc(5) "mountinfo".
+    fn parse(groups: &str, mounts: &str) -> Hierarchies {
+        let mut found = Hierarchies::default();
+        for line in groups.lines() {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+            let place = |kind: &str, controller: &str| {
+                let (root, point) = mount_of(mounts, kind, controller)?;
+                let within = Path::new(group).strip_prefix(root).ok()?;
+                Some((PathBuf::from(point), Path::new(point).join(within)))
+            };
+            let has = |name: &str| controllers.split(',').any(|one| one == name);
+            if controllers.is_empty() {
+                let Some((point, own)) = place("cgroup2", "") else { continue };
+                // In a unit with DelegateSubgroup, groups are made beside this process's own.
+                let dirs = own.ancestors().take(2).filter(|dir| dir.starts_with(&point));
+                found.unified = dirs.map(Into::into).collect();
+            } else if has("cpu") {
+                found.cpu = place("cgroup", "cpu").map(|(_, own)| own);
+            } else if has("pids") {
+                found.pids = place("cgroup", "pids").map(|(_, own)| own);
+            }
+        }
+        found
+    }
+}
+
+/// Root and mount point of the hierarchy with a controller.
+fn mount_of<'m>(mounts: &'m str, kind: &str, controller: &str) -> Option<(&'m str, &'m str)> {
+    mounts.lines().find_map(|line| {
+        let (place, about) = line.split_once(" - ")?;
+        let mut about = about.split(' ');
+        let is_kind = about.next() == Some(kind);
+        let options = about.nth(1).unwrap_or("");
+        if !is_kind || !(controller.is_empty() || options.split(',').any(|o| o == controller)) {
+            return None;
+        }
+        let mut place = place.split(' ').skip(3);
+        Some((place.next()?, place.next()?))
+    })
+}
+
+/// The groups of one function; removed on drop, when its process has been waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    dirs: Vec<PathBuf>,
+}
+
+impl Groups {
+    /// Makes groups for a process that was just made and still waits, and puts it into them. What
+    /// cannot be done is noted in the report.
+    pub fn confine(
+        hierarchies: &Hierarchies,
+        limits: &Limits,
+        pid: i32,
+        report: &mut SandboxReport,
+    ) -> Groups {
+        let mut groups = Groups::default();
+        let name = format!("thruway-nf-{pid}");
+        for (measure, settings) in settings(limits) {
+            let outcome = match groups.apply(hierarchies, measure, &name, &settings) {
+                Ok(()) => Outcome::Applied,
+                Err(why) => Outcome::Missing(why),
+            };
+            report.set(measure, outcome);
+        }
+        for dir in groups.dirs.clone() {
+            if let Err(error) = fs::write(dir.join("cgroup.procs"), pid.to_string()) {
+                let why = format!("joining {}: {error}", dir.display());
+                for (measure, _) in settings(limits) {
+                    report.set(measure, Outcome::Missing(why.clone()));
+                }
+            }
+        }
+        groups
+    }
+
+    fn apply(
+        &mut self,
+        hierarchies: &Hierarchies,
+        measure: Measure,
+        name: &str,
+        settings: &Settings,
+    ) -> Result<(), String> {
+        let mut why = None;
+        for parent in &hierarchies.unified {
+            match enable(parent, settings.controller) {
+                Ok(()) => return self.write(&parent.join(name), &settings.unified),
+                Err(error) => {
+                    let told =
+                        || format!("{} in {}: {error}", settings.controller, parent.display());
+                    why.get_or_insert_with(told);
+                }
+            }
+        }
+        let why = why.unwrap_or_else(|| "no control groups of version 2 are mounted".to_owned());
+        let old = match measure {
+            Measure::CgroupCpu => &hierarchies.cpu,
+            Measure::CgroupPids => &hierarchies.pids,
+            _ => {
+                return Err(format!("{why}; the limit to its address space holds"));
+            }
+        };
+        let parent = old.as_ref().ok_or(why)?;
+        self.write(&parent.join(name), &settings.old)
+    }
+
+    fn write(&mut self, dir: &Path, files: &[(&'static str, String)]) -> Result<(), String> {
+        let told = |what: &str, error: io::Error| format!("{}{what}: {error}", dir.display());
+        if !self.dirs.iter().any(|one| one == dir) {
+            // One that a killed host left, of a process with the same number.
+            let _ = fs::remove_dir(dir);
+            fs::create_dir(dir).map_err(|error| told("", error))?;
+            self.dirs.push(dir.into());
+        }
+        for (file, value) in files {
+            fs::write(dir.join(file), value).map_err(|error| told(&format!("/{file}"), error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for dir in &self.dirs {
+            // Nothing can be done about an error; an empty group costs next to nothing.
+            let _ = fs::remove_dir(dir);
+        }
+    }
+}
+
+struct Settings {
+    controller: &'static str,
+    unified: Vec<(&'static str, String)>,
+    old: Vec<(&'static str, String)>,
+}
+
+/// What each measure writes; kernel documentation, admin-guide/cgroup-v2 and cgroup-v1.
+fn settings(limits: &Limits) -> Vec<(Measure, Settings)> {
+    let mut all = Vec::new();
+    if let Some(percent) = limits.cpu_percent {
+        let quota = u64::from(percent) * PERIOD_US / 100;
+        all.push((
+            Measure::CgroupCpu,
+            Settings {
+                controller: "cpu",
+                unified: vec![("cpu.max", format!("{quota} {PERIOD_US}"))],
+                old: vec![
+                    ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                    ("cpu.cfs_quota_us", quota.to_string()),
+                ],
+            },
+        ));
+    }
+    let memory = limits.address_space().to_string();
+    all.push((
+        Measure::CgroupMemory,
+        Settings { controller: "memory", unified: vec![("memory.max", memory)], old: Vec::new() },
+    ));
+    let threads = vec![("pids.max", limits.threads.to_string())];
+    all.push((
+        Measure::CgroupPids,
+        Settings { controller: "pids", unified: threads.clone(), old: threads },
+    ));
+    all
+}
+
+/// Makes a controller of version 2 available to groups within `parent`.
+fn enable(parent: &Path, controller: &str) -> io::Result<()> {
+    let lists = |file: &str| -> io::Result<bool> {
+        Ok(fs::read_to_string(parent.join(file))?.split_whitespace().any(|one| one == controller))
+    };
+    if lists("cgroup.subtree_control")? {
+        return Ok(());
+    }
+    if !lists("cgroup.controllers")? {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the controller is not there"));
+    }
+    fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "38 27 0:35 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
+                          41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+                          42 31 0:39 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+
+    #[test]
+    fn version_1_and_2_are_found_together() {
+        let found = Hierarchies::parse("3:cpu,cpuacct:/\n8:pids:/a\n0::/b/c\n", HYBRID);
+        let dirs: Vec<PathBuf> =
+            ["/sys/fs/cgroup/unified/b/c", "/sys/fs/cgroup/unified/b"].map(Into::into).into();
+        assert_eq!(found.unified, dirs);
+        assert_eq!(found.pids, Some("/sys/fs/cgroup/pids/a".into()));
+        assert_eq!(found.cpu, Some("/sys/fs/cgroup/cpu/".into()));
+    }
+
+    #[test]
+    fn a_group_outside_the_mount_s_root_is_not_reachable() {
+        let mounts = "9 1 0:3 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        assert!(Hierarchies::parse("0::/other", mounts).unified.is_empty());
+        assert!(
+            Hierarchies::parse("0::/docker/x", mounts).unified[0] == Path::new("/sys/fs/cgroup")
+        );
+        assert!(Hierarchies::parse("nonsense\n:\n0::", "x - y").unified.is_empty());
+    }
+}

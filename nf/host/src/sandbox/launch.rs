@@ -1,0 +1,213 @@
+//! The host's side of making a process.
+
+use super::attend::{Attended, Attending};
+use super::birth::{self, Body, NAMESPACES, NO_NUMBER};
+use super::cgroup::Groups;
+use super::child::{Ends, Planned};
+use super::script::{Scene, Step, Way};
+use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport};
+use crate::error::HostError;
+use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::PipeFlags;
+use rustix::thread::CapabilitySet;
+use std::fs;
+use std::io;
+use thruway_sync::atomic::AtomicU32;
+
+/// A process that has become the program.
+pub(crate) struct Launched {
+    pub pid: i32,
+    pub pidfd: OwnedFd,
+    /// The host's end of the control socket.
+    pub control: OwnedFd,
+    /// What the process writes to its standard output and error.
+    pub output: OwnedFd,
+    pub groups: Groups,
+    pub report: SandboxReport,
+}
+
+/// The lowest number of a descriptor that must last until the program's own are in their places.
+const LASTING_FIRST: i32 = 10;
+
+/// Moves a descriptor out of the way of those that a program gets.
+pub(super) fn out_of_the_way(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::io::fcntl_dupfd_cloexec(fd, LASTING_FIRST)
+}
+
+/// Starts a function. The process dies with the calling thread.
+///
+/// # Errors
+/// What is wrong with the program or the order; with strict isolation, the first measure that
+/// cannot be applied.
+pub(crate) fn launch(order: &Order) -> Result<Launched, HostError> {
+    let mut report = SandboxReport::new();
+    for measure in &order.omit {
+        if measure.is_namespace() {
+            let why = format!("the {measure} cannot be left out");
+            return Err(HostError::Argument { what: "OMIT", why });
+        }
+        report.set(*measure, Outcome::Missing("left out by the order".into()));
+    }
+    let way = if is_privileged() { Way::Privileged } else { Way::Unprivileged };
+    match attempt(order, way, &mut report) {
+        Err(HostError::Sandbox { measure: Measure::MountNamespace, source, .. })
+            if order.isolation == Isolation::Relaxed =>
+        {
+            let why = format!("making namespaces: {source}");
+            for (measure, _) in NAMESPACES {
+                report.set(measure, Outcome::Missing(why.clone()));
+            }
+            report.set(Measure::UserNamespace, Outcome::Missing(why));
+            let why = format!("it needs the {}", Measure::MountNamespace);
+            report.set(Measure::PrivateRoot, Outcome::Missing(why));
+            attempt(order, Way::Without, &mut report)
+        }
+        done => done,
+    }
+}
+
+fn attempt(order: &Order, way: Way, report: &mut SandboxReport) -> Result<Launched, HostError> {
+    let mut scene = Scene::prepare(order, way, report)?;
+    refuse_missing(order, report)?;
+    let plan: Vec<Planned> = way.steps().into_iter().map(|step| planned(order, step)).collect();
+    let (ours, theirs) = pipes()?;
+    let missing = report.missing().fold(0, |bits, (measure, _)| bits | measure.bit());
+    let number = AtomicU32::new(NO_NUMBER);
+    let attending = Attending::new(order, &plan, way, &number, report.clone());
+    let (cloned, attended) = std::thread::scope(|scope| {
+        let attendant = std::thread::Builder::new()
+            .name("nf-attendant".into())
+            .spawn_scoped(scope, || attending.until_executed(ours.report, ours.reply))
+            .map_err(|error| HostError::system("starting a thread", error))?;
+        let mut body = Body { plan: &plan, scene: &mut scene, ends: &theirs, missing };
+        let cloned = birth::clone(way, &mut body, &number);
+        // What is left of the pipe's other ends is the new process's: its end will be seen.
+        drop(theirs);
+        let attended = attendant
+            .join()
+            .map_err(|_| HostError::system("attending to a function", Errno::CANCELED))?;
+        Ok::<_, HostError>((cloned, attended))
+    })?;
+    let pid = cloned.map_err(|source| HostError::Sandbox {
+        measure: Measure::MountNamespace,
+        step: "making namespaces",
+        source,
+    })?;
+    // JUSTIFICATION: the descriptor comes as a number.
+    // SAFETY: the clone succeeded, so the number is that of a descriptor which nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(number.into_inner().cast_signed()) };
+    let (control, output) = (ours.control, ours.output);
+    let Attended { groups, report: told, result } = attended;
+    let launched = Launched { pid, pidfd, control, output, groups, report: told };
+    match result.and_then(|()| refuse_missing(order, &launched.report)) {
+        Ok(()) => Ok(launched),
+        Err(error) => {
+            end(&launched);
+            Err(error)
+        }
+    }
+}
+
+/// Kills and waits for a process that is not to be.
+fn end(launched: &Launched) {
+    let _ = rustix::process::pidfd_send_signal(&launched.pidfd, rustix::process::Signal::KILL);
+    let options = rustix::process::WaitIdOptions::EXITED;
+    let _ =
+        rustix::process::waitid(rustix::process::WaitId::PidFd(launched.pidfd.as_fd()), options);
+}
+
+/// Whether this process may make namespaces without a user namespace, and map any user: not so in
+/// a container whose users do not include nobody.
+fn is_privileged() -> bool {
+    let needed = CapabilitySet::SYS_ADMIN
+        | CapabilitySet::SETUID
+        | CapabilitySet::SETGID
+        | CapabilitySet::SETPCAP
+        | CapabilitySet::SETFCAP;
+    let has_nobody = |map: &str| fs::read_to_string(map).is_ok_and(|text| maps_nobody(&text));
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+        && has_nobody("/proc/self/uid_map")
+        && has_nobody("/proc/self/gid_map")
+}
+
+/// Whether nobody's number is in a map of users (user_namespaces(7): first, outside, count).
+fn maps_nobody(map: &str) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+        let (Some(first), Some(_), Some(count)) = (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&NOBODY.into())
+    })
+}
+
+fn planned(order: &Order, step: Step) -> Planned {
+    let strict = order.isolation == Isolation::Strict;
+    let required = step.measure().is_none_or(|measure| strict && measure.is_required());
+    Planned { step, required }
+}
+
+/// With strict isolation, what the preparation did not get is an error.
+fn refuse_missing(order: &Order, report: &SandboxReport) -> Result<(), HostError> {
+    let first = report.missing().find(|(measure, _)| measure.is_required());
+    match first {
+        Some((measure, why)) if order.isolation == Isolation::Strict => Err(HostError::Sandbox {
+            measure,
+            step: "preparing",
+            source: io::Error::other(why.to_owned()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The host's ends.
+struct Ours {
+    control: OwnedFd,
+    output: OwnedFd,
+    report: OwnedFd,
+    reply: OwnedFd,
+}
+
+fn pipes() -> Result<(Ours, Ends), HostError> {
+    let make = || -> Result<(Ours, Ends), Errno> {
+        let (control, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        // Only the host's end is asked without waiting.
+        rustix::io::ioctl_fionbio(&theirs, false)?;
+        // Its other end is closed: reading says "end" at once.
+        let (input, _) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, their_output) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&output, true)?;
+        let (report, their_report) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (their_reply, reply) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let ends = Ends {
+            input: out_of_the_way(input)?,
+            output: out_of_the_way(their_output)?,
+            control: out_of_the_way(theirs)?,
+            report: out_of_the_way(their_report)?,
+            reply: out_of_the_way(their_reply)?,
+        };
+        Ok((Ours { control, output, report, reply }, ends))
+    };
+    make().map_err(|error| HostError::system("making the pipes of a function", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_found_in_maps() {
+        assert!(maps_nobody("         0          0 4294967295\n"));
+        assert!(maps_nobody("0 100000 1000\n65534 7 1\n"));
+        assert!(!maps_nobody("         0       1000          1\n"));
+        assert!(!maps_nobody("0 0 65534\nx\n1 2\n"));
+    }
+}

@@ -1,0 +1,206 @@
+/* The library that the author of an isolated network function writes against, in C11 or C++11.
+ *
+ * A function is a program of its own. Thruway starts it (Nf(EXEC "path args") in a configuration),
+ * shares memory with it, and hands it packets, which it reads and changes in place. A function is a
+ * structure of settings and a callback on a batch:
+ *
+ *     static void batch(thruway *t, void *user) {
+ *         (void)user;
+ *         for (thruway_packet *p; (p = thruway_next(t));)
+ *             if (p->len > 128)
+ *                 thruway_drop(p);
+ *     }
+ *
+ *     int main(void) {
+ *         thruway_config config = thruway_default_config("short-only", batch);
+ *         return thruway_run(&config);
+ *     }
+ *
+ * Link with libthruway_nf_c.a: cc function.c -I nf/sdk-c/include target/release/libthruway_nf_c.a
+ *
+ * All functions here are for the thread that called thruway_run, and with a thruway pointer only
+ * while the callback runs that was given it.
+ */
+#ifndef THRUWAY_NF_H
+#define THRUWAY_NF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this header; the library refuses another. */
+#define THRUWAY_NF_API 1
+
+/* What a callback has in hand. */
+typedef struct thruway thruway;
+
+/* thruway_packet.session of a packet whose session the host does not know. */
+#define THRUWAY_NO_SESSION UINT32_MAX
+
+/* A packet in its slot. The data may be changed in place. Where it begins and ends, and what
+ * becomes of it, is changed by the functions below. Valid until the next thruway_next. */
+typedef struct thruway_packet {
+    uint8_t *data;     /* first byte, of the link header */
+    uint32_t len;      /* bytes, at least 1 */
+    uint32_t headroom; /* bytes by which it can grow at its beginning */
+    uint32_t tailroom; /* bytes by which it can grow at its end */
+    uint32_t session;  /* number of its session, or THRUWAY_NO_SESSION */
+    uint8_t input;     /* input of the element that it came in by */
+    uint8_t direction; /* 0 or 1: which way of its connection, where the host knows */
+    uint8_t output;    /* verdict: output that it leaves by; 0 at first */
+    uint8_t dropped;   /* verdict: 1 if it ends here; 0 at first */
+} thruway_packet;
+
+/* The settings of a function; thruway_default_config fills them in. Callbacks but `batch` may be
+ * NULL. */
+typedef struct thruway_config {
+    uint32_t api;           /* THRUWAY_NF_API */
+    uint32_t outputs;       /* outputs that it uses, 1 to 256 */
+    uint32_t scratch_len;   /* bytes of scratch per session, 0 for none, at most 1 MB */
+    uint32_t batch_len_max; /* most packets of a batch */
+    uint32_t prefetch;      /* packets ahead whose first line is asked for; 0 if none is looked at */
+    const char *name;       /* for people; at most 32 bytes are kept */
+    void *user;             /* given to all callbacks */
+
+    /* Before the first packet: the place for counters and timers. Not 0 if it cannot begin;
+     * thruway_fail says why. */
+    int (*start)(thruway *t, void *user);
+    /* Packets wait: thruway_next gives them. Those that it does not take go on unchanged. */
+    void (*batch)(thruway *t, void *user);
+    /* A timer went off. */
+    void (*timer)(thruway *t, uint64_t timer, void *user);
+    /* Someone reads a handler: write the answer as text of less than `len` bytes, NUL at its end.
+     * Not 0 for an error, of which `answer` is the text. */
+    int (*read)(const char *handler, const char *parameter, char *answer, size_t len, void *user);
+    /* Someone writes a handler: 0, or not 0 and the text of an error in `answer`. */
+    int (*write)(const char *handler, const char *value, char *answer, size_t len, void *user);
+    /* It is to end: all packets are treated. It may inject last ones. */
+    void (*drain)(thruway *t, void *user);
+} thruway_config;
+
+/* One output, no scratch, no callbacks but `batch`. */
+static inline thruway_config thruway_default_config(const char *name,
+                                                    void (*batch)(thruway *, void *)) {
+    thruway_config config;
+    config.api = THRUWAY_NF_API;
+    config.outputs = 1;
+    config.scratch_len = 0;
+    config.batch_len_max = 256;
+    config.prefetch = 6;
+    config.name = name;
+    config.user = NULL;
+    config.start = NULL;
+    config.batch = batch;
+    config.timer = NULL;
+    config.read = NULL;
+    config.write = NULL;
+    config.drain = NULL;
+    return config;
+}
+
+/* Runs the function until its host ends it; what main returns: 0, or 1 after saying why. */
+int thruway_run(const thruway_config *config);
+
+/* ---- In `batch` ---- */
+
+/* The next packet, or NULL. Is done with the one before: as its verdict says. */
+thruway_packet *thruway_next(thruway *t);
+
+/* The verdicts. */
+static inline void thruway_send(thruway_packet *p, uint8_t output) {
+    p->output = output;
+    p->dropped = 0;
+}
+static inline void thruway_drop(thruway_packet *p) { p->dropped = 1; }
+
+/* Grows a packet at its beginning and gives it; NULL, and nothing done, without head room. */
+static inline uint8_t *thruway_push(thruway_packet *p, uint32_t count) {
+    if (count > p->headroom)
+        return NULL;
+    p->headroom -= count;
+    p->len += count;
+    return p->data -= count;
+}
+
+/* Takes bytes from its beginning and gives it; NULL, and nothing done, if none would be left. */
+static inline uint8_t *thruway_pull(thruway_packet *p, uint32_t count) {
+    if (count >= p->len)
+        return NULL;
+    p->headroom += count;
+    p->len -= count;
+    return p->data += count;
+}
+
+/* Cuts its end off. 0, and nothing done, if `len` is 0 or more than it has; else 1. */
+static inline int thruway_truncate(thruway_packet *p, uint32_t len) {
+    if (len == 0 || len > p->len)
+        return 0;
+    p->tailroom += p->len - len;
+    p->len = len;
+    return 1;
+}
+
+/* Grows it at its end and gives the new bytes; NULL, and nothing done, without room. */
+static inline uint8_t *thruway_extend(thruway_packet *p, uint32_t count) {
+    uint8_t *end = p->data + p->len;
+    if (count > p->tailroom)
+        return NULL;
+    p->tailroom -= count;
+    p->len += count;
+    return end;
+}
+
+/* What sending gives. */
+#define THRUWAY_SENT 0
+#define THRUWAY_FULL 1   /* the host has not yet taken what is in the ring; it counts this */
+#define THRUWAY_LENGTH 2 /* no bytes, or more than a slot has room for */
+#define THRUWAY_OUTPUT 3 /* the element has no such output, or there is no packet in hand */
+
+/* Sends another packet in consequence of the one in hand: it leaves after that one and before the
+ * next, also if that one is dropped. Its bytes are `front`, then `bytes`, which may lie in the
+ * packet in hand. */
+int thruway_emit(thruway *t, uint8_t output, const void *front, size_t front_len,
+                 const void *bytes, size_t len);
+
+/* ---- In `batch`, `timer` and `drain` ---- */
+
+/* Sends a packet that has nothing to do with others: it leaves when it can. */
+int thruway_inject(thruway *t, uint8_t output, const void *bytes, size_t len);
+
+/* Scratch of a session, `scratch_len` bytes, zero at first, aligned to 8; NULL without one. */
+void *thruway_scratch(thruway *t, uint32_t session);
+
+/* ---- In `start`, `batch`, `timer` and `drain` ---- */
+
+/* Nanoseconds of the system's monotonic clock, the same for all of a batch. */
+uint64_t thruway_now_ns(thruway *t);
+
+/* Sets a timer that goes off once, or every so often. Gives its number. */
+uint64_t thruway_after(thruway *t, uint64_t ns);
+uint64_t thruway_every(thruway *t, uint64_t ns);
+/* Unsets a timer; 0 if it was not set any more. */
+int thruway_cancel(thruway *t, uint64_t timer);
+
+/* ---- In `start` ---- */
+
+/* A counter that the host shows under this name: letters, digits, '_', '-' and '.', at most 40
+ * bytes. Add to it, ++*counter, until thruway_run returns. With a wrong name, or more than 128
+ * counters, the function does not start. Never NULL. */
+uint64_t *thruway_counter(thruway *t, const char *name);
+
+/* Inputs and outputs of the element; whether the function begins again after a failure (scratch
+ * then holds what it held). */
+uint32_t thruway_inputs(const thruway *t);
+uint32_t thruway_outputs(const thruway *t);
+int thruway_restarted(const thruway *t);
+
+/* Says why the function cannot begin, and gives 1: return thruway_fail(t, "no rules"); */
+int thruway_fail(thruway *t, const char *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+//! What a callback has in hand.
+
+use thruway_nf::{Batch, Counter, Cx, NotSent, Start, Welcome};
+
+use crate::packet::CPacket;
+
+/// What is going on.
+pub enum Phase<'a, 'b> {
+    /// The function is being made.
+    Start(&'a mut Start<'b>),
+    /// Packets wait.
+    Batch(&'a mut Batch<'b>),
+    /// A timer, or the end.
+    Cx(&'a mut Cx<'b>),
+}
+
+/// `thruway` of the header.
+pub struct Thruway<'a, 'b> {
+    pub phase: Phase<'a, 'b>,
+    pub welcome: Welcome,
+    /// Why it cannot begin.
+    pub problem: Option<String>,
+    packet: CPacket,
+    /// `packet` shows the first packet that is left.
+    is_open: bool,
+    /// Counts packets that were left outside of their frames.
+    outside: Option<&'a Counter>,
+}
+
+impl<'a, 'b> Thruway<'a, 'b> {
+    /// For one callback.
+    pub fn new(
+        phase: Phase<'a, 'b>,
+        welcome: Welcome,
+        outside: Option<&'a Counter>,
+    ) -> Thruway<'a, 'b> {
+        Thruway { phase, welcome, problem: None, packet: CPacket::NONE, is_open: false, outside }
+    }
+
+    /// Is done with the packet in hand and takes the next one; null when none is left.
+    #[inline]
+    pub fn next(&mut self) -> *mut CPacket {
+        self.close();
+        if let Phase::Batch(batch) = &mut self.phase
+            && let Some(mut packet) = batch.open()
+        {
+            self.packet.show(&mut packet);
+            self.is_open = true;
+            return &raw mut self.packet;
+        }
+        std::ptr::null_mut()
+    }
+
+    /// Is done with the packet in hand.
+    #[inline]
+    pub fn close(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        if let Phase::Batch(batch) = &mut self.phase {
+            if let Some(packet) = batch.open()
+                && !self.packet.finish(packet)
+                && let Some(counter) = self.outside
+            {
+                counter.add(1);
+            }
+            batch.close();
+        }
+    }
+
+    /// Sends a packet in consequence of the one in hand.
+    pub fn emit(&mut self, output: u8, parts: [&[u8]; 2]) -> Result<(), NotSent> {
+        match &mut self.phase {
+            Phase::Batch(batch) if self.is_open => batch.emit(output, parts),
+            _ => Err(NotSent::Output),
+        }
+    }
+}

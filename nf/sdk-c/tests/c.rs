@@ -1,0 +1,136 @@
+//! Functions in C and C++: compiled without warnings, run by the trial host.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use thruway_exchange::Mark;
+use thruway_nf::trial::{Given, Setup, Trial, Way};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const C: &[&str] = &["gcc", "-std=c11"];
+const CPP: &[&str] = &["g++", "-std=c++11", "-x", "c++"];
+
+/// The static library, built as its user would.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let me = std::env::current_exe().unwrap();
+        // target/PROFILE/deps/this
+        let target = me.ancestors().nth(3).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--offline", "-p", "thruway-nf-c", "--target-dir"]);
+        cargo.arg(target).current_dir(ROOT);
+        let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+        if rustc.exists() {
+            // Under sudo there may be none in the search path.
+            cargo.env("RUSTC", rustc);
+        }
+        assert!(cargo.status().unwrap().success(), "the static library is not built");
+        target.join("debug/libthruway_nf_c.a")
+    })
+}
+
+/// A program of one source, without a single warning.
+fn compile(compiler: &[&str], source: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("function");
+    let (name, options) = compiler.split_first().unwrap();
+    let mut command = Command::new(name);
+    command.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-I"]);
+    command.arg(format!("{ROOT}/nf/sdk-c/include")).arg(format!("{ROOT}/{source}"));
+    command.args(["-x", "none"]).arg(library()).arg("-o").arg(&program);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (folder, program)
+}
+
+fn given(way: Way, output: u32, bytes: &[u8]) -> Given {
+    Given { way, output, bytes: bytes.to_vec() }
+}
+
+fn returned(bytes: &[u8]) -> Given {
+    given(Way::Returned, 0, bytes)
+}
+
+fn everything(mut trial: Trial) {
+    assert_eq!(trial.injected(1).unwrap(), [given(Way::Injected, 1, b"tick")]);
+    let packets: &[&[u8]] =
+        &[b"d", b"o", b"pp", b"lll", b"t..", b"x", b"e.aux", b"s0", b"b", b"n", b"q"];
+    let expected = [
+        given(Way::Dropped, 0, b""),
+        given(Way::Returned, 1, b"o"),
+        returned(b"pushpp"),
+        returned(b"ll"),
+        returned(b"t."),
+        // It asks for more than there is room for afterwards, which changes nothing.
+        returned(b"xend"),
+        returned(b"e.aux"),
+        given(Way::Emitted, 1, b"front .aux"),
+        given(Way::Emitted, 0, b"b"),
+        returned(b"s0"),
+        given(Way::Dropped, 0, b""),
+        given(Way::Dropped, 0, b""),
+        returned(b"q"),
+    ];
+    assert_eq!(trial.exchange(packets).unwrap(), expected);
+    let mark = |fcb| Mark { input: 2, direction: 1, fcb };
+    let scratch: &[u8] = b"s.";
+    let marked = [3, 3, 15, 16].map(|fcb| (mark(fcb), scratch));
+    let counts = trial.exchange_marked(&marked).unwrap();
+    let counts: Vec<u8> = counts.iter().map(|given| given.bytes[1]).collect();
+    assert_eq!(counts, [1, 2, 1, b'.']);
+    assert_eq!(trial.counter("seen"), Some(15));
+    assert_eq!(trial.counter("sum"), Some(12));
+    assert_eq!(trial.counter("packets-outside"), Some(1));
+    assert_eq!(trial.counter("no-such-output"), Some(1));
+    assert_eq!(trial.read("level").unwrap(), "5");
+    trial.write("level", "6").unwrap();
+    assert_eq!(trial.read("level !").unwrap(), "6!");
+    assert!(trial.read("other").unwrap_err().to_string().contains("no handler 'other'"));
+    assert_eq!(trial.finish().unwrap(), [given(Way::Injected, 0, b"last")]);
+}
+
+#[test]
+fn everything_in_c_and_in_cpp() {
+    for compiler in [C, CPP] {
+        let (_folder, program) = compile(compiler, "nf/sdk-c/tests/everything.c");
+        let setup = Setup { outputs: 2, ..Setup::DEFAULT };
+        everything(setup.program(&Command::new(program)).unwrap());
+    }
+}
+
+/// An Ethernet frame with an IPv4 packet of this protocol to this port.
+fn frame(protocol: u8, port: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[12] = 8;
+    frame[14] = 0x45;
+    frame[23] = protocol;
+    frame[36..38].copy_from_slice(&port.to_be_bytes());
+    frame
+}
+
+#[test]
+fn the_firewall_in_c() {
+    let (_folder, program) = compile(C, "examples/functions/c/firewall.c");
+    let start = |args: &[&str]| Setup::DEFAULT.program(Command::new(&program).args(args));
+    let mut trial = start(&["23", "445"]).unwrap();
+    let packets = [frame(6, 23), frame(17, 445), frame(6, 24), frame(1, 23), vec![8]];
+    let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+    let ways: Vec<Way> = trial.exchange(&packets).unwrap().iter().map(|given| given.way).collect();
+    let expected = [Way::Dropped, Way::Dropped, Way::Returned, Way::Returned, Way::Returned];
+    assert_eq!(ways, expected);
+    assert_eq!(trial.counter("dropped"), Some(2));
+    trial.finish().unwrap();
+    assert!(start(&["http"]).is_err());
+}
+
+#[test]
+fn run_by_hand_it_says_what_it_is() {
+    let (_folder, program) = compile(C, "examples/functions/c/firewall.c");
+    let output = Command::new(program).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("run it with Nf(EXEC"), "{said}");
+}

@@ -1,0 +1,94 @@
+//! What an author writes.
+
+use std::time::Duration;
+
+use thruway_nf_abi::message::Welcome;
+
+use crate::batch::Batch;
+use crate::counters::Counter;
+use crate::cx::{Cx, State};
+use crate::timers::Timer;
+
+/// A network function. A closure that takes a batch is one.
+pub trait Function {
+    /// Treats packets. What it does not look at goes on unchanged, by output 0.
+    fn batch(&mut self, batch: &mut Batch<'_>);
+
+    /// A timer went off.
+    fn timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        let _ = (cx, timer);
+    }
+
+    /// Someone reads a handler of this function. Called between two batches.
+    ///
+    /// # Errors
+    /// A text for whoever asked.
+    fn read(&mut self, handler: &str, parameter: &str) -> Result<String, String> {
+        let _ = parameter;
+        Err(format!("this function has no handler '{handler}' to read"))
+    }
+
+    /// Someone writes a handler of this function. Called between two batches.
+    ///
+    /// # Errors
+    /// A text for whoever asked.
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        let _ = value;
+        Err(format!("this function has no handler '{handler}' to write"))
+    }
+
+    /// It is to end: all packets are treated. It may inject last ones.
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        let _ = cx;
+    }
+}
+
+impl<F: FnMut(&mut Batch<'_>)> Function for F {
+    #[inline]
+    fn batch(&mut self, batch: &mut Batch<'_>) {
+        self(batch);
+    }
+}
+
+/// What a function can ask for while it is made.
+pub struct Start<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) problem: Option<String>,
+}
+
+impl Start<'_> {
+    /// A counter that the host shows under this name: letters, digits, `_`, `-` and `.`, at most
+    /// 40 bytes. With a wrong name, or more than 128 counters, the function does not start.
+    pub fn counter(&mut self, name: &str) -> Counter {
+        self.state.counters.name(name).unwrap_or_else(|problem| {
+            self.problem.get_or_insert(problem);
+            Counter::default()
+        })
+    }
+
+    /// Sets a timer that goes off once.
+    pub fn after(&mut self, duration: Duration) -> Timer {
+        self.state.after(duration)
+    }
+
+    /// Unsets a timer. False when it was not set any more.
+    pub fn cancel(&mut self, timer: Timer) -> bool {
+        self.state.timers.cancel(timer)
+    }
+
+    /// Sets a timer that goes off every so often.
+    pub fn every(&mut self, period: Duration) -> Timer {
+        self.state.every(period)
+    }
+
+    /// What the host said of the element: inputs, outputs, sessions, and whether this is a new
+    /// beginning after a failure (scratch then holds what it held).
+    pub fn welcome(&self) -> &Welcome {
+        &self.state.welcome
+    }
+
+    /// Nanoseconds of the system's monotonic clock.
+    pub fn now_ns(&mut self) -> u64 {
+        self.state.clock.now_ns()
+    }
+}

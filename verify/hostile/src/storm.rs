@@ -1,0 +1,267 @@
+//! The Master that runs traffic through a hostile process and its neighbour, and what it found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning};
+use thruway_nf_abi::LinkShape;
+use thruway_nf_host::{Function, FunctionSpec, HostError, HostLink, Program};
+
+/// Outputs of both functions.
+pub const OUTPUTS: u32 = 3;
+
+/// Stands in every packet of the neighbour's, and in none of the hostile process's.
+const SECRET: u64 = 0x6e65_6967_6862_6f75;
+
+/// Packets put into a link at once.
+const BURST: u64 = 32;
+
+/// What the neighbour does to a packet.
+pub fn mark(packet: &mut [u8]) {
+    packet[8] ^= 0xff;
+}
+
+/// The neighbour's packet of this number, as it is sent.
+fn packet(number: u64, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.extend(number.to_le_bytes());
+    bytes.extend((0..16).map(|i| (number as u8).wrapping_mul(31).wrapping_add(i)));
+    let words = 5 + number % 150;
+    (0..words).for_each(|_| bytes.extend(SECRET.to_le_bytes()));
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Packets put and taken, both links.
+    pub steps: u64,
+    /// The neighbour's packets that came back right.
+    pub neighbour: u64,
+    /// The hostile link's packets: put, and how each was accounted for.
+    pub put: u64,
+    /// Came back, with what was changed.
+    pub returned: u64,
+    /// Were dropped by it.
+    pub dropped: u64,
+    /// Were reclaimed when it was killed.
+    pub reclaimed: u64,
+    /// Packets that it made.
+    pub made: u64,
+    /// Faults by name.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Times that it was started again.
+    pub restarts: u64,
+    /// Faults as the supervisor counts them, of rings and control socket.
+    pub faults_told: u64,
+    /// Times that it hung.
+    pub hangs: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} Master steps", self.steps)?;
+        writeln!(f, "neighbour: {} packets, all right and in order", self.neighbour)?;
+        writeln!(
+            f,
+            "hostile: {} packets put = {} returned + {} dropped + {} reclaimed; {} made by it",
+            self.put, self.returned, self.dropped, self.reclaimed, self.made
+        )?;
+        writeln!(
+            f,
+            "{} restarts; supervisor: {} faults, {} hangs; faults seen in the rings: {:?}",
+            self.restarts, self.faults_told, self.hangs, self.faults
+        )
+    }
+}
+
+/// The hostile function's link, when there is one.
+struct Lane {
+    master: Master<Mapped>,
+    host: HostLink,
+}
+
+impl Lane {
+    fn take(function: &Function) -> Option<Lane> {
+        let host = function.take_link(0)?;
+        let master = Master::new(host.link.clone(), OUTPUTS, Tuning::DEFAULT);
+        Some(Lane { master, host })
+    }
+}
+
+/// Runs until so many Master steps are done.
+///
+/// # Errors
+/// When the processes cannot be started.
+///
+/// # Panics
+/// When something does not hold that must hold.
+pub fn storm(program: &Path, steps: u64) -> Result<Report, HostError> {
+    let hostile = Function::start(spec(program, "hostile"))?;
+    let honest = Function::start(spec(program, "neighbour"))?;
+    let mut storm = Storm {
+        lane: None,
+        neighbour: Lane::take(&honest).expect("its link"),
+        honest,
+        hostile,
+        sent: 0,
+        bytes: Vec::new(),
+        report: Report::default(),
+    };
+    while storm.report.steps < steps {
+        storm.round();
+    }
+    storm.end();
+    Ok(storm.report)
+}
+
+fn spec(program: &Path, role: &str) -> FunctionSpec {
+    let mut program = Program::new(program);
+    program.args = vec![role.into()];
+    let mut spec = FunctionSpec::new(program);
+    spec.outputs = OUTPUTS;
+    spec.shape = LinkShape { slots: 128, aux_slots: 32, injection_slots: 32, ..LinkShape::DEFAULT };
+    spec.backoff.first = Duration::from_millis(1);
+    spec.backoff.max = Duration::from_millis(1);
+    spec.patience.hang = Some(Duration::from_millis(300));
+    spec
+}
+
+struct Storm {
+    hostile: Arc<Function>,
+    honest: Arc<Function>,
+    lane: Option<Lane>,
+    neighbour: Lane,
+    /// Neighbour's packets put.
+    sent: u64,
+    bytes: Vec<u8>,
+    report: Report,
+}
+
+impl Storm {
+    fn round(&mut self) {
+        self.attend();
+        self.hostile_round();
+        self.neighbour_round(BURST);
+    }
+
+    /// Follows the hostile function's generations.
+    fn attend(&mut self) {
+        let generation = self.hostile.generation();
+        if self.lane.as_ref().is_some_and(|lane| lane.host.generation != generation) {
+            self.reclaim();
+        }
+        if self.lane.is_none() && generation != 0 {
+            self.lane = Lane::take(&self.hostile);
+        }
+    }
+
+    fn reclaim(&mut self) {
+        if let Some(mut lane) = self.lane.take() {
+            let reclaimed = u64::from(lane.master.reclaim(|_| ()));
+            self.report.reclaimed += reclaimed;
+            self.report.steps += reclaimed;
+        }
+    }
+
+    fn hostile_round(&mut self) {
+        let Some(lane) = &mut self.lane else { return };
+        let report = &mut self.report;
+        for nth in 0..BURST {
+            if lane.master.put(Mark::NONE, &[nth as u8; 100]).is_ok() {
+                report.put += 1;
+                report.steps += 1;
+            }
+        }
+        lane.master.publish(&lane.host.doorbell, 0);
+        let frame_len = lane.host.link.region().len() as u32;
+        let mut take = |token: Token<'_, Mapped>| {
+            report.steps += 1;
+            match token.origin {
+                Origin::Slot(_) => report.returned += 1,
+                Origin::Dropped(_) => report.dropped += 1,
+                Origin::Aux(_) | Origin::Injected => report.made += 1,
+            }
+            inspect(&token, frame_len);
+        };
+        let polled = lane.master.poll(0, u32::MAX, &mut take);
+        let injected = lane.master.poll_injected(u32::MAX, &mut take);
+        if let Err(fault) = polled.and(injected) {
+            self.fault(fault);
+        }
+    }
+
+    fn fault(&mut self, fault: PeerFault) {
+        *self.report.faults.entry(fault.name()).or_default() += 1;
+        if let Some(lane) = &self.lane {
+            self.hostile.report_fault(lane.host.generation, fault);
+        }
+        self.reclaim_when_gone();
+    }
+
+    /// Waits until the faulty process is gone; the neighbour's traffic goes on meanwhile.
+    fn reclaim_when_gone(&mut self) {
+        let generation = self.lane.as_ref().map(|lane| lane.host.generation);
+        let end = Instant::now() + Duration::from_secs(20);
+        while generation == Some(self.hostile.generation()) {
+            assert!(Instant::now() < end, "a faulty function was not killed");
+            self.neighbour_round(BURST);
+        }
+        self.reclaim();
+    }
+
+    fn neighbour_round(&mut self, burst: u64) {
+        let lane = &mut self.neighbour;
+        for _ in 0..burst {
+            packet(self.sent, &mut self.bytes);
+            if lane.master.put(Mark::NONE, &self.bytes).is_err() {
+                break;
+            }
+            self.sent += 1;
+            self.report.steps += 1;
+        }
+        lane.master.publish(&lane.host.doorbell, 0);
+        let mut got = Vec::new();
+        let (expected, report) = (&mut self.bytes, &mut self.report);
+        let taken = lane.master.poll(0, u32::MAX, |token| {
+            got.resize(token.len() as usize, 0);
+            token.copy_to(&mut got);
+            packet(report.neighbour, expected);
+            mark(expected);
+            assert_eq!(got, *expected, "the neighbour's packet {}", report.neighbour);
+            report.neighbour += 1;
+            report.steps += 1;
+        });
+        taken.expect("the neighbour is honest");
+    }
+
+    /// Lets the neighbour finish; sums up.
+    fn end(&mut self) {
+        self.reclaim();
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.report.neighbour < self.sent {
+            assert!(Instant::now() < end, "packets of the neighbour's are lost");
+            self.neighbour_round(0);
+        }
+        let status = self.honest.status();
+        assert_eq!((status.restarts, status.faults, status.hangs), (0, 0, 0), "the neighbour");
+        let status = self.hostile.status();
+        let report = &mut self.report;
+        (report.restarts, report.hangs) = (status.restarts, status.hangs);
+        report.faults_told = status.faults;
+        assert_eq!(report.put, report.returned + report.dropped + report.reclaimed);
+    }
+}
+
+/// Looks at all that a token of the hostile process's has.
+fn inspect(token: &Token<'_, Mapped>, region_len: u32) {
+    assert!(token.output < OUTPUTS && token.len() <= region_len);
+    let mut bytes = [0; 4096];
+    let len = token.len() as usize;
+    token.copy_to(&mut bytes);
+    let words = bytes[..len.min(4096)].chunks_exact(8);
+    let secret = SECRET.to_le_bytes();
+    assert!(words.clone().all(|word| word != secret), "the neighbour's bytes");
+}
