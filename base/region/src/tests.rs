@@ -58,8 +58,18 @@ fn prefer_huge_always_gives_a_region_and_says_which() {
     match region.pages() {
         Pages::Huge => assert!(region.why_not_huge().is_none() && region.len() == 4 << 20),
         Pages::Normal => assert!(region.why_not_huge().is_some() && region.len() == 3 << 20),
-        Pages::PreferHuge => panic!("not an answer"),
+        Pages::PreferHuge | Pages::Private => panic!("not an answer"),
     }
+}
+
+#[test]
+fn a_private_region_is_memory_all_the_same() {
+    let region = Region::new(3 << 20, Pages::Private).expect("pages");
+    region.copy_in((3 << 20) - 3, b"abc").expect("within");
+    let mut bytes = [0; 4];
+    region.copy_out((3 << 20) - 4, &mut bytes).expect("within");
+    assert_eq!(&bytes, b"\0abc");
+    assert_eq!(region.pages(), Pages::Normal);
 }
 
 #[cfg(not(miri))]

@@ -11,6 +11,7 @@ mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod nf;
 mod process;
+mod replica;
 mod report;
 mod settings;
 mod trust_group;
