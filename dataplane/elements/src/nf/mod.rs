@@ -10,6 +10,7 @@ mod latency;
 mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod nf;
+mod outlet;
 mod process;
 mod replica;
 mod report;

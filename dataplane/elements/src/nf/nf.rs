@@ -98,6 +98,7 @@ pub(super) const ARGS: &[Arg] = &[
 const HANDLERS: &[Handler] = &[
     Handler::sum("packets_in", "packets handed to the function"),
     Handler::sum("packets_out", "packets that left, whoever made them"),
+    Handler::sum("slot_to_slot", "those of packets_out that went into a next function's slots"),
     Handler::sum("dropped", "packets that the function dropped"),
     Handler::sum("auxiliary", "packets that it made in consequence of others"),
     Handler::sum("injected", "packets that it made on its own"),
@@ -173,6 +174,9 @@ impl Element for Nf {
         if self.other.is_some() {
             self.end_other(cx);
         }
+        if self.pressing.is_none() {
+            self.look_around(cx);
+        }
         self.follow(cx);
         let Some(State { link: Some(link), .. }) = &mut self.running else {
             return self.run_without(cx);
@@ -197,6 +201,10 @@ impl Element for Nf {
         }
     }
 
+    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Some(State { link: Some(link), .. }) = &mut self.running {
             link.check_age(cx.now());
@@ -214,6 +222,7 @@ impl Element for Nf {
             return Err(HandlerError::refused("the function was not started yet"));
         };
         match name {
+            "slot_to_slot" => Ok(state.outlet.hopped_count.to_string()),
             "packets_out" => Ok(state.outlet.out.to_string()),
             "occupancy" => Ok(state.link.as_ref().map_or(0, Link::occupancy).to_string()),
             "latency" => Ok(state.latency.text()),

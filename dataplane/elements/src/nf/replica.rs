@@ -10,8 +10,9 @@ use thruway_packet::{MAX_BATCH, Packet};
 use super::backend::{Function, Shared};
 use super::group;
 use super::latency::Latency;
-use super::link::{Frames, Link, Outlet, Refused};
+use super::link::{Came, Frames, Link, Refused};
 use super::nf::Lost;
+use super::outlet::Outlet;
 use super::process;
 use super::settings::{OnFailure, Settings, tuning};
 
@@ -61,6 +62,8 @@ pub(super) struct Nf {
     /// Rounds in which nothing came back.
     pub idle: u32,
     pub resting: bool,
+    /// Tokens that came from another function and are not counted yet.
+    pub came: usize,
 }
 
 impl Nf {
@@ -83,6 +86,7 @@ impl Nf {
             down_since: 0,
             idle: 0,
             resting: false,
+            came: 0,
         })
     }
 
@@ -241,6 +245,41 @@ impl Nf {
         self.press(cx);
     }
 
+    /// Whether what another function gives may come from slot to slot. Not where a failure lets
+    /// packets pass unchanged: a packet that comes so is whole in the slot only.
+    pub fn takes_tokens(&self) -> bool {
+        self.settings.on_failure != OnFailure::Open && !self.settings.carry
+    }
+
+    /// Takes a token of another function; see [`Link::put_token`].
+    #[inline]
+    pub fn take_token(
+        &mut self,
+        input: u8,
+        packet: Packet,
+        came: &Came<'_, '_>,
+    ) -> Result<bool, Packet> {
+        let Some(state) = &mut self.running else { return Err(packet) };
+        match &mut state.link {
+            Some(link) if state.backlog.is_empty() => {
+                let went_along = link.put_token(input, packet, came)?;
+                self.came += 1;
+                Ok(went_along)
+            }
+            _ => Err(packet),
+        }
+    }
+
+    /// The other function has given what it had.
+    pub fn end_tokens(&mut self, cx: &mut Cx<'_>) {
+        cx.count_packets(std::mem::take(&mut self.came));
+        self.be_awake();
+        if let Some(state) = &mut self.running {
+            state.publish(cx);
+        }
+        self.press(cx);
+    }
+
     /// Takes back what there is; whether there was anything.
     #[inline]
     pub fn collect(&mut self, cx: &mut Cx<'_>) -> bool {
@@ -264,14 +303,22 @@ impl Nf {
         }
     }
 
+    /// Looks where the outputs lead, once all elements are there.
+    #[cold]
+    pub fn look_around(&mut self, cx: &mut Cx<'_>) {
+        let found = cx.pressing_downstream();
+        // In a loop all would wait for each other.
+        let is_loop = found.contains(&cx.node());
+        self.pressing = Some(if is_loop { Vec::new() } else { found });
+        if let Some(state) = &mut self.running {
+            state.outlet.find_hops(cx);
+        }
+    }
+
     /// Whether what lies downstream asks to wait.
     #[inline]
-    pub fn is_pressed(&mut self, cx: &Cx<'_>) -> bool {
-        let pressing = self.pressing.get_or_insert_with(|| {
-            let found = cx.pressing_downstream();
-            // In a loop all would wait for each other.
-            if found.contains(&cx.node()) { Vec::new() } else { found }
-        });
+    pub fn is_pressed(&self, cx: &Cx<'_>) -> bool {
+        let Some(pressing) = &self.pressing else { return false };
         pressing.iter().any(|node| cx.is_full(*node))
     }
 
