@@ -277,3 +277,47 @@ impl Wires {
         Some(found).filter(|found| !found.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 -> 1 -> {2, 3 -> 2}, and 4 is pulled through by 5, which 6 pulls; 4 draws from 2.
+    fn wires() -> Wires {
+        let slot = |node| Slot { node, port: 0 };
+        let from = |node| Some(PullFrom { node, port: 0 });
+        Wires {
+            slots: vec![slot(1), slot(2), slot(3)],
+            targets: vec![
+                Target::Slot(0),
+                Target::Slot(1),
+                Target::Slot(2),
+                Target::Puller,
+                Target::Slot(1),
+                Target::Puller,
+                Target::Puller,
+            ],
+            first_target: vec![0, 1, 3, 4, 5, 6, 7, 7],
+            sources: vec![None, None, None, from(2), from(4), from(5)],
+            first_source: vec![0, 0, 1, 2, 3, 4, 5, 6],
+            ..Wires::default()
+        }
+    }
+
+    #[test]
+    fn nearest_both_ways() {
+        let wires = wires();
+        assert_eq!(wires.nearest(0, false, &|node| node >= 2), [2, 3]);
+        assert_eq!(wires.nearest(0, false, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(6, true, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest(0, false, &|_| false), [0u32; 0]);
+    }
+
+    #[test]
+    fn pulls_are_cut_short() {
+        let mut wires = wires();
+        wires.shortcut_pull(5, 0, 0);
+        assert_eq!(wires.source(6, 0), Some(PullFrom { node: 4, port: 0 }));
+        assert_eq!(wires.source(5, 0), Some(PullFrom { node: 4, port: 0 }));
+    }
+}

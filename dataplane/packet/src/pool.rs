@@ -11,7 +11,7 @@ use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::sync::{Mutex, OnceLock};
 
 use crossbeam_queue::ArrayQueue;
-use thruway_region::{Pages, Region, RegionError};
+use thruway_region::{HUGE_PAGE_LEN, Pages, Region, RegionError};
 use thruway_sync::CachePadded;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
@@ -23,10 +23,13 @@ use crate::packet::Packet;
 /// PERF: an odd number of lines, so that the beginnings of a batch's frames fall into all sets of a
 /// first-level cache. At multiples of 2 kB they share two sets, and with six "colours" twelve: then
 /// stores to frames were half of the time of a replay (perf annotate, `bench path --case replay`).
-/// An AF_XDP pool in aligned mode will want 2 kB: the distance stands only in `frame_offset`.
+/// AF_XDP takes frames at such distances in its unaligned mode (ADR 12).
 pub const SMALL_FRAME: usize = 31 * 64;
 /// Bytes of a large frame, head room included: holds the largest IP packet with its link header.
 pub const LARGE_FRAME: usize = 72 * 1024;
+/// Bytes of a region before its first frame: a chunk of an AF_XDP memory, of 2 kB at least, begins
+/// a line before the frame that it ends with.
+pub(crate) const LEAD: usize = 2048 - SMALL_FRAME;
 /// Least head room of a packet just made, bytes: two lines, for tunnel headers.
 pub(crate) const HEADROOM: usize = 128;
 /// Small frames unless configured otherwise: 128 MiB of address space, touched as used.
@@ -51,12 +54,18 @@ pub(crate) fn frame_size(pool: u8) -> usize {
 
 /// Where a frame begins in its pool's region.
 fn frame_offset(pool: u8, index: usize) -> usize {
-    index * frame_size(pool)
+    LEAD + index * frame_size(pool)
+}
+
+/// Where a small frame begins in its pool's region.
+#[inline]
+pub(crate) fn frame_start(index: usize) -> usize {
+    frame_offset(SMALL, index)
 }
 
 /// Bytes of a region that holds so many frames.
 fn region_len(pool: u8, capacity: u32) -> usize {
-    capacity as usize * frame_size(pool)
+    LEAD + capacity as usize * frame_size(pool)
 }
 
 /// The process's packet memory: a pool of small frames and one of large ones.
@@ -207,6 +216,49 @@ impl Pool {
         }
     }
 
+    /// The memory under the frames, to be registered with who reads and writes lent frames: the
+    /// first byte (aligned to a page) and the bytes there are (whole pages).
+    pub fn memory(&self) -> (NonNull<u8>, usize) {
+        (self.region.as_ptr(), self.region.len())
+    }
+
+    /// Number of frames.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// Number of the frame of a metadata line of this pool.
+    #[inline]
+    pub(crate) fn index_of(&self, meta: NonNull<Meta>) -> usize {
+        (meta.as_ptr().addr() - self.metas.as_ptr().addr()) / size_of::<Meta>()
+    }
+
+    /// The metadata line of a frame. `index` is below the capacity.
+    #[inline]
+    pub(crate) fn line_of(&self, index: usize) -> NonNull<Meta> {
+        debug_assert!(index < self.capacity());
+        // JUSTIFICATION: lines are an array reached by index.
+        // SAFETY: index < capacity, the array's length (every caller tests it).
+        unsafe { self.metas.add(index) }
+    }
+
+    /// The frame around a place of the region, and the place's distance from the frame's start.
+    #[inline]
+    pub(crate) fn frame_around(&self, offset: u64) -> Option<(usize, usize)> {
+        let place = usize::try_from(offset).ok()?.checked_sub(LEAD)?;
+        let index = place / frame_size(self.id);
+        (index < self.capacity()).then(|| (index, place - index * frame_size(self.id)))
+    }
+
+    /// Whether a frame's bytes lie side by side for a device that sees physical pages: it does not
+    /// cross from one huge page to the next, nor does the line before it, where its chunk begins.
+    /// Normal pages do not matter: no device is given them.
+    fn is_in_one_page(&self, index: u32) -> bool {
+        let first = frame_offset(self.id, index as usize) - LEAD;
+        let last = first + LEAD + frame_size(self.id) - 1;
+        self.region.pages() != Pages::Huge || first / HUGE_PAGE_LEN == last / HUGE_PAGE_LEN
+    }
+
     /// A packet of `len` bytes of old content behind `head` bytes of room; they fit a frame.
     #[inline]
     fn take(&'static self, len: u32, head: u32) -> Option<Packet> {
@@ -232,6 +284,9 @@ impl Pool {
         if first < self.capacity {
             let first = self.fresh.0.fetch_add(step, Ordering::Relaxed);
             for index in first..self.capacity.min(first.saturating_add(step)) {
+                if self.id == SMALL && !self.is_in_one_page(index) {
+                    continue;
+                }
                 cache.frames[cache.len] = self.first_use(index);
                 cache.len += 1;
             }

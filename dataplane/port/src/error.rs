@@ -152,6 +152,17 @@ impl PortError {
         Self::with_capability(name, step, source, ("CAP_NET_ADMIN", "cap_net_admin"))
     }
 
+    /// As [`PortError::system`], for what AF_XDP needs.
+    pub(crate) fn xdp(name: &str, step: &'static str, source: io::Error) -> PortError {
+        let all = ("CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF", "cap_net_raw,cap_net_admin,cap_bpf");
+        Self::with_capability(name, step, source, all)
+    }
+
+    /// Something about the interface is as it must not be: what, and the remedy.
+    pub(crate) fn unfit(name: &str, what: impl Into<String>) -> PortError {
+        PortError::BadArgument { name: name.to_owned(), what: what.into() }
+    }
+
     fn with_capability(
         name: &str,
         step: &'static str,

@@ -81,6 +81,12 @@ pub fn find(name: &str) -> Result<Interface, PortError> {
     }
 }
 
+/// The kernel's number for the interface that is called `name` now, if there is one.
+pub fn index(name: &str) -> Option<u32> {
+    let socket = system::control_socket(name).ok()?;
+    rustix::net::netdevice::name_to_index(&socket, name).ok()
+}
+
 /// The hardware address of `name`.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
-//! Receive and transmit: captures, AF_PACKET, TAP.
+//! Receive and transmit: captures, AF_PACKET, AF_XDP, TAP.
 //!
-//! Backends hand out frames as `&[u8]` with what is known of them, and take `&[u8]` to send.
-//! Invariant: nothing here knows of elements, batches or the packet pool; copying into pool frames
-//! is the caller's.
+//! Captures, AF_PACKET and TAP hand out frames as `&[u8]` with what is known of them, and take
+//! `&[u8]` to send; copying into pool frames is the caller's. AF_XDP moves packets themselves: the
+//! kernel writes to and reads from the pool's frames, which are lent to it.
+//! Invariant: nothing here knows of elements.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod capture;
 mod error;
 pub mod interface;
+mod interface_driver;
 mod system;
 pub mod tap;
 

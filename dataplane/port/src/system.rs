@@ -72,17 +72,19 @@ impl IfRequest {
 
     /// An ethtool command with one value: sets `value` and returns the value after the call.
     pub(crate) fn ethtool(&mut self, fd: &impl AsFd, command: u32, value: u32) -> io::Result<u32> {
-        /// `struct ethtool_value`.
-        #[repr(C)]
-        struct Value {
-            command: u32,
-            data: u32,
-        }
-        let mut argument = Value { command, data: value };
-        self.0.ifr_ifru.ifru_data = (&raw mut argument).cast();
+        // `struct ethtool_value`.
+        let mut argument = [command, value];
+        self.ethtool_words(fd, &mut argument)?;
+        Ok(argument[1])
+    }
+
+    /// An ethtool command whose structure, of 32-bit words, begins with the command's number. The
+    /// caller gives all words of that structure.
+    pub(crate) fn ethtool_words(&mut self, fd: &impl AsFd, words: &mut [u32]) -> io::Result<()> {
+        self.0.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
         let result = self.call(fd, libc::SIOCETHTOOL);
         self.0.ifr_ifru.ifru_data = std::ptr::null_mut();
-        result.map(|()| argument.data)
+        result
     }
 
     pub(crate) fn mtu(&self) -> i32 {

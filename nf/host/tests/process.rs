@@ -52,6 +52,39 @@ fn a_process_is_started_and_ended_in_milliseconds() {
     assert!(best < Duration::from_millis(50), "{best:?}");
 }
 
+/// The best of some starts.
+fn start_time() -> Duration {
+    let once = || {
+        let begin = Instant::now();
+        drop(spawn(&Order::new(Program::new("/bin/true"))));
+        begin.elapsed()
+    };
+    (0..10).map(|_| once()).min().unwrap()
+}
+
+/// A host's tables are not copied for a new process: that would take 60 ms for these.
+#[test]
+fn a_big_host_starts_functions_as_fast_as_a_small_one() {
+    let small = start_time();
+    let tables = vec![1_u8; 256 << 20];
+    let big = start_time();
+    println!("start: {small:?}, with {} MB of tables {big:?}", tables.len() >> 20);
+    assert!(big < small * 3 + Duration::from_millis(5), "{small:?} {big:?}");
+}
+
+#[test]
+fn the_host_stays_as_it_was() {
+    let before = rustix::process::dumpable_behavior().unwrap();
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let ends = |_| drop(spawn(&shell("exit 0")));
+    (0..3).for_each(ends);
+    assert_eq!(rustix::process::dumpable_behavior().unwrap(), before);
+    // Other tests open and close descriptors meanwhile: one that leaked 20 times would show.
+    let fds = open();
+    (0..20).for_each(ends);
+    assert!(open() < fds + 20, "{fds} descriptors became {}", open());
+}
+
 #[test]
 fn the_shell_sees_only_itself() {
     // Shell built-ins only: it cannot start anything.

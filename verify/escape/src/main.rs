@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! escape             every attempt, in a sandbox
+//! escape without ... the same but for some, where they would succeed and end the process
 //! escape harmless    outside: those that do no harm there, to see that they are real
 //! escape NAME        one of those that may end the process
 //! ```
@@ -20,19 +21,23 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
 fn main() {
-    match std::env::args().nth(1).as_deref() {
-        None => inside(),
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        None => inside(&[]),
+        Some("without") => inside(&args.collect::<Vec<_>>()),
         Some("harmless") => outside(),
         Some(name) => attempts::last(name),
     }
 }
 
-fn inside() {
+fn inside(left_out: &[String]) {
     // JUSTIFICATION: the descriptor's number is the interface.
     // SAFETY: the host put the control socket there, and nothing else here owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(3) };
     let prey = receive(socket.as_fd());
-    for attempt in attempts::all() {
+    for attempt in
+        attempts::all().filter(|attempt| left_out.iter().all(|name| name != attempt.name))
+    {
         let row = row(attempt, &prey);
         rustix::net::send(&socket, row.as_bytes(), SendFlags::NOSIGNAL).expect("the host listens");
     }

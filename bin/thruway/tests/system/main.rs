@@ -19,3 +19,4 @@ mod refusals;
 mod repeat;
 mod router;
 mod traffic;
+mod xdp;

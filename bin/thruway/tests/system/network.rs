@@ -94,23 +94,40 @@ pub struct Network {
 impl Network {
     /// Cables and addresses; the router does not run yet.
     pub fn new(lan_site: &Site, wan_site: &Site) -> Network {
+        Network::with_queues(lan_site, wan_site, 1)
+    }
+
+    /// The same, with so many queues each way at every interface.
+    pub fn with_queues(lan_site: &Site, wan_site: &Site, count: u32) -> Network {
+        let queues = format!("numrxqueues {count} numtxqueues {count}");
         let (lan, middle, wan) =
             (Namespace::new("lan"), Namespace::new("router"), Namespace::new("wan"));
-        for (host, port, site) in [(&lan, "lan0", lan_site), (&wan, "wan0", wan_site)] {
-            middle.ip(&format!("link add {port} type veth peer name eth0 netns {}", host.name));
-            // The kernel of the router's namespace keeps out of it: no address, no forwarding.
-            middle.ip(&format!("link set {port} addrgenmode none"));
-            middle.ip(&format!("link set {port} up"));
-            for address in site.addresses {
-                let nodad = if address.contains(':') { "nodad" } else { "" };
-                host.ip(&format!("address add {address} dev eth0 {nodad}"));
-            }
-            host.ip("link set eth0 up");
-            for router in site.routers {
-                host.ip(&format!("route add default via {router} dev eth0"));
-            }
+        let network = Network { router: None, lan, middle, wan };
+        network.cable("lan0", &network.lan, lan_site, &queues);
+        network.cable("wan0", &network.wan, wan_site, &queues);
+        network
+    }
+
+    /// Another cable to host `wan`, in the place of one that was taken off.
+    pub fn cable_wan(&self, site: &Site) {
+        self.cable("wan0", &self.wan, site, "");
+    }
+
+    fn cable(&self, port: &str, host: &Namespace, site: &Site, queues: &str) {
+        let middle = &self.middle;
+        let peer = format!("peer name eth0 {queues} netns {}", host.name);
+        middle.ip(&format!("link add {port} {queues} type veth {peer}"));
+        // The kernel of the router's namespace keeps out of it: no address, no forwarding.
+        middle.ip(&format!("link set {port} addrgenmode none"));
+        middle.ip(&format!("link set {port} up"));
+        for address in site.addresses {
+            let nodad = if address.contains(':') { "nodad" } else { "" };
+            host.ip(&format!("address add {address} dev eth0 {nodad}"));
         }
-        Network { router: None, lan, middle, wan }
+        host.ip("link set eth0 up");
+        for router in site.routers {
+            host.ip(&format!("route add default via {router} dev eth0"));
+        }
     }
 
     /// Starts the router and waits until host `lan` reaches `far` through it.

@@ -1,15 +1,15 @@
 // A router between two links for IPv4 and IPv6, with what hosts need of a router: ARP, neighbour
 // discovery, echo replies, and errors for an expired TTL, an unknown network and too long packets.
 // Towards the WAN the MTU is 1400 for IPv4, and 1300 is told for IPv6.
-define($LAN lan0, $WAN wan0)
+define($LAN lan0, $WAN wan0, $METHOD XDP)
 
 elementclass Port {
-    $device, $ip, $ip6, $mac |
+    $device, $method, $ip, $ip6, $mac |
 
-    FromDevice($device)
+    FromDevice($device, METHOD $method)
         -> in :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/86dd 20/3a 54/87,
                             12/86dd 20/3a 54/88, 12/0800, 12/86dd, -)
-    out :: Queue -> ToDevice($device)
+    out :: Queue -> ToDevice($device, METHOD $method)
     arp :: ARPQuerier($ip, $mac)
     nd :: IP6NDSolicitor($ip6, $mac)
 
@@ -24,8 +24,8 @@ elementclass Port {
     input[1] -> nd -> out
 }
 
-lan :: Port($LAN, 10.1.0.1, fd01::1, 02:00:00:00:01:01)
-wan :: Port($WAN, 10.2.0.1, fd02::1, 02:00:00:00:02:01)
+lan :: Port($LAN, $METHOD, 10.1.0.1, fd01::1, 02:00:00:00:01:01)
+wan :: Port($WAN, $METHOD, 10.2.0.1, fd02::1, 02:00:00:00:02:01)
 
 routes :: StaticIPLookup(10.1.0.1/32 0, 10.2.0.1/32 0, 10.1.0.0/24 1, 10.2.0.0/24 2, 0.0.0.0/0 3)
 lan[0] -> routes

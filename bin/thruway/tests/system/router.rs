@@ -11,18 +11,18 @@ const LAN: Site =
 const WAN: Site =
     Site { addresses: &["10.2.0.2/24", "fd02::2/64"], routers: &["10.2.0.1", "fd02::1"] };
 
-/// The router runs, and host `lan` has reached `far`.
+/// The router runs by AF_XDP, and host `lan` has reached `far`.
 fn routed(far: &str) -> Network {
-    routed_with(&[], far)
+    routed_with(&[], &[], far)
 }
 
-/// The same with these options.
-fn routed_with(options: &[&str], far: &str) -> Network {
+/// The same with these options and variables.
+fn routed_with(options: &[&str], variables: &[&str], far: &str) -> Network {
     need("ping", "iputils-ping");
     let mut network = Network::new(&LAN, &WAN);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/router.click");
     let mut command = network.middle.thruway();
-    command.arg("run").args(options).arg(file);
+    command.arg("run").args(options).arg(file).args(variables);
     network.route(&mut command, far);
     network
 }
@@ -164,11 +164,23 @@ fn streams_flow() {
 }
 
 #[test]
+fn packet_sockets_do_as_well() {
+    if !privileged("packet_sockets_do_as_well") {
+        return;
+    }
+    let mut network = routed_with(&[], &["METHOD=LINUX"], "10.2.0.2");
+    fetch(&network.lan, &network.wan, "10.2.0.2", 30 << 20);
+    fetch(&network.wan, &network.lan, "[fd01::2]", 10 << 20);
+    iperf(&network.lan, &network.wan, "10.2.0.2");
+    network.stop().expect(0).prints(&["Ports"]).says(&["'lan0': AF_PACKET (as METHOD says)"]);
+}
+
+#[test]
 fn two_threads_route_as_one() {
     if !privileged("two_threads_route_as_one") {
         return;
     }
-    let mut network = routed_with(&["-j", "2"], "10.2.0.2");
+    let mut network = routed_with(&["-j", "2"], &[], "10.2.0.2");
     let line = "traceroute -n -q 1 -w 2 -m 5 10.2.0.2";
     assert_eq!(hops(&network.lan.succeed(line)), ["10.1.0.1", "10.2.0.2"]);
     fetch(&network.lan, &network.wan, "10.2.0.2", 10 << 20);
@@ -196,6 +208,6 @@ fn a_link_that_fails_is_survived() {
     assert!(near.contains("2 received"), "{near}");
     let done = network.stop();
     assert!(!done.stderr.contains("panicked"), "{done:#?}");
-    let done = done.expect(0).says(&["wan0"]).prints(&["interface-failed"]);
+    let done = done.expect(0).says(&["wan0", "AF_XDP"]).prints(&["interface-failed"]);
     assert!(done.stderr.len() < 4096, "it is told, but not for every packet: {}", done.stderr);
 }

@@ -70,16 +70,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(StoreIpAddress { addr, place }))
 }
 
-/// Sets a field of the marked IP header and updates the checksums over it.
+/// Sets a field of the marked IP header, sound or not, and updates the checksums over it.
 fn set_field(packet: &mut Packet, place: Place, addr: u32) {
-    let Ok((ip, _, body)) = Ipv4Header::parse_with_options_mut(packet.network_mut()) else {
-        return;
-    };
+    let Ok((ip, rest)) = Ipv4Header::view_mut(packet.network_mut()) else { return };
+    let Some(options_len) = ip.header_len().checked_sub(Ipv4Header::LEN) else { return };
     let delta = match place {
         Place::Src => ip.update_src(addr),
         _ => ip.update_dst(addr),
     };
-    if ip.is_first_fragment() {
+    if ip.is_first_fragment()
+        && let Some(body) = rest.get_mut(options_len..)
+    {
         update_transport(ip.protocol(), body, delta);
     }
 }

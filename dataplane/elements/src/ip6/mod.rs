@@ -4,6 +4,7 @@ mod check_ip6_header;
 mod dec_ip6_hlim;
 mod get_ip6_address;
 mod icmp6_error;
+mod ip6_fragmenter;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
 mod ip6_print;
@@ -20,6 +21,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &dec_ip6_hlim::ENTRY,
     &get_ip6_address::ENTRY,
     &icmp6_error::ENTRY,
+    &ip6_fragmenter::ENTRY,
     &ip6_nd_advertiser::ENTRY,
     &ip6_nd_solicitor::ENTRY,
     &ip6_print::ENTRY,

@@ -1,5 +1,6 @@
 //! FromDevice: packets in by a port.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
@@ -7,12 +8,14 @@ use thruway_element::{
     handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, PacketKind};
-use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
+use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
 
 use super::capture_in::{CaptureIn, Taken};
+use super::device_in::DeviceIn;
 use super::encap;
 use super::port_spec::{Direction, PortSpec, Ports};
+use super::way::{self, Wish};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -27,12 +30,21 @@ pub static ENTRY: Entry = Entry::new(
                Packets bear the time of their arrival, the mark of their link-layer header, and \
                whether they were for this host, for all, for a group or for others. From an \
                interface they are whole: checksums and segments that a sender left to the hardware \
-               are completed. The host's own stack sees them too. What this host sends is seen \
-               with OUTBOUND only.\n\
+               are completed.\n\
+               An interface is used in the best way that works, and a line at start-up says which \
+               and why. AF_XDP, fastest, takes packets away from the host's own stack; so it is \
+               chosen where nothing shows that the stack uses the interface (an address, a bridge) \
+               and the driver has a native mode. Otherwise packet sockets are used, by which the \
+               stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
+               METHOD LINUX or SNIFFER true for packet sockets. AF_XDP reads all queues of the \
+               interface, or QUEUE: so threads may share an interface, each with a FromDevice. \
+               Its limits: no VLAN tags that hardware strips, an MTU of at most 1,706 bytes, a \
+               timestamp of the time of reading, and with XDP_MODE GENERIC no packets that the \
+               kernel merged. What this host sends is seen with OUTBOUND only, by packet \
+               sockets.\n\
                When all ports of a configuration that have inputs are captures, read to their \
                ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
-               METHOD and CAPTURE are accepted for LINUX and PCAP; BPF_FILTER, SNIFFER false and \
-               PROTOCOL are not supported.",
+               CAPTURE is accepted for LINUX and PCAP; BPF_FILTER and PROTOCOL are not supported.",
         example: "FromDevice(pcap:in.pcap) -> Counter -> Discard",
         ports: "0/1",
         processing: "/h",
@@ -43,6 +55,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("byte_count", "bytes in"),
             Handler::write("reset_counts", "sets the counts to zero"),
             Handler::read("kernel_drops", "packets the kernel dropped before they were read"),
+            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
             Handler::read("filepos", "of a capture: byte at which the next record starts"),
@@ -56,13 +69,15 @@ pub static ENTRY: Entry = Entry::new(
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
-    Arg::keyword("SNIFFER", Ty::Bool, "whether the host's stack sees packets too; must be true")
-        .or("true"),
+    Arg::keyword("SNIFFER", Ty::Bool, "whether the host's stack sees packets too"),
     Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("false"),
     Arg::keyword("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("0"),
     Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
-    Arg::keyword("METHOD", Ty::Choice(&["LINUX", "PCAP"]), "accepted: packet rings serve both"),
-    Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "as METHOD"),
+    way::METHOD,
+    way::XDP_MODE,
+    way::QUEUE,
+    way::BUSY_POLL,
+    Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
     Arg::keyword("OUTBOUND", Ty::Bool, "whether to read what this host sends, too").or("false"),
@@ -75,7 +90,7 @@ const ARGS: &[Arg] = &[
 
 reasons! {
     /// Why a packet that reached the port is not emitted.
-    enum Lost {
+    pub(super) enum Lost {
         RingFull = "ring-full": "the kernel dropped it: it came faster than it was read",
         TooLong = "too-long": "longer than any frame has room for",
         Offload = "offload": "its sender left work undone that only hardware does",
@@ -90,25 +105,14 @@ const QUIET_NS: i64 = 20_000_000;
 const LOOK_NS: i64 = 1_000_000;
 /// How often the kernel is asked what it dropped.
 const STATISTICS_NS: i64 = 1_000_000_000;
-/// Longest head room and header that must fit a frame.
-const HEADROOM_MAX: usize = 128;
 
 /// Where packets come from.
 enum Source {
     /// Not opened yet.
     Closed(PortSpec),
-    Live(Box<Live>),
+    Live(Box<DeviceIn>),
     Capture(CaptureIn),
     Nothing,
-}
-
-/// An open interface.
-struct Live {
-    socket: PacketSocket,
-    /// What was counted as dropped so far.
-    told: PacketStatistics,
-    /// Runs without a packet.
-    idle: u32,
 }
 
 /// How a run over captures comes to its end.
@@ -137,6 +141,9 @@ struct FromDevice {
     ending: Ending,
     shape: Shape,
     options: PacketOptions,
+    wish: Wish,
+    /// Of the configuration that this one replaces.
+    inherited: Option<Box<DeviceIn>>,
     active: bool,
     burst: Option<usize>,
     count: u64,
@@ -150,19 +157,13 @@ fn refuse(args: &Args<'_>) -> Result<(), ArgErrors> {
         let why = "not supported; put Classifier or IPClassifier behind FromDevice";
         return Err(args.error("BPF_FILTER", why).into());
     }
-    if !args.get::<bool>("SNIFFER")? {
-        let why = "not supported: keep packets from the host's stack by a firewall rule";
-        return Err(args.error("SNIFFER", why).into());
-    }
     if args.opt::<u32>("PROTOCOL")?.unwrap_or(0) != 0 {
         let why = "not supported; put Classifier(12/TYPE) behind FromDevice";
         return Err(args.error("PROTOCOL", why).into());
     }
-    for name in ["METHOD", "CAPTURE"] {
-        let method: Option<String> = args.opt(name)?;
-        if method.is_some_and(|method| !["LINUX", "PCAP"].contains(&method.as_str())) {
-            return Err(args.error(name, "packet rings are used; write LINUX or leave it").into());
-        }
+    let capture: Option<String> = args.opt("CAPTURE")?;
+    if capture.is_some_and(|capture| !["LINUX", "PCAP"].contains(&capture.as_str())) {
+        return Err(args.error("CAPTURE", "write LINUX or leave it").into());
     }
     Ok(())
 }
@@ -171,8 +172,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     refuse(args)?;
     let spec = PortSpec::of(args, Direction::In)?;
     let ports = Ports::of(args);
-    if let PortSpec::Capture(path) = &spec {
-        ports.reads(path);
+    let wish = Wish::of_input(args)?;
+    match &spec {
+        PortSpec::Capture(path) => ports.reads(path),
+        PortSpec::Interface(name) => ports.receives(args.name(), name, &wish),
+        PortSpec::Nothing => {}
     }
     let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
     let burst = args.opt("BURST")?;
@@ -197,23 +201,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
             ..PacketOptions::default()
         },
+        wish,
+        inherited: None,
         active: args.get("ACTIVE")?,
         burst,
         count: 0,
         bytes: 0,
         batch: Batch::with_room(),
     }))
-}
-
-/// How a frame reached the interface, in the packet's terms.
-fn kind_of(packet_type: PacketType) -> PacketKind {
-    match packet_type {
-        PacketType::Host => PacketKind::Host,
-        PacketType::Broadcast => PacketKind::Broadcast,
-        PacketType::Multicast => PacketKind::Multicast,
-        PacketType::OtherHost => PacketKind::OtherHost,
-        PacketType::Outgoing => PacketKind::Outgoing,
-    }
 }
 
 /// How a captured frame reached the interface it was captured at, as far as its destination tells.
@@ -223,16 +218,6 @@ fn kind_of_destination(packet: &Packet, link: LinkType) -> PacketKind {
         [first, ..] if link == LinkType::Ethernet && first & 1 == 1 => PacketKind::Multicast,
         _ => PacketKind::Host,
     }
-}
-
-/// A packet of a received frame.
-#[inline]
-fn packet_of(frame: &Frame<'_>) -> Option<Packet> {
-    let mut packet = Packet::new(frame.bytes)?;
-    packet.set_mac_offset(0);
-    packet.set_kind(kind_of(frame.packet_type));
-    packet.set_timestamp(i64::try_from(frame.timestamp_ns).unwrap_or(i64::MAX));
-    Some(packet)
 }
 
 impl Shape {
@@ -264,33 +249,11 @@ impl Shape {
 impl FromDevice {
     fn link(&mut self) -> LinkType {
         let told = match &mut self.source {
-            Source::Live(live) if !live.socket.interface().is_ethernet => Some(LinkType::Raw),
+            Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
             Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
             _ => None,
         };
         self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
-    }
-
-    fn fill_live(live: &mut Live, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
-        let (mut no_memory, mut too_long) = (0, 0);
-        live.socket.receive(max, |frame| match packet_of(&frame) {
-            Some(packet) => batch.push(packet),
-            None if frame.bytes.len() > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
-            None => no_memory += 1,
-        });
-        cx.count_drops(Reason::NO_MEMORY, no_memory);
-        cx.count_drops(Lost::TooLong, too_long);
-        if !batch.is_empty() {
-            live.idle = 0;
-            return;
-        }
-        live.idle = live.idle.wrapping_add(1);
-        // An error that is not taken would end every sleep at once.
-        if live.idle.is_multiple_of(64)
-            && let Err(error) = live.socket.take_error()
-        {
-            cx.chatter(&error.to_string());
-        }
     }
 
     /// Says whether the capture is at its end.
@@ -342,17 +305,6 @@ impl FromDevice {
         }
     }
 
-    /// Counts what the kernel dropped since the last time.
-    fn count_kernel_drops(&mut self, cx: &mut Cx<'_>) {
-        let Source::Live(live) = &mut self.source else { return };
-        let now = live.socket.statistics();
-        let before = std::mem::replace(&mut live.told, now);
-        let news = |now: u64, before: u64| now.saturating_sub(before) as usize;
-        cx.count_drops(Lost::RingFull, news(now.dropped_ring_full, before.dropped_ring_full));
-        cx.count_drops(Lost::TooLong, news(now.dropped_too_long, before.dropped_too_long));
-        cx.count_drops(Lost::Offload, news(now.dropped_offload, before.dropped_offload));
-    }
-
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
         let Source::Closed(spec) = &self.source else { return Ok(Source::Nothing) };
         match spec {
@@ -364,16 +316,27 @@ impl FromDevice {
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
-                let socket = PacketSocket::open(name, &self.options);
-                let socket = socket.map_err(|error| error.to_string())?;
-                cx.watch(&socket).map_err(|error| format!("interface '{name}': {error}"))?;
+                self.wish = self.ports.settle(name, &self.wish);
+                let inherited = self.inherited.take().filter(|live| live.suits(name, &self.wish));
+                let live = match inherited {
+                    Some(live) => live,
+                    None => Box::new(DeviceIn::open(name, &self.wish, &self.options)?),
+                };
+                live.watch(cx)?;
+                say(cx, name, live.way());
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
-                let told = PacketStatistics::default();
-                Ok(Source::Live(Box::new(Live { socket, told, idle: 0 })))
+                Ok(Source::Live(live))
             }
         }
     }
+}
+
+/// Tells the user by what way an interface is used.
+pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+    let node = cx.node();
+    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+    cx.chatter(&format!("{name}: interface '{interface}': {way}"));
 }
 
 impl Element for FromDevice {
@@ -390,7 +353,7 @@ impl Element for FromDevice {
         let mut batch = std::mem::take(&mut self.batch);
         let at_end = match &mut self.source {
             Source::Live(live) => {
-                FromDevice::fill_live(live, cx, burst, &mut batch);
+                live.fill(cx, burst, &mut batch);
                 false
             }
             Source::Capture(capture) => FromDevice::fill_capture(capture, cx, burst, &mut batch),
@@ -415,7 +378,12 @@ impl Element for FromDevice {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
-        self.count_kernel_drops(cx);
+        if let Source::Live(live) = &mut self.source {
+            live.count_drops(cx);
+            if live.follow(cx, &self.wish, &self.options) {
+                say(cx, &live.interface().name, live.way());
+            }
+        }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }
 
@@ -432,10 +400,14 @@ impl Element for FromDevice {
             }),
             "kernel_drops" => Ok(match &mut self.source {
                 Source::Live(live) => {
-                    let drops = live.socket.statistics();
-                    (drops.dropped_ring_full + drops.dropped_too_long).to_string()
+                    let drops = live.drops();
+                    (drops.ring_full + drops.too_long).to_string()
                 }
                 _ => "0".to_owned(),
+            }),
+            "method" => Ok(match &self.source {
+                Source::Live(live) => live.way().to_owned(),
+                _ => "-".to_owned(),
             }),
             _ => Err(HandlerError::no_read(name)),
         }
@@ -450,11 +422,30 @@ impl Element for FromDevice {
         Ok(())
     }
 
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        match std::mem::replace(&mut self.source, Source::Nothing) {
+            Source::Live(live) if live.is_exclusive() => Some(live),
+            other => {
+                self.source = other;
+                None
+            }
+        }
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(live) = state.downcast::<DeviceIn>() else { return };
+        match self.source {
+            Source::Closed(_) => self.inherited = Some(live),
+            // The configuration that was to replace this one could not be initialised.
+            _ => self.source = Source::Live(live),
+        }
+    }
+
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count_kernel_drops(cx);
-        match &self.source {
+        match &mut self.source {
             Source::Live(live) => {
-                cx.unwatch(&live.socket);
+                live.count_drops(cx);
+                live.unwatch(cx);
                 Ok(())
             }
             Source::Capture(capture) => capture.finish(),

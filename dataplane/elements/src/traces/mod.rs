@@ -2,6 +2,8 @@
 
 mod capture_in;
 mod capture_out;
+mod device_in;
+mod device_out;
 mod encap;
 mod from_device;
 mod from_dump;
@@ -13,6 +15,7 @@ mod summary;
 mod to_device;
 mod to_dump;
 mod to_ip_summary_dump;
+mod way;
 mod window;
 
 use thruway_element::Entry;

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use thruway_element::{ArgErrors, Args};
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::way::{Method, Wish};
+
 /// What stands at one direction of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PortSpec {
@@ -54,6 +56,13 @@ impl PortSpec {
     }
 }
 
+/// An element that reads an interface.
+struct Reader {
+    element: String,
+    interface: String,
+    wish: Wish,
+}
+
 /// What all ports of a configuration share.
 #[derive(Default)]
 pub(super) struct Ports {
@@ -63,6 +72,8 @@ pub(super) struct Ports {
     sent: AtomicU64,
     /// Captures that inputs read.
     inputs: Mutex<Vec<String>>,
+    /// Interfaces that inputs read, and how.
+    interfaces: Mutex<Vec<Reader>>,
 }
 
 impl Ports {
@@ -85,6 +96,46 @@ impl Ports {
         };
         path != "-"
             && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
+    }
+
+    /// Notes that an element reads an interface, and how.
+    pub(super) fn receives(&self, element: &str, interface: &str, wish: &Wish) {
+        let mut all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        // An element may have a replica in another thread.
+        if !all.iter().any(|reader| reader.element == element) {
+            let (element, interface) = (element.to_owned(), interface.to_owned());
+            all.push(Reader { element, interface, wish: wish.clone() });
+        }
+    }
+
+    /// How an input uses an interface: where several read all of it each is to see every packet,
+    /// which packet sockets do.
+    pub(super) fn settle(&self, interface: &str, own: &Wish) -> Wish {
+        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let whole = |reader: &&Reader| reader.interface == interface && reader.wish.queue.is_none();
+        let mut wish = own.clone();
+        if wish.method == Method::Best && all.iter().filter(whole).count() > 1 {
+            wish.method = Method::Packet("more than one FromDevice reads it");
+        }
+        wish
+    }
+
+    /// How an output uses an interface: as its inputs do, if it has any and the output's own wish
+    /// allows it, so that they share its sockets.
+    pub(super) fn wish_of(&self, interface: &str, own: &Wish) -> Wish {
+        let input = {
+            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            all.iter()
+                .find(|reader| reader.interface == interface)
+                .map(|reader| reader.wish.clone())
+        };
+        let input = input.map(|wish| self.settle(interface, &wish));
+        match (&own.method, input) {
+            (Method::Packet(_), _) | (_, None) => own.clone(),
+            (Method::Xdp, Some(input)) if matches!(input.method, Method::Packet(_)) => own.clone(),
+            (Method::Xdp, Some(input)) => Wish { method: Method::Xdp, queue: own.queue, ..input },
+            (Method::Best, Some(input)) => Wish { queue: own.queue, ..input },
+        }
     }
 
     /// An input has something to give.
@@ -127,6 +178,34 @@ mod tests {
         assert_eq!(both("pcap:>b"), (nothing.clone(), file("b")));
         assert_eq!(both("none"), (nothing.clone(), nothing));
         assert!(both("pcap:").0.is_err() && both("").1.is_err());
+    }
+
+    #[test]
+    fn ports_of_an_interface_go_the_same_way() {
+        use thruway_port::af_xdp::XdpOptions;
+        let wish = |method, queue| Wish { method, xdp: XdpOptions::default(), queue };
+        let (best, xdp) = (wish(Method::Best, None), wish(Method::Xdp, None));
+        let packet = wish(Method::Packet("as METHOD says"), None);
+        let ports = Ports::default();
+        assert_eq!(ports.wish_of("eth0", &best), best);
+        ports.receives("in", "eth0", &xdp);
+        assert_eq!(ports.wish_of("eth0", &best), xdp);
+        assert_eq!(ports.wish_of("eth0", &wish(Method::Best, Some(1))), wish(Method::Xdp, Some(1)));
+        assert_eq!(ports.wish_of("eth0", &packet), packet);
+        assert_eq!(ports.wish_of("eth1", &best), best);
+        // Replicas of an element are one; two elements are each to see every packet.
+        ports.receives("a", "eth1", &best);
+        ports.receives("a", "eth1", &best);
+        assert_eq!(ports.settle("eth1", &best), best);
+        ports.receives("b", "eth1", &best);
+        assert!(matches!(ports.settle("eth1", &best).method, Method::Packet(_)));
+        assert_eq!(ports.settle("eth1", &xdp), xdp);
+        assert!(matches!(ports.wish_of("eth1", &best).method, Method::Packet(_)));
+        // Each with a queue of its own they do not meet.
+        let one = wish(Method::Best, Some(0));
+        ports.receives("c", "eth2", &one);
+        ports.receives("d", "eth2", &wish(Method::Best, Some(1)));
+        assert_eq!(ports.settle("eth2", &one), one);
     }
 
     #[test]

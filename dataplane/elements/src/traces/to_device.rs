@@ -1,17 +1,20 @@
 //! ToDevice: packets out by a port.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
-use thruway_port::af_packet::{PacketSender, SEND_BATCH};
 use thruway_port::capture::WriterOptions;
 
 use super::capture_out::CaptureOut;
+use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
+use super::from_device::say;
 use super::port_spec::{Direction, PortSpec, Ports};
+use super::way::{self, Method, Wish};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -28,8 +31,13 @@ pub static ENTRY: Entry = Entry::new(
                header. When the interface's queue is full, packets wait and are tried again; of \
                those that are pushed, no more than 1,024 wait. Packets that cannot be sent leave \
                by the output, if there is one, and are dropped otherwise.\n\
-               A file that another port reads is not written over. METHOD is accepted for LINUX; \
-               IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
+               An interface that a FromDevice reads is used in the same way, AF_XDP or packet \
+               sockets, and its sockets are shared; any other one in the best way that works, as \
+               FromDevice says. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
+               or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE. \
+               Where packets are pushed it is taken with the first one, by the thread that pushes; \
+               another thread that pushes, too, takes another queue, or a packet socket.\n\
+               A file that another port reads is not written over. IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
                counted, not printed.",
         example: "FromDevice(pcap:in.pcap) -> Queue -> ToDevice(pcap:out.pcap)",
         ports: "1/0-1",
@@ -42,7 +50,8 @@ pub static ENTRY: Entry = Entry::new(
                 "packets to pull at once; the engine's choice if not \
                           given",
             ),
-            Arg::keyword("METHOD", Ty::Choice(&["LINUX"]), "accepted"),
+            way::METHOD,
+            way::QUEUE,
             Arg::keyword("ENCAP", Ty::Str, "what packets begin with, for a capture").or("ETHER"),
             Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted and ignored").or("false"),
             Arg::keyword("SET_ERROR_ANNO", Ty::Bool, "accepted and ignored").or("false"),
@@ -51,6 +60,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::sum("count", "packets sent"),
             Handler::sum("byte_count", "bytes sent"),
+            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
         task: true,
@@ -75,32 +85,32 @@ reasons! {
 const WAITING_MAX: usize = 1024;
 /// When a full queue is tried again, nanoseconds.
 const RETRY_NS: i64 = 50_000;
+/// Token of the timer that looks whether an interface that failed came again, and how often it
+/// does, nanoseconds.
+const FOLLOW: u32 = 1;
+const FOLLOW_NS: i64 = 500_000_000;
 
 /// Where packets go.
 enum Sink {
     Interface(String),
-    Live(PacketSender),
+    Live(Box<DeviceOut>),
     Capture(CaptureOut, WriterOptions),
     Nothing,
-}
-
-/// What one go at the sink came to; what is not dealt with stays in the batch.
-#[derive(Default)]
-struct Sent {
-    packets: usize,
-    bytes: u64,
-    refused: usize,
-    failed: usize,
-    error: Option<String>,
 }
 
 struct ToDevice {
     sink: Sink,
     ports: Arc<Ports>,
+    /// How an interface is to be used, where the port is one.
+    wish: Option<Wish>,
     burst: Option<usize>,
     /// Packets for the interface, in order.
     waiting: Batch,
     retrying: bool,
+    /// The interface's ring has packets that the kernel does not send without another call.
+    is_pending: bool,
+    /// Of the configuration that this one replaces.
+    inherited: Option<Box<DeviceOut>>,
     /// An error was told and nothing was sent since.
     complained: bool,
     count: u64,
@@ -108,19 +118,18 @@ struct ToDevice {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.opt::<String>("METHOD")?.is_some_and(|method| method != "LINUX") {
-        return Err(args
-            .error("METHOD", "packet sockets are used; write LINUX or leave it")
-            .into());
-    }
     let link = encap::parse(&args.get::<String>("ENCAP")?);
     let link = link.map_err(|message| args.error("ENCAP", message))?;
     let burst = args.opt("BURST")?;
     if burst == Some(0) {
         return Err(args.error("BURST", "must be at least 1").into());
     }
+    let mut wish = None;
     let sink = match PortSpec::of(args, Direction::Out)? {
-        PortSpec::Interface(name) => Sink::Interface(name),
+        PortSpec::Interface(name) => {
+            wish = Some(Wish::of(args)?);
+            Sink::Interface(name)
+        }
         PortSpec::Capture(path) => {
             let options = WriterOptions { link, ..WriterOptions::default() };
             Sink::Capture(CaptureOut::new(args, path), options)
@@ -130,54 +139,26 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(ToDevice {
         sink,
         ports: Ports::of(args),
+        wish,
         burst,
         waiting: Batch::new(),
         retrying: false,
+        is_pending: false,
+        inherited: None,
         complained: false,
         count: 0,
         bytes: 0,
     }))
 }
 
-/// Sends packets from the front of a batch; those that must wait stay in it, those that failed are
-/// counted last.
-fn send_live(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
-    let mut sent = Sent::default();
-    let refused_before = sender.counts().1;
-    while !batch.is_empty() {
-        let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
-        let count = batch.len().min(SEND_BATCH);
-        for (frame, packet) in frames.iter_mut().zip(batch.iter()) {
-            *frame = packet.data();
-        }
-        let done = match sender.send(&frames[..count]) {
-            Ok(done) => done,
-            Err(error) => {
-                sent.error = Some(error.to_string());
-                sent.failed = count;
-                break;
-            }
-        };
-        sent.packets += done;
-        sent.bytes += frames[..done].iter().map(|frame| frame.len() as u64).sum::<u64>();
-        batch.drain_front(done).for_each(drop);
-        if done < count {
-            break;
-        }
-    }
-    sent.refused = (sender.counts().1 - refused_before) as usize;
-    sent.packets -= sent.refused.min(sent.packets);
-    sent
-}
-
 impl ToDevice {
     /// Sends what waits; what must wait longer stays.
     fn send(&mut self, cx: &mut Cx<'_>) {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && !self.is_pending {
             return;
         }
         let sent = match &mut self.sink {
-            Sink::Live(sender) => send_live(sender, &mut self.waiting),
+            Sink::Live(live) => live.send(&mut self.waiting),
             Sink::Capture(out, _) => {
                 let written = out.write(&self.waiting, cx.now());
                 let lost = self.waiting.len() - written.packets;
@@ -197,9 +178,13 @@ impl ToDevice {
                 return;
             }
         };
+        self.is_pending = sent.pending > 0;
         cx.count_drops(Unsent::Refused, sent.refused);
         for packet in self.waiting.drain_front(sent.failed) {
             cx.reject(0, Unsent::Failed, packet);
+        }
+        if let (Some(way), Sink::Live(live)) = (&sent.changed, &self.sink) {
+            say(cx, live.name(), way);
         }
         if sent.packets > 0 {
             self.complained = false;
@@ -210,31 +195,66 @@ impl ToDevice {
             && !std::mem::replace(&mut self.complained, true)
         {
             cx.chatter(&error);
+            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
         }
+    }
+
+    /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
+    fn open(&mut self, name: &str, wish: &Wish, at_once: bool) -> Result<Box<DeviceOut>, String> {
+        let must = wish.queue.is_some() || wish.method == Method::Xdp;
+        let wish = self.ports.wish_of(name, wish);
+        if let Some(live) = self.inherited.take().filter(|live| live.suits(name, &wish)) {
+            return Ok(live);
+        }
+        Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
+    }
+
+    /// The interface failed: opens it again if it went and another one came that has its name.
+    fn follow(&mut self, cx: &mut Cx<'_>) {
+        let Sink::Live(live) = &mut self.sink else { return };
+        let name = live.name().to_owned();
+        if live.has_a_successor()
+            && let Some(wish) = self.wish.clone()
+            && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
+        {
+            self.complained = false;
+            say(cx, &name, next.way());
+            self.sink = Sink::Live(next);
+        } else if self.complained {
+            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
+        }
+    }
+
+    /// Whether something waits for the interface, here or in its ring.
+    fn must_retry(&self) -> bool {
+        self.is_pending || !self.waiting.is_empty()
     }
 
     /// Asks for another try later.
     fn retry(&mut self, cx: &mut Cx<'_>) {
-        if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {
+        if self.must_retry() && !std::mem::replace(&mut self.retrying, true) {
             cx.set_timer(0, cx.now().saturating_add(RETRY_NS));
         }
     }
 }
 
 impl Element for ToDevice {
-    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Sink::Interface(name) = &self.sink
+            && let Some(wish) = self.wish.clone()
+        {
+            let name = name.clone();
+            let live = self.open(&name, &wish, cx.is_pull_input(0))?;
+            say(cx, &name, live.way());
+            self.sink = Sink::Live(live);
+        }
         match &mut self.sink {
-            Sink::Interface(name) => {
-                let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-                self.sink = Sink::Live(sender);
-                Ok(())
-            }
             Sink::Capture(out, _) if self.ports.is_read(out.path()) => Err(format!(
                 "'{}' is read by a port and would be written over; write pcap:IN>OUT",
                 out.path()
             )),
             Sink::Capture(out, options) => out.create(options),
-            Sink::Live(_) | Sink::Nothing => Ok(()),
+            Sink::Interface(_) | Sink::Live(_) | Sink::Nothing => Ok(()),
         }
     }
 
@@ -259,18 +279,22 @@ impl Element for ToDevice {
         if self.waiting.is_empty() {
             let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
             cx.pull(0, burst, &mut self.waiting);
-            if self.waiting.is_empty() {
+            if !self.must_retry() {
                 return Run::Idle;
             }
         }
         self.send(cx);
-        match self.waiting.is_empty() {
-            true => Run::Again,
-            false => Run::At(cx.now().saturating_add(RETRY_NS)),
+        match self.must_retry() {
+            false => Run::Again,
+            true => Run::At(cx.now().saturating_add(RETRY_NS)),
         }
     }
 
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == FOLLOW {
+            self.follow(cx);
+            return;
+        }
         self.retrying = false;
         self.send(cx);
         self.retry(cx);
@@ -280,6 +304,10 @@ impl Element for ToDevice {
         match name {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
+            "method" => Ok(match &self.sink {
+                Sink::Live(live) => live.way().to_owned(),
+                _ => "-".to_owned(),
+            }),
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -290,6 +318,25 @@ impl Element for ToDevice {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        match std::mem::replace(&mut self.sink, Sink::Nothing) {
+            Sink::Live(live) if live.is_exclusive() => Some(live),
+            other => {
+                self.sink = other;
+                None
+            }
+        }
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(live) = state.downcast::<DeviceOut>() else { return };
+        match self.sink {
+            Sink::Interface(_) => self.inherited = Some(live),
+            // The configuration that was to replace this one could not be initialised.
+            _ => self.sink = Sink::Live(live),
+        }
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

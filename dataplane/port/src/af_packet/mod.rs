@@ -17,6 +17,7 @@ mod segment;
 mod sender;
 mod transmit;
 
+pub(crate) use options::promiscuous_guard;
 pub use options::{Fanout, FanoutMode, PacketOptions};
 pub use sender::PacketSender;
 pub use transmit::SEND_BATCH;

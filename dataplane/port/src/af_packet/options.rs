@@ -99,14 +99,7 @@ pub(super) fn attach(
     bind(socket, interface, libc::ETH_P_ALL as u16)
         .map_err(|e| PortError::system(name, "bind", e))?;
     if options.promiscuous {
-        let membership = libc::packet_mreq {
-            mr_ifindex: interface.index.cast_signed(),
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        system::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
-            .map_err(|e| PortError::system(name, "promiscuous mode", e))?;
+        promiscuous(socket, interface)?;
     }
     if let Some(Fanout { group, mode }) = options.fanout {
         let mode = match mode {
@@ -120,6 +113,26 @@ pub(super) fn attach(
             .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
     }
     Ok(())
+}
+
+/// Lets `interface` receive frames for other hosts as long as the socket is open.
+fn promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), PortError> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: interface.index.cast_signed(),
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    system::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+        .map_err(|e| PortError::system(&interface.name, "promiscuous mode", e))
+}
+
+/// A socket that receives nothing; while it is open `interface` is in promiscuous mode.
+pub(crate) fn promiscuous_guard(interface: &Interface) -> Result<OwnedFd, PortError> {
+    let socket = system::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
+        .map_err(|e| PortError::system(&interface.name, "socket(AF_PACKET)", e))?;
+    promiscuous(&socket, interface)?;
+    Ok(socket)
 }
 
 /// Binds a packet socket to an interface; `protocol` zero receives nothing.

@@ -5,3 +5,4 @@ mod bridge;
 mod disk;
 mod hosts;
 mod sockets;
+mod xdp;

@@ -1,12 +1,14 @@
 //! What the new process does before it is the function.
 //!
-//! It is a copy of a host with many threads, of which it has one: a lock that another held is held
-//! for ever. So nothing here allocates, frees, locks, formats or panics; system calls and memory
-//! that the host prepared are all there is. (What is opened here is closed by execve.)
+//! It uses the memory of a host with many threads, and stands in for one of them: a lock that
+//! another holds is held by a stranger, and what is freed or closed for good here is so for the
+//! host. So nothing here allocates, frees, locks, formats or panics; system calls and memory that
+//! the host prepared are all there is. (Descriptors are its own: they are closed by execve.)
 
+use super::birth::Body;
 use super::script::{NEW_ROOT, ROOT_OPTIONS, Scene, Step};
 use super::{CONTROL_FD, NOBODY};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -45,13 +47,11 @@ pub(super) struct Planned {
     pub required: bool,
 }
 
-/// Carries out the steps. `failed` has the bits of measures that are missing already.
-///
-/// `extern "C"`: a panic, which must not happen, aborts instead of unwinding into the host's code.
-#[allow(improper_ctypes_definitions, reason = "called from Rust only")]
-pub(super) extern "C" fn run(plan: &[Planned], scene: &mut Scene, ends: &Ends, failed: u32) -> ! {
-    let mut failed = failed;
-    for (index, planned) in (0_i32..).zip(plan) {
+/// Carries out the steps, and ends with the last.
+pub(super) fn run(body: &mut Body<'_>) -> ! {
+    let Body { plan, scene, ends, missing: failed } = body;
+    let mut failed = *failed;
+    for (index, planned) in (0_i32..).zip(*plan) {
         let is_missing = |bits: u32| bits & failed != 0;
         if planned.step.measure().is_some_and(|measure| is_missing(measure.bit())) {
             continue;
@@ -73,6 +73,7 @@ pub(super) extern "C" fn run(plan: &[Planned], scene: &mut Scene, ends: &Ends, f
 
 fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(), Errno> {
     match step {
+        Step::Enlist | Step::MapUser => ask(index, ends),
         Step::Session => session(),
         Step::PrivateMounts => {
             let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -85,7 +86,6 @@ fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(),
         Step::ReadOnlyRoot => read_only(),
         Step::LeaveGroups => rustix::thread::set_thread_groups(&[]),
         Step::UserNamespace => unshare_user(),
-        Step::MapUser => ask(index, ends),
         Step::BecomeNobody => become_nobody(),
         Step::DropCapabilities => drop_capabilities(),
         Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true),
@@ -107,10 +107,13 @@ fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(),
 fn session() -> Result<(), Errno> {
     rustix::process::setsid()?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    // JUSTIFICATION: ignored signals stay ignored over execve; there is no safe call.
+    // SAFETY: plain data, of which zero is a value: the default action, no flags.
+    let default: libc::sigaction = unsafe { std::mem::zeroed() };
     for signal in 1..=SIGNALS {
-        // JUSTIFICATION: ignored signals stay ignored over execve; there is no safe call.
-        // SAFETY: the default action runs no code of ours; an error (SIGKILL) is as good.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the default action runs no code of ours, and actions are not shared with the
+        // host (no CLONE_SIGHAND); an error (SIGKILL) is as good.
+        unsafe { libc::sigaction(signal, &raw const default, std::ptr::null_mut()) };
     }
     // JUSTIFICATION: plain data for the call below.
     // SAFETY: a signal set is an array of integers, for which zero is a value: the empty set.
@@ -127,7 +130,8 @@ fn open_files(scene: &mut Scene) -> Result<(), Errno> {
         if source.directory {
             flags |= OpenTreeFlags::AT_RECURSIVE;
         }
-        source.tree = Some(rustix::mount::open_tree(CWD, source.path.as_c_str(), flags)?);
+        // A number: it must not be closed where the host forgets the scene.
+        source.tree = rustix::mount::open_tree(CWD, source.path.as_c_str(), flags)?.into_raw_fd();
     }
     Ok(())
 }
@@ -148,7 +152,9 @@ fn populate(scene: &Scene) -> Result<(), Errno> {
             let mode = Mode::from_raw_mode(0o444);
             rustix::fs::openat(CWD, source.place.as_c_str(), flags, mode)?;
         }
-        let Some(tree) = &source.tree else { return Err(Errno::NOENT) };
+        // JUSTIFICATION: kept as a number, see `open_files`.
+        // SAFETY: this process opened it and does not close it.
+        let tree = unsafe { BorrowedFd::borrow_raw(source.tree) };
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         rustix::mount::move_mount(tree, c"", CWD, source.place.as_c_str(), flags)?;
     }

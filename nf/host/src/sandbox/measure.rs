@@ -110,6 +110,20 @@ impl Measure {
         !matches!(self, Measure::CgroupNamespace | Measure::CgroupMemory | Measure::CgroupPids)
     }
 
+    /// Whether it is made at once with the process, or others stand on it.
+    pub(crate) fn is_namespace(self) -> bool {
+        matches!(
+            self,
+            Measure::UserNamespace
+                | Measure::MountNamespace
+                | Measure::PidNamespace
+                | Measure::NetworkNamespace
+                | Measure::IpcNamespace
+                | Measure::UtsNamespace
+                | Measure::CgroupNamespace
+        )
+    }
+
     /// What may be done where it cannot be applied.
     pub fn remedy(self) -> &'static str {
         match self {

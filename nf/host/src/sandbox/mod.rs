@@ -1,11 +1,13 @@
 //! The sandbox that a function's process is started in.
 //!
 //! Everything is prepared here in the host: strings, filters, rules, descriptors (`script`). The
-//! new process only carries out a list of steps, none of which allocates or locks (`child`), tells
-//! through a pipe which step failed with which error, and becomes the program. The host meanwhile
-//! writes what the process may not write itself, reads the pipe, and makes of it a
-//! [`SandboxReport`] or an error (`launch`).
+//! new process (`birth`) only carries out a list of steps, none of which allocates or locks
+//! (`child`), tells through a pipe which step failed with which error, and becomes the program. A
+//! thread of the host meanwhile does what the process may not do itself and reads the pipe
+//! (`attend`); what it heard becomes a [`SandboxReport`] or an error (`launch`).
 
+mod attend;
+mod birth;
 mod cgroup;
 mod child;
 mod elf;
@@ -112,11 +114,14 @@ pub struct Order {
     pub limits: Limits,
     /// What happens where a measure cannot be applied.
     pub isolation: Isolation,
+    /// Measures left out on purpose, with relaxed isolation: to look for the fault of a function
+    /// with a debugger, or to run one that makes code. Not namespaces.
+    pub omit: Vec<Measure>,
 }
 
 impl Order {
     /// A program with the default limits, strictly isolated.
     pub fn new(program: Program) -> Order {
-        Order { program, limits: Limits::default(), isolation: Isolation::Strict }
+        Order { program, limits: Limits::default(), isolation: Isolation::Strict, omit: Vec::new() }
     }
 }

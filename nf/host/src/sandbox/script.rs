@@ -9,7 +9,7 @@ use rustix::process::Resource;
 use rustix::thread::CpuSet;
 use seccompiler::BpfProgram;
 use std::ffi::{CString, c_char};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -23,6 +23,7 @@ pub(super) const ROOT_OPTIONS: &std::ffi::CStr = c"size=256k,nr_inodes=1024,mode
 /// One thing that the new process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
+    Enlist,
     Session,
     PrivateMounts,
     OpenFiles,
@@ -50,6 +51,7 @@ impl Step {
     /// What is being done, in an error.
     pub fn what(self) -> &'static str {
         match self {
+            Step::Enlist => "joining control groups",
             Step::Session => "making a session",
             Step::PrivateMounts => "making mounts private",
             Step::OpenFiles => "opening the program and its libraries",
@@ -77,7 +79,7 @@ impl Step {
     /// The measure that a step is a part of; none for what the process cannot do without.
     pub fn measure(self) -> Option<Measure> {
         Some(match self {
-            Step::Session | Step::Descriptors | Step::Exec => return None,
+            Step::Enlist | Step::Session | Step::Descriptors | Step::Exec => return None,
             Step::PrivateMounts
             | Step::OpenFiles
             | Step::MountRoot
@@ -146,7 +148,7 @@ impl Way {
             Step::EnterFilter,
             Step::Exec,
         ];
-        let mut steps = vec![Step::Session];
+        let mut steps = vec![Step::Enlist, Step::Session];
         match self {
             Way::Privileged => {
                 steps.extend(root);
@@ -170,8 +172,9 @@ pub(super) struct Source {
     /// The path without its first slash.
     pub place: CString,
     pub directory: bool,
-    /// The detached mount, once it is made.
-    pub tree: Option<OwnedFd>,
+    /// Number of the descriptor of the detached mount, once it is made: the new process's, not
+    /// this one's.
+    pub tree: RawFd,
 }
 
 /// All that the steps use.
@@ -259,7 +262,7 @@ impl Exec {
 fn source(grant: &Grant) -> Result<Source, HostError> {
     let path = c_path(&grant.path)?;
     let place = c_path(grant.path.strip_prefix("/").unwrap_or(&grant.path))?;
-    Ok(Source { path, place, directory: grant.directory, tree: None })
+    Ok(Source { path, place, directory: grant.directory, tree: -1 })
 }
 
 /// Every directory above a granted file, and the granted directories; each after its parent.

@@ -1,8 +1,8 @@
 //! Sockets, other processes, the neighbour.
 
 use super::{
-    Attempt, INET, STREAM, at, forbidden, harmless, list, other_descriptors, prctl, process, read,
-    read_memory, room, signal, socket, sys, threads,
+    Attempt, INET, STREAM, at, forbidden, harmless, list, other_descriptors, prctl, process,
+    process_by_clone3, read, read_memory, room, signal, socket, sys, threads, write_memory,
 };
 use crate::call::address;
 
@@ -25,13 +25,9 @@ pub const ALL: &[Attempt] = &[
     }),
     forbidden("sockets", "accept on the control socket", |_| sys(libc::SYS_accept4, &[3, 0, 0, 0])),
     harmless("processes", "fork", |_| process(libc::SYS_clone, 0)),
-    forbidden("processes", "fork by clone3", |_| {
-        sys(libc::SYS_clone3, &[address(&[0_u64, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0]), 64])
-    }),
+    forbidden("processes", "fork by clone3", |_| process_by_clone3()),
     #[cfg(target_arch = "x86_64")]
-    forbidden("processes", "vfork", |_| {
-        process(libc::SYS_clone, libc::CLONE_VM | libc::CLONE_VFORK)
-    }),
+    forbidden("processes", "vfork", |_| process(libc::SYS_clone, libc::CLONE_VFORK)),
     harmless("processes", "threads without end", |_| threads()),
     harmless("processes", "signal the host", |prey| signal(libc::SYS_kill, prey.host)),
     forbidden("processes", "signal the neighbour", |prey| signal(libc::SYS_kill, prey.neighbour)),
@@ -47,9 +43,7 @@ pub const ALL: &[Attempt] = &[
     }),
     harmless("processes", "read the host's memory", |prey| read_memory(prey.host)),
     forbidden("processes", "read the neighbour's memory", |prey| read_memory(prey.neighbour)),
-    forbidden("processes", "write the host's memory", |prey| {
-        sys(libc::SYS_process_vm_writev, &[prey.host, 0, 0, 0, 0])
-    }),
+    forbidden("processes", "write the host's memory", |prey| write_memory(prey.host)),
     harmless("processes", "a descriptor of the host", |prey| {
         sys(libc::SYS_pidfd_open, &[prey.host])
     }),

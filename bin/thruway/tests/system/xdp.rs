@@ -1,0 +1,251 @@
+//! AF_XDP as a user meets it: which way is taken, what is left behind, what is refused. The router
+//! and the gateway, too, run by AF_XDP in their tests.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::network::{Network, Site};
+use crate::process::{Done, LIMIT, Running, need, privileged, run, wait_for};
+use crate::traffic::{fetch, iperf};
+
+/// Two hosts of one network, for something that passes frames between them.
+const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
+const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
+
+/// A wire between `lan0` and `wan0`, whose ports have these arguments.
+fn wire(input: &str, output: &str) -> String {
+    format!(
+        "FromDevice(lan0{input}) -> Queue -> ToDevice(wan0{output});
+         FromDevice(wan0{input}) -> Queue -> ToDevice(lan0{output})"
+    )
+}
+
+fn thruway(network: &Network, text: &str) -> Command {
+    let mut command = network.middle.thruway();
+    command.args(["run", "-q", "-e", text]);
+    command
+}
+
+/// Runs a configuration that is refused.
+#[track_caller]
+fn refused(network: &Network, text: &str) -> Done {
+    run(&mut thruway(network, text)).expect(1)
+}
+
+/// The network, with the wire in it, by which the hosts reach each other.
+fn wired(text: &str) -> Network {
+    need("ping", "iputils-ping");
+    let mut network = Network::new(&LAN, &WAN);
+    let mut command = thruway(&network, text);
+    network.route(&mut command, "10.3.0.2");
+    network
+}
+
+/// What `ip` says of an interface of the router.
+fn link(network: &Network, name: &str) -> String {
+    network.middle.succeed(&format!("ip link show {name}"))
+}
+
+#[test]
+fn the_best_way_is_taken_and_told() {
+    if !privileged("the_best_way_is_taken_and_told") {
+        return;
+    }
+    let network = Network::new(&LAN, &WAN);
+    // The host's stack uses one of the two.
+    network.middle.ip("address add 10.4.0.1/24 dev wan0");
+    let text =
+        "from :: FromDevice(lan0) -> Queue -> to :: ToDevice(lan0); FromDevice(wan0) -> Discard;
+         Idle -> ToDevice(wan0); Script(wait 200ms, print from.method, print to.method, stop)";
+    let done = run(&mut thruway(&network, text)).expect(0);
+    let done = done.says(&[
+        "from: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue",
+        "to: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue, sends by queue 0",
+        "interface 'wan0': AF_PACKET (the host's stack has 10.4.0.1 there, from which AF_XDP would",
+    ]);
+    done.prints(&["AF_XDP, native mode, the kernel copies, 1 queue\n", "sends by queue 0\n"]);
+    assert!(!link(&network, "lan0").contains("xdp"));
+}
+
+#[test]
+fn generic_mode_passes_frames() {
+    if !privileged("generic_mode_passes_frames") {
+        return;
+    }
+    let mut network = wired(&wire(", XDP_MODE GENERIC", ""));
+    assert!(link(&network, "lan0").contains("xdpgeneric"));
+    let pings = network.lan.succeed("ping -n -c 5 -i 0.05 -s 1400 10.3.0.2");
+    assert!(pings.contains("5 received"), "{pings}");
+    network.stop().expect(0).says(&["AF_XDP, generic mode"]);
+}
+
+#[test]
+fn busy_polling_passes_frames() {
+    if !privileged("busy_polling_passes_frames") {
+        return;
+    }
+    let mut network = wired(&wire(", METHOD XDP, BUSY_POLL 20", ""));
+    let pings = network.lan.succeed("ping -n -c 20 -i 0.01 10.3.0.2");
+    assert!(pings.contains("20 received"), "{pings}");
+    fetch(&network.lan, &network.wan, "10.3.0.2", 5 << 20);
+    network.stop().expect(0);
+}
+
+#[test]
+fn two_queues_are_shared_by_two_threads() {
+    if !privileged("two_queues_are_shared_by_two_threads") {
+        return;
+    }
+    need("ping", "iputils-ping");
+    let mut network = Network::with_queues(&LAN, &WAN, 2);
+    let one = |queue: u32| {
+        format!(
+            "lan{queue} :: FromDevice(lan0, METHOD XDP, QUEUE {queue})
+                 -> ToDevice(wan0, METHOD XDP, QUEUE {queue});
+             wan{queue} :: FromDevice(wan0, METHOD XDP, QUEUE {queue})
+                 -> ToDevice(lan0, METHOD XDP, QUEUE {queue});"
+        )
+    };
+    let threads = "StaticThreadSched(lan0 0, wan0 0, lan1 1, wan1 1);";
+    let text = format!("{}{}{threads}", one(0), one(1));
+    let mut command = network.middle.thruway();
+    network.route(command.args(["run", "-j", "2", "-e", &text]), "10.3.0.2");
+    for address in ["10.3.0.2", "fd03::2"] {
+        iperf(&network.lan, &network.wan, address);
+    }
+    fetch(&network.wan, &network.lan, "10.3.0.1", 20 << 20);
+    // Flows enough for both transmit queues of the host, which pick the receive queue.
+    let many = "for port in $(seq 3000 3063); do echo >/dev/udp/10.3.0.2/$port; done";
+    run(network.lan.command("bash").args(["-c", many])).expect(0);
+    let done = network.stop().expect(0).says(&["AF_XDP, native mode, the kernel copies, 2 queues"]);
+    assert!(!done.stderr.contains("AF_PACKET"), "{done:#?}");
+    let table = done.stdout;
+    let packets = |name: &str| -> u64 {
+        let line = table.lines().find(|line| line.trim_start().starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("{table}"));
+        let number =
+            line.split_whitespace().find(|word| word.starts_with(|c| char::is_ascii_digit(&c)));
+        number.expect("a count").replace(',', "").parse().expect("a number")
+    };
+    let (zero, one) = (packets("lan0 "), packets("lan1 "));
+    assert!(zero > 0 && one > 0 && zero + one > 1000, "{table}");
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_attached() {
+    if !privileged("a_killed_process_leaves_nothing_attached") {
+        return;
+    }
+    let text = wire(", METHOD XDP", "");
+    let network = Network::new(&LAN, &WAN);
+    let (before_lan, before_wan) = (link(&network, "lan0"), link(&network, "wan0"));
+    let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
+    for _ in 0..3 {
+        // Again at once: the queues may still be bound by the one before.
+        let mut running = Running::start(&mut thruway(&network, &text));
+        wait_for("a ping through the wire", || {
+            assert!(!running.ended(), "{}", running.stderr());
+            reaches().then_some(())
+        });
+        assert!(link(&network, "lan0").contains(" xdp "), "{}", link(&network, "lan0"));
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait(LIMIT).code(), -1);
+        wait_for("the programs to go", || {
+            let now = (link(&network, "lan0"), link(&network, "wan0"));
+            (now == (before_lan.clone(), before_wan.clone())).then_some(())
+        });
+    }
+    assert!(!reaches());
+}
+
+#[test]
+fn an_interface_with_another_program_is_refused_or_used_otherwise() {
+    if !privileged("an_interface_with_another_program_is_refused_or_used_otherwise") {
+        return;
+    }
+    let network = wired(&wire("", ""));
+    let words = ["interface 'lan0'", "another XDP program is attached", "xdp off"];
+    refused(&network, "FromDevice(lan0, METHOD XDP) -> Discard").says(&words);
+    // The other one goes on, and packet sockets remain.
+    let text = "FromDevice(lan0) -> Discard; Script(wait 100ms, stop)";
+    let done = run(&mut thruway(&network, text)).expect(0);
+    done.says(&["AF_PACKET (no AF_XDP: interface 'lan0': another XDP program"]);
+    network.lan.succeed("ping -n -c 2 -i 0.05 10.3.0.2");
+}
+
+#[test]
+fn what_af_xdp_cannot_do_is_said() {
+    if !privileged("what_af_xdp_cannot_do_is_said") {
+        return;
+    }
+    need("setpriv", "util-linux");
+    let network = Network::new(&LAN, &WAN);
+    refused(&network, "FromDevice(lan0, METHOD XDP, QUEUE 1) -> Discard")
+        .says(&["'lan0'", "no queue 1; it has 1"]);
+    refused(&network, "FromDevice(lan0, QUEUE 0) -> Discard; FromDevice(lan0, QUEUE 0) -> Discard")
+        .says(&["'lan0'", "queue 0 has a receiver already"]);
+    refused(&network, "FromDevice(lan0, METHOD XDP, SNIFFER true) -> Discard").says(&["SNIFFER"]);
+    refused(&network, "FromDevice(lan0, METHOD LINUX, SNIFFER false) -> Discard")
+        .says(&["SNIFFER", "METHOD XDP"]);
+    refused(&network, "FromDevice(lan0, METHOD XDP, OUTBOUND true) -> Discard").says(&["OUTBOUND"]);
+    refused(&network, "FromDevice(nosuch0, METHOD XDP) -> Discard").says(&["there are: lo"]);
+    // Each is to see every packet, which AF_XDP does not do.
+    let text = "FromDevice(lan0) -> Discard; FromDevice(lan0) -> Discard; Script(wait 50ms, stop)";
+    run(&mut thruway(&network, text)).expect(0).says(&["AF_PACKET (more than one FromDevice"]);
+    // Root, without the rights.
+    let mut command = network.middle.command("setpriv");
+    command.args(["--bounding-set=-net_admin,-bpf,-sys_admin", "--inh-caps=-all"]);
+    command.arg(env!("CARGO_BIN_EXE_thruway"));
+    let text = "FromDevice(lan0, METHOD XDP) -> Discard";
+    let done = run(command.args(["run", "-q", "-e", text])).expect(1);
+    done.says(&["no permission", "'lan0'", "CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"]);
+    assert!(!link(&network, "lan0").contains("xdp"));
+}
+
+#[test]
+fn jumbo_frames_go_by_packet_sockets() {
+    if !privileged("jumbo_frames_go_by_packet_sockets") {
+        return;
+    }
+    let mut network = Network::new(&LAN, &WAN);
+    for (host, port) in [(&network.lan, "lan0"), (&network.wan, "wan0")] {
+        network.middle.ip(&format!("link set {port} mtu 9000"));
+        host.ip("link set eth0 mtu 9000");
+    }
+    refused(&network, "FromDevice(lan0, METHOD XDP) -> Discard").says(&[
+        "'lan0'",
+        "MTU of 9000",
+        "1728 bytes",
+        "ip link set lan0 mtu 1706",
+    ]);
+    let mut command = thruway(&network, &wire("", ""));
+    network.route(&mut command, "10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 3 -i 0.05 -M do -s 8972 10.3.0.2");
+    assert!(pings.contains("3 received"), "{pings}");
+    fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
+    network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);
+}
+
+#[test]
+fn an_interface_that_comes_again_is_used_again() {
+    if !privileged("an_interface_that_comes_again_is_used_again") {
+        return;
+    }
+    for method in ["XDP", "LINUX"] {
+        let input = format!(", METHOD {method}");
+        let mut network = wired(&wire(&input, &input));
+        let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
+        network.middle.ip("link del wan0");
+        assert!(!reaches(), "its peer went with it");
+        network.cable_wan(&WAN);
+        // The new one has another Ethernet address.
+        network.lan.ip("neigh flush dev eth0");
+        wait_for("a ping through the new cable", || reaches().then_some(()));
+        let way = if method == "XDP" { "AF_XDP, native mode" } else { "AF_PACKET" };
+        let done = network.stop().expect(0);
+        let lines = done.stderr.lines().filter(|line| line.contains("'wan0'"));
+        // Both ends at the start and again.
+        assert_eq!(lines.filter(|line| line.contains(way)).count(), 4, "{done:#?}");
+    }
+}

@@ -1,0 +1,253 @@
+//! An open interface, as FromDevice reads it.
+
+use thruway_element::{Cx, Reason};
+use thruway_packet::{Batch, Packet, PacketKind};
+use thruway_port::PortError;
+use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
+use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
+use thruway_port::interface::{self, Interface};
+
+use super::from_device::Lost;
+use super::way::{Way, Wish};
+
+/// Longest head room and header that must fit a frame.
+const HEADROOM_MAX: usize = 128;
+
+/// What the kernel or the port dropped, in packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Drops {
+    pub(super) ring_full: u64,
+    pub(super) too_long: u64,
+    pub(super) offload: u64,
+}
+
+enum Socket {
+    Packet(Box<PacketSocket>),
+    Xdp(Box<Receiver>),
+}
+
+/// See the module's description.
+pub(super) struct DeviceIn {
+    socket: Socket,
+    /// What it is, and why.
+    way: String,
+    /// How it was to be used.
+    wish: Wish,
+    /// What was counted as dropped so far.
+    told: Drops,
+    /// Runs without a packet.
+    idle: u32,
+}
+
+impl DeviceIn {
+    /// Opens an interface by the way that is wished or works best.
+    pub(super) fn open(
+        name: &str,
+        wish: &Wish,
+        options: &PacketOptions,
+    ) -> Result<DeviceIn, String> {
+        let way = wish.choose(name)?;
+        let text = way.to_string();
+        if let Way::Xdp(device) = way {
+            match device.receiver(wish.queue) {
+                Ok(receiver) => {
+                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish));
+                }
+                // A wrong queue is wrong by any way.
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
+        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish))
+    }
+
+    fn of(socket: Socket, way: String, wish: &Wish) -> DeviceIn {
+        DeviceIn { socket, way, wish: wish.clone(), told: Drops::default(), idle: 0 }
+    }
+
+    /// What it is, and why.
+    pub(super) fn way(&self) -> &str {
+        &self.way
+    }
+
+    /// Whether it is an AF_XDP receiver: there can be one of a queue only.
+    pub(super) fn is_exclusive(&self) -> bool {
+        matches!(self.socket, Socket::Xdp(_))
+    }
+
+    /// Whether it is what opening this interface so would give.
+    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
+        self.interface().name == interface && self.wish == *wish
+    }
+
+    pub(super) fn interface(&self) -> &Interface {
+        match &self.socket {
+            Socket::Packet(socket) => socket.interface(),
+            Socket::Xdp(receiver) => receiver.interface(),
+        }
+    }
+
+    /// Opens the interface again if it went and another one came that has its name; says whether.
+    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, wish: &Wish, options: &PacketOptions) -> bool {
+        let before = self.interface();
+        let name = before.name.clone();
+        if interface::index(&name).is_none_or(|index| index == before.index) {
+            return false;
+        }
+        // It may not be up yet: then again at the next call.
+        let Ok(next) = DeviceIn::open(&name, wish, options) else { return false };
+        self.count_drops(cx);
+        self.unwatch(cx);
+        *self = next;
+        if let Err(error) = self.watch(cx) {
+            cx.chatter(&error);
+        }
+        true
+    }
+
+    /// Lets the thread's sleep end when packets come.
+    pub(super) fn watch(&self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let watched = match &self.socket {
+            Socket::Packet(socket) => cx.watch(socket.as_ref()),
+            Socket::Xdp(receiver) => cx.watch(receiver.as_ref()),
+        };
+        watched.map_err(|error| format!("interface '{}': {error}", self.interface().name))
+    }
+
+    /// Ends [`DeviceIn::watch`].
+    pub(super) fn unwatch(&self, cx: &mut Cx<'_>) {
+        match &self.socket {
+            Socket::Packet(socket) => cx.unwatch(socket.as_ref()),
+            Socket::Xdp(receiver) => cx.unwatch(receiver.as_ref()),
+        }
+    }
+
+    /// Takes up to `max` packets.
+    #[inline]
+    pub(super) fn fill(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+        match &mut self.socket {
+            Socket::Packet(socket) => fill_packet(socket, cx, max, batch),
+            Socket::Xdp(receiver) => {
+                receiver.receive(max, batch);
+                let (mac, now) = (receiver.interface().mac, cx.now());
+                for packet in batch.iter_mut() {
+                    packet.set_mac_offset(0);
+                    packet.set_timestamp(now);
+                    packet.set_kind(kind_of_address(packet, mac));
+                }
+            }
+        }
+        if !batch.is_empty() {
+            self.idle = 0;
+            return;
+        }
+        self.idle = self.idle.wrapping_add(1);
+        // An error that is not taken would end every sleep at once.
+        if self.idle.is_multiple_of(64)
+            && let Err(error) = self.take_error()
+        {
+            cx.chatter(&error.to_string());
+        }
+    }
+
+    fn take_error(&self) -> Result<(), PortError> {
+        match &self.socket {
+            Socket::Packet(socket) => socket.take_error(),
+            Socket::Xdp(receiver) => receiver.take_error(),
+        }
+    }
+
+    /// What was dropped since opening.
+    pub(super) fn drops(&mut self) -> Drops {
+        match &mut self.socket {
+            Socket::Packet(socket) => {
+                let PacketStatistics {
+                    dropped_ring_full, dropped_too_long, dropped_offload, ..
+                } = socket.statistics();
+                Drops {
+                    ring_full: dropped_ring_full,
+                    too_long: dropped_too_long,
+                    offload: dropped_offload,
+                }
+            }
+            Socket::Xdp(receiver) => {
+                let ReceiverStatistics { dropped_ring_full, dropped_too_long, .. } =
+                    receiver.statistics();
+                Drops { ring_full: dropped_ring_full, too_long: dropped_too_long, offload: 0 }
+            }
+        }
+    }
+
+    /// Counts what was dropped since the last time. To be called every second or so.
+    pub(super) fn count_drops(&mut self, cx: &mut Cx<'_>) {
+        if let Socket::Xdp(receiver) = &mut self.socket {
+            receiver.refill();
+        }
+        let now = self.drops();
+        let before = std::mem::replace(&mut self.told, now);
+        let news = |now: u64, before: u64| now.saturating_sub(before) as usize;
+        cx.count_drops(Lost::RingFull, news(now.ring_full, before.ring_full));
+        cx.count_drops(Lost::TooLong, news(now.too_long, before.too_long));
+        cx.count_drops(Lost::Offload, news(now.offload, before.offload));
+    }
+}
+
+fn fill_packet(socket: &mut PacketSocket, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+    let (mut no_memory, mut too_long) = (0, 0);
+    socket.receive(max, |frame| match packet_of(&frame) {
+        Some(packet) => batch.push(packet),
+        None if frame.bytes.len() > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
+        None => no_memory += 1,
+    });
+    cx.count_drops(Reason::NO_MEMORY, no_memory);
+    cx.count_drops(Lost::TooLong, too_long);
+}
+
+/// A packet of a received frame.
+#[inline]
+fn packet_of(frame: &Frame<'_>) -> Option<Packet> {
+    let mut packet = Packet::new(frame.bytes)?;
+    packet.set_mac_offset(0);
+    packet.set_kind(kind_of(frame.packet_type));
+    packet.set_timestamp(i64::try_from(frame.timestamp_ns).unwrap_or(i64::MAX));
+    Some(packet)
+}
+
+/// How a frame reached the interface, in the packet's terms.
+fn kind_of(packet_type: PacketType) -> PacketKind {
+    match packet_type {
+        PacketType::Host => PacketKind::Host,
+        PacketType::Broadcast => PacketKind::Broadcast,
+        PacketType::Multicast => PacketKind::Multicast,
+        PacketType::OtherHost => PacketKind::OtherHost,
+        PacketType::Outgoing => PacketKind::Outgoing,
+    }
+}
+
+/// How a frame reached an interface of this address, by its destination.
+#[inline]
+fn kind_of_address(packet: &Packet, mac: Option<[u8; 6]>) -> PacketKind {
+    let Some(destination) = packet.data().first_chunk::<6>() else { return PacketKind::Host };
+    match mac {
+        Some(mac) if mac == *destination => PacketKind::Host,
+        _ if *destination == [0xFF; 6] => PacketKind::Broadcast,
+        _ if destination[0] & 1 == 1 => PacketKind::Multicast,
+        _ => PacketKind::OtherHost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_tell_the_kind() {
+        let mac = Some([2, 0, 0, 0, 0, 1]);
+        let kind = |bytes: &[u8]| kind_of_address(&Packet::new(bytes).expect("memory"), mac);
+        assert_eq!(kind(&[2, 0, 0, 0, 0, 1, 9, 9]), PacketKind::Host);
+        assert_eq!(kind(&[2, 0, 0, 0, 0, 2, 9, 9]), PacketKind::OtherHost);
+        assert_eq!(kind(&[0xFF; 12]), PacketKind::Broadcast);
+        assert_eq!(kind(&[0x33, 0x33, 0, 0, 0, 1]), PacketKind::Multicast);
+        assert_eq!(kind(&[1, 2]), PacketKind::Host);
+    }
+}

@@ -1,0 +1,186 @@
+//! An open interface, as ToDevice writes it.
+
+use std::sync::Arc;
+
+use thruway_packet::Batch;
+use thruway_port::af_packet::{PacketSender, SEND_BATCH};
+use thruway_port::af_xdp::{Device, Sender};
+use thruway_port::interface::{self, Interface};
+
+use super::way::{Way, Wish};
+
+/// What one go at sending came to; what is not dealt with stays in the batch.
+#[derive(Default)]
+pub(super) struct Sent {
+    pub(super) packets: usize,
+    pub(super) bytes: u64,
+    pub(super) refused: usize,
+    pub(super) failed: usize,
+    pub(super) error: Option<String>,
+    /// Taken, but to be looked after: send again, with an empty batch perhaps.
+    pub(super) pending: usize,
+    /// The way, if it is another one than was told.
+    pub(super) changed: Option<String>,
+}
+
+enum Socket {
+    Packet(PacketSender),
+    Xdp(Box<Sender>),
+    /// AF_XDP by this queue, or any, once there is a packet: where packets are pushed every thread
+    /// that might do so has a port, and a queue's sending end serves one.
+    Later(Arc<Device>, Option<u32>),
+}
+
+/// How to open an interface.
+#[derive(Clone, Copy)]
+pub(super) struct Claim {
+    /// AF_XDP or nothing, also where all queues have senders.
+    pub(super) must: bool,
+    /// Take a sending end at once, not with the first packet.
+    pub(super) at_once: bool,
+}
+
+/// See the module's description.
+pub(super) struct DeviceOut {
+    socket: Socket,
+    /// What it is, and why.
+    way: String,
+    /// How it was to be used.
+    wish: Wish,
+}
+
+impl DeviceOut {
+    /// Opens an interface by the way that is wished or works best.
+    pub(super) fn open(name: &str, wish: &Wish, claim: Claim) -> Result<DeviceOut, String> {
+        let way = wish.choose(name)?;
+        let text = way.to_string();
+        let Way::Xdp(device) = way else { return DeviceOut::packet(name, text, wish) };
+        device.check_queue(wish.queue).map_err(|error| error.to_string())?;
+        if !claim.at_once {
+            let socket = Socket::Later(device, wish.queue);
+            return Ok(DeviceOut { socket, way: text, wish: wish.clone() });
+        }
+        match device.sender(wish.queue) {
+            Ok(sender) => Ok(DeviceOut::xdp(sender, wish)),
+            Err(error) if claim.must => Err(error.to_string()),
+            Err(error) => DeviceOut::packet(name, Way::Packet(error.to_string()).to_string(), wish),
+        }
+    }
+
+    fn xdp(sender: Sender, wish: &Wish) -> DeviceOut {
+        let way = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
+        DeviceOut { socket: Socket::Xdp(Box::new(sender)), way, wish: wish.clone() }
+    }
+
+    fn packet(name: &str, way: String, wish: &Wish) -> Result<DeviceOut, String> {
+        let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
+        Ok(DeviceOut { socket: Socket::Packet(sender), way, wish: wish.clone() })
+    }
+
+    /// Takes a sending end for the first packet, or a packet socket if there is none any more: then
+    /// says so.
+    #[cold]
+    fn claim(&mut self) -> Result<Option<String>, String> {
+        let Socket::Later(device, queue) = &self.socket else { return Ok(None) };
+        match device.sender(*queue) {
+            Ok(sender) => *self = DeviceOut::xdp(sender, &self.wish),
+            Err(error) => {
+                let name = device.interface().name.clone();
+                let way = Way::Packet(error.to_string()).to_string();
+                *self = DeviceOut::packet(&name, way, &self.wish)?;
+                return Ok(Some(self.way.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What it is, and why.
+    pub(super) fn way(&self) -> &str {
+        &self.way
+    }
+
+    /// Whether it is what opening this interface so would give.
+    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
+        self.name() == interface && self.wish == *wish
+    }
+
+    /// Whether it is an AF_XDP sender: there can be one of a queue only.
+    pub(super) fn is_exclusive(&self) -> bool {
+        matches!(self.socket, Socket::Xdp(_))
+    }
+
+    fn interface(&self) -> &Interface {
+        match &self.socket {
+            Socket::Packet(sender) => sender.interface(),
+            Socket::Xdp(sender) => sender.interface(),
+            Socket::Later(device, _) => device.interface(),
+        }
+    }
+
+    /// The interface's name.
+    pub(super) fn name(&self) -> &str {
+        &self.interface().name
+    }
+
+    /// Whether the interface went and another one has its name now.
+    pub(super) fn has_a_successor(&self) -> bool {
+        interface::index(self.name()).is_some_and(|index| index != self.interface().index)
+    }
+
+    /// Sends packets from the front of a batch; those that must wait stay in it, those that failed
+    /// are counted last.
+    pub(super) fn send(&mut self, batch: &mut Batch) -> Sent {
+        if let Socket::Later(..) = self.socket {
+            return match self.claim() {
+                Ok(changed) => Sent { changed, ..self.send(batch) },
+                Err(error) => Sent { failed: batch.len(), error: Some(error), ..Sent::default() },
+            };
+        }
+        match &mut self.socket {
+            Socket::Later(..) => Sent::default(),
+            Socket::Packet(sender) => send_packets(sender, batch),
+            Socket::Xdp(sender) => {
+                let result = sender.send(batch);
+                let failed = if result.error.is_some() { batch.len() } else { 0 };
+                Sent {
+                    packets: result.packets,
+                    bytes: result.bytes,
+                    refused: result.refused,
+                    failed,
+                    error: result.error.map(|error| error.to_string()),
+                    pending: result.pending,
+                    changed: None,
+                }
+            }
+        }
+    }
+}
+
+fn send_packets(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
+    let mut sent = Sent::default();
+    let refused_before = sender.counts().1;
+    while !batch.is_empty() {
+        let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
+        let count = batch.len().min(SEND_BATCH);
+        for (frame, packet) in frames.iter_mut().zip(batch.iter()) {
+            *frame = packet.data();
+        }
+        let done = match sender.send(&frames[..count]) {
+            Ok(done) => done,
+            Err(error) => {
+                sent.error = Some(error.to_string());
+                sent.failed = count;
+                break;
+            }
+        };
+        sent.packets += done;
+        sent.bytes += frames[..done].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        batch.drain_front(done).for_each(drop);
+        if done < count {
+            break;
+        }
+    }
+    sent.refused = (sender.counts().1 - refused_before) as usize;
+    sent.packets -= sent.refused.min(sent.packets);
+    sent
+}

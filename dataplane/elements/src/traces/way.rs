@@ -1,0 +1,190 @@
+//! By what means a port uses its interface: AF_XDP or packet sockets (AF_PACKET), and why.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use thruway_element::{Arg, ArgErrors, Args, Ty};
+use thruway_port::af_xdp::{Device, Mode, XdpOptions};
+use thruway_port::interface;
+
+/// What the user said of the means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Method {
+    /// Nothing: the best one that works.
+    Best,
+    /// Packet sockets, and why.
+    Packet(&'static str),
+    /// AF_XDP or none.
+    Xdp,
+}
+
+/// How a port is to use its interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) method: Method,
+    pub(super) xdp: XdpOptions,
+    pub(super) queue: Option<u32>,
+}
+
+/// What a port uses.
+pub(super) enum Way {
+    Xdp(Arc<Device>),
+    /// Packet sockets, and why.
+    Packet(String),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Xdp(device) => f.write_str(&device.describe()),
+            Way::Packet(why) => write!(f, "AF_PACKET ({why})"),
+        }
+    }
+}
+
+const METHODS: &[&str] = &["LINUX", "PCAP", "XDP"];
+const MODES: &[&str] = &["NATIVE", "GENERIC"];
+/// Native or nothing, where the user did not ask for AF_XDP: in generic mode the kernel makes a
+/// packet of its own all the same, and what it merged is lost.
+const BEST: &[Mode] = &[Mode::Native];
+
+pub(super) const METHOD: Arg =
+    Arg::keyword("METHOD", Ty::Choice(METHODS), "LINUX or PCAP: packet sockets; XDP: AF_XDP only");
+pub(super) const XDP_MODE: Arg = Arg::keyword(
+    "XDP_MODE",
+    Ty::Choice(MODES),
+    "of AF_XDP: NATIVE (in the driver) or GENERIC only",
+);
+pub(super) const QUEUE: Arg =
+    Arg::keyword("QUEUE", Ty::UInt, "of AF_XDP: the interface's queue; all, or a free one");
+pub(super) const BUSY_POLL: Arg =
+    Arg::keyword("BUSY_POLL", Ty::UInt, "of AF_XDP: microseconds to poll the driver for").or("0");
+
+impl Wish {
+    /// Of the arguments that both directions have.
+    pub(super) fn of(args: &Args<'_>) -> Result<Wish, ArgErrors> {
+        let method = match args.opt::<String>("METHOD")?.as_deref() {
+            None => Method::Best,
+            Some("XDP") => Method::Xdp,
+            Some("LINUX" | "PCAP") => Method::Packet("as METHOD says"),
+            Some(_) => {
+                let why = "write LINUX (packet sockets), XDP (AF_XDP), or leave it";
+                return Err(args.error("METHOD", why).into());
+            }
+        };
+        let mut wish = Wish { method, xdp: XdpOptions::default(), queue: args.opt("QUEUE")? };
+        wish.xdp.receives = false;
+        if matches!(wish.method, Method::Best) {
+            wish.xdp.modes = BEST;
+        }
+        Ok(wish)
+    }
+
+    /// Of a port that receives.
+    pub(super) fn of_input(args: &Args<'_>) -> Result<Wish, ArgErrors> {
+        let mut wish = Wish::of(args)?;
+        let mode: Option<String> = args.opt("XDP_MODE")?;
+        let sniffer: Option<bool> = args.opt("SNIFFER")?;
+        let outbound: bool = args.get("OUTBOUND")?;
+        let is_asked = matches!(wish.method, Method::Xdp) || mode.is_some();
+        wish.method = match (wish.method, sniffer) {
+            (Method::Packet(_), Some(false)) => {
+                let why = "packet sockets leave packets to the host's stack, too; take METHOD XDP, \
+                           or keep them from the stack by a firewall rule";
+                return Err(args.error("SNIFFER", why).into());
+            }
+            (Method::Packet(why), _) => Method::Packet(why),
+            (_, Some(true)) if is_asked => {
+                let why = "with AF_XDP the host's stack does not see what is received";
+                return Err(args.error("SNIFFER", why).into());
+            }
+            _ if outbound && (is_asked || sniffer == Some(false)) => {
+                let why = "with AF_XDP what this host sends is not seen; take METHOD LINUX";
+                return Err(args.error("OUTBOUND", why).into());
+            }
+            (_, Some(true)) => Method::Packet("as SNIFFER says"),
+            _ if outbound => Method::Packet("as OUTBOUND says"),
+            (_, Some(false)) => Method::Xdp,
+            _ if is_asked => Method::Xdp,
+            (method, None) => method,
+        };
+        wish.xdp = XdpOptions {
+            receives: true,
+            promiscuous: args.get("PROMISC")?,
+            busy_poll_us: args.get("BUSY_POLL")?,
+            modes: match (mode.as_deref(), &wish.method) {
+                (Some("NATIVE"), _) | (None, Method::Best) => BEST,
+                (Some(_), _) => &[Mode::Generic],
+                (None, _) => &[Mode::Native, Mode::Generic],
+            },
+            ..wish.xdp
+        };
+        Ok(wish)
+    }
+
+    /// The best way that works, or the one that was asked for.
+    pub(super) fn choose(&self, name: &str) -> Result<Way, String> {
+        match self.method {
+            Method::Packet(why) => Ok(Way::Packet(why.to_owned())),
+            Method::Xdp => match Device::open(name, &self.xdp) {
+                Ok(device) => Ok(Way::Xdp(device)),
+                Err(error) => Err(error.to_string()),
+            },
+            Method::Best => Ok(match used_by_host(name) {
+                Some(use_) => Way::Packet(format!(
+                    "{use_}, from which AF_XDP would take the packets; METHOD XDP does so"
+                )),
+                None => match Device::open(name, &self.xdp) {
+                    Ok(device) => Way::Xdp(device),
+                    Err(error) => Way::Packet(format!("no AF_XDP: {error}")),
+                },
+            }),
+        }
+    }
+}
+
+/// What the host's own stack does with an interface, if anything shows that it does.
+fn used_by_host(name: &str) -> Option<String> {
+    // Every interface that is up has a link-local IPv6 address of its own accord.
+    let counts = |address: &IpAddr| match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    };
+    let interface = interface::find(name).ok()?;
+    if let Some((address, _)) = interface.addresses.iter().find(|(address, _)| counts(address)) {
+        return Some(format!("the host's stack has {address} there"));
+    }
+    let place = std::path::Path::new("/sys/class/net").join(name);
+    let above = std::fs::read_dir(place).ok()?.flatten().find_map(|entry| {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        (file == "master" || file.starts_with("upper_")).then_some(file)
+    })?;
+    match above.strip_prefix("upper_") {
+        Some(upper) => Some(format!("{upper} of the host's stack stands on it")),
+        None => Some("it is a port of a bridge or bond of the host's stack".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_the_hosts() {
+        let why = used_by_host("lo").expect("it has an address");
+        assert!(why.contains("127.0.0.1") || why.contains("::1"), "{why}");
+        assert_eq!(used_by_host("nosuch0"), None);
+    }
+
+    #[test]
+    fn what_is_forced_is_not_chosen() {
+        let wish = |method| Wish { method, xdp: XdpOptions::default(), queue: None };
+        let way = wish(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
+        assert_eq!(way.to_string(), "AF_PACKET (as SNIFFER says)");
+        let way = wish(Method::Best).choose("lo").expect("packet sockets always");
+        assert!(way.to_string().starts_with("AF_PACKET (the host's stack has "), "{way}");
+        let error = wish(Method::Xdp).choose("nosuch0").err().expect("there is none");
+        assert!(error.contains("no interface 'nosuch0'"), "{error}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The four commands of bpf(2) that steering needs: a socket map, a program, a link, an entry.
+
+use super::program::Instruction;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+// Commands and types of <linux/bpf.h>.
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE: i32 = 2;
+const MAP_DELETE: i32 = 3;
+const PROGRAM_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+const TYPE_XSKMAP: u32 = 17;
+const TYPE_XDP: u32 = 6;
+/// `BPF_XDP`.
+const ATTACH_XDP: u32 = 37;
+
+/// `union bpf_attr` as far as the commands here read it; each is followed by zeros.
+#[repr(C, align(8))]
+struct Attributes([u64; 16]);
+
+impl Attributes {
+    /// From 32-bit words in order; a pair of them may be a pointer, see [`pointer`].
+    fn new(words: &[u32]) -> Attributes {
+        let mut all = Attributes([0; 16]);
+        for (to, pair) in all.0.iter_mut().zip(words.chunks(2)) {
+            let [low, high] = [pair[0], *pair.get(1).unwrap_or(&0)].map(u32::to_ne_bytes);
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&low);
+            bytes[4..].copy_from_slice(&high);
+            *to = u64::from_ne_bytes(bytes);
+        }
+        all
+    }
+}
+
+/// The two words of an address.
+fn pointer<T>(of: *const T) -> [u32; 2] {
+    let bytes = (of.addr() as u64).to_ne_bytes();
+    let word =
+        |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    [word(0), word(4)]
+}
+
+fn call(command: i32, attributes: &Attributes) -> io::Result<i32> {
+    let (place, len) = (std::ptr::from_ref(attributes), size_of::<Attributes>());
+    // JUSTIFICATION: bpf(2) has no safe interface without a library of its own.
+    // SAFETY: the attributes are readable for their length, and the addresses in them are of values
+    // that outlive the call (every caller below).
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, place, len) };
+    crate::system::check(result as i32)
+}
+
+fn descriptor(command: i32, attributes: &Attributes) -> io::Result<OwnedFd> {
+    let fd = call(command, attributes)?;
+    // JUSTIFICATION: the descriptor must be closed by someone.
+    // SAFETY: it is fresh (and closed on exec, as all of bpf's are), and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn number(fd: BorrowedFd<'_>) -> u32 {
+    fd.as_raw_fd().cast_unsigned()
+}
+
+/// A map from queue numbers to AF_XDP sockets.
+pub(super) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+    let (key_len, value_len) = (4, 4);
+    descriptor(MAP_CREATE, &Attributes::new(&[TYPE_XSKMAP, key_len, value_len, queues]))
+}
+
+/// Puts a socket into the map.
+pub(super) fn set_socket(
+    map: BorrowedFd<'_>,
+    queue: u32,
+    socket: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let value = number(socket);
+    let ([k0, k1], [v0, v1]) = (pointer(&raw const queue), pointer(&raw const value));
+    call(MAP_UPDATE, &Attributes::new(&[number(map), 0, k0, k1, v0, v1])).map(drop)
+}
+
+/// Takes a queue's socket out of the map.
+pub(super) fn clear_socket(map: BorrowedFd<'_>, queue: u32) -> io::Result<()> {
+    let [k0, k1] = pointer(&raw const queue);
+    call(MAP_DELETE, &Attributes::new(&[number(map), 0, k0, k1])).map(drop)
+}
+
+/// Loads an XDP program.
+pub(super) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
+    let license = c"MIT OR Apache-2.0";
+    let ([i0, i1], [l0, l1]) = (pointer(program.as_ptr()), pointer(license.as_ptr()));
+    let mut words = [0; 18];
+    words[..6].copy_from_slice(&[TYPE_XDP, program.len() as u32, i0, i1, l0, l1]);
+    // Behind them: no log (three words and one of padding), kernel version, flags.
+    words[12..16].copy_from_slice(&[
+        u32::from_ne_bytes(*b"thru"),
+        u32::from_ne_bytes(*b"way\0"),
+        0,
+        0,
+    ]);
+    words[17] = ATTACH_XDP;
+    descriptor(PROGRAM_LOAD, &Attributes::new(&words))
+}
+
+/// Attaches a program to an interface for as long as the link's descriptor is open: also a process
+/// that is killed leaves nothing attached.
+pub(super) fn link(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let words = [number(program), interface, ATTACH_XDP, flags];
+    descriptor(LINK_CREATE, &Attributes::new(&words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_words_in_order() {
+        let all = Attributes::new(&[1, 2, 3]);
+        let bytes: Vec<u8> = all.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let word = |at: usize| u32::from_ne_bytes(bytes[at * 4..][..4].try_into().expect("four"));
+        assert_eq!((word(0), word(1), word(2), word(3)), (1, 2, 3, 0));
+    }
+
+    #[test]
+    fn a_pointer_is_two_words() {
+        let value = 7_u8;
+        let [low, high] = pointer(&raw const value).map(u32::to_ne_bytes);
+        let bytes: [u8; 8] = [low, high].concat().try_into().expect("eight");
+        assert_eq!(u64::from_ne_bytes(bytes), (&raw const value).addr() as u64);
+    }
+}

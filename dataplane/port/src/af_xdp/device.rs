@@ -1,0 +1,284 @@
+//! An interface that is used by AF_XDP: a socket for each of its receive queues.
+
+use super::socket::{self, FRAME_MAX, Place, Rings, RxEnd, TxEnd};
+use super::steering::Steering;
+use super::{Mode, Receiver, Sender, XdpOptions};
+use crate::af_packet::promiscuous_guard;
+use crate::error::PortError;
+use crate::interface::{self, Interface};
+use crate::interface_driver;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use thruway_packet::{Lending, Memory};
+use thruway_region::Pages;
+
+/// Ethernet's header, and two VLAN tags: what comes on top of an MTU.
+const LINK_LEN: usize = 14 + 2 * 4;
+/// The part of all frames that the fill rings of a device may hold: an eighth.
+const FILL_SHARE: usize = 8;
+
+/// Devices that are open, so that both directions of an interface share its sockets.
+static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
+/// Frames that a driver may still write to: those of a zero-copy socket that was closed, which the
+/// kernel unbinds later. They are freed when the queue could be bound again.
+static LINGERING: Mutex<Vec<(Key, u32, Lending)>> = Mutex::new(Vec::new());
+
+/// An interface, for as long as it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    /// The network namespace's inode.
+    namespace: u64,
+    index: u32,
+}
+
+/// See the module's description.
+pub struct Device {
+    // Declared first: frames go to the host's stack before their sockets are closed.
+    steering: Mutex<Option<Arc<Steering>>>,
+    queues: Vec<Queue>,
+    interface: Interface,
+    key: Key,
+    mtu: usize,
+    zero_copy: bool,
+    /// Whether frames may have open checksums.
+    is_virtual: bool,
+    options: XdpOptions,
+    _promiscuous: Option<OwnedFd>,
+}
+
+/// A queue's socket and those of its ends that nobody has.
+struct Queue {
+    // Declared first: closed before the frames in the ends are freed.
+    socket: OwnedFd,
+    rx: Mutex<Option<RxEnd>>,
+    tx: Mutex<Option<TxEnd>>,
+}
+
+/// Taken also where a thread panicked: what is guarded is whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+impl Device {
+    /// Opens `name`, or finds it open already (then with the options that it was opened with).
+    ///
+    /// # Errors
+    /// There is no such interface, it is down, its MTU is larger than a frame, another program has
+    /// it, the process may not use AF_XDP, or the kernel refused a step.
+    pub fn open(name: &str, options: &XdpOptions) -> Result<Arc<Device>, PortError> {
+        let interface = interface::find(name)?;
+        if !interface.is_up {
+            return Err(PortError::Down { name: name.to_owned() });
+        }
+        if !interface.is_ethernet {
+            return Err(PortError::unfit(name, "AF_XDP needs an Ethernet interface"));
+        }
+        let key = Key { namespace: namespace(), index: interface.index };
+        let mut open = lock(&OPEN);
+        open.retain(|device| device.strong_count() > 0);
+        let found = open.iter().filter_map(Weak::upgrade).find(|device| device.key == key);
+        if let Some(device) = found {
+            return Ok(device);
+        }
+        let device = Arc::new(Device::make(interface, key, options)?);
+        open.push(Arc::downgrade(&device));
+        Ok(device)
+    }
+
+    fn make(interface: Interface, key: Key, options: &XdpOptions) -> Result<Device, PortError> {
+        let name = &interface.name;
+        let mtu = interface::mtu(name)?;
+        if mtu + LINK_LEN > FRAME_MAX {
+            let what = format!(
+                "its MTU of {mtu} makes frames longer than the {FRAME_MAX} bytes of AF_XDP frames; \
+                 ip link set {name} mtu {}, or use packet sockets (METHOD LINUX)",
+                FRAME_MAX - LINK_LEN
+            );
+            return Err(PortError::unfit(name, what));
+        }
+        let count = interface_driver::rx_queues(name)?;
+        // First, since drivers want a program before they give zero copy; and it shows soonest
+        // whether another program has the interface.
+        let steering = match options.receives {
+            true => Some(Arc::new(Steering::attach(&interface, count, options.modes)?)),
+            false => None,
+        };
+        let is_native = steering.as_ref().is_some_and(|s| s.mode() == Mode::Native);
+        // A device sees physical pages, and of normal ones a frame may need two.
+        let may_zero_copy = is_native && Memory::get().small().stats().pages == Pages::Huge;
+        let place = |zero_copy| Place {
+            name,
+            interface: interface.index,
+            queue: 0,
+            shared: None,
+            zero_copy,
+        };
+        let (zero_copy, queues) = match may_zero_copy.then(|| bind_all(place(true), count, options))
+        {
+            Some(Ok(queues)) => (true, queues),
+            _ => (false, bind_all(place(false), count, options)?),
+        };
+        lock(&LINGERING).retain(|(lingering, queue, _)| *lingering != key || *queue >= count);
+        let guard = options.promiscuous.then(|| promiscuous_guard(&interface)).transpose()?;
+        Ok(Device {
+            steering: Mutex::new(steering),
+            queues,
+            key,
+            mtu,
+            zero_copy,
+            is_virtual: interface_driver::is_virtual(name)?,
+            options: *options,
+            interface,
+            _promiscuous: guard,
+        })
+    }
+
+    /// The end that receives from one queue, or from all that no receiver has.
+    ///
+    /// # Errors
+    /// There is no such queue, or it has a receiver; or the steering program cannot be attached.
+    pub fn receiver(self: &Arc<Device>, queue: Option<u32>) -> Result<Receiver, PortError> {
+        self.check_queue(queue)?;
+        let steering = {
+            let mut steering = lock(&self.steering);
+            if steering.is_none() {
+                let count = self.queues.len() as u32;
+                let attached = Steering::attach(&self.interface, count, self.options.modes)?;
+                *steering = Some(Arc::new(attached));
+            }
+            steering.clone().expect("just attached")
+        };
+        let wanted = |number: u32| queue.is_none_or(|queue| queue == number);
+        let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
+        let numbers = (0..self.queues.len() as u32).filter(|&number| wanted(number));
+        let ends: Vec<(u32, RxEnd)> = numbers.filter_map(free).collect();
+        if ends.is_empty() {
+            return Err(self.taken("receiver", queue));
+        }
+        Receiver::new(self.clone(), steering, ends)
+    }
+
+    /// The end that sends by one queue, or by the first that no sender has.
+    ///
+    /// # Errors
+    /// There is no such queue, or it has a sender.
+    pub fn sender(self: &Arc<Device>, queue: Option<u32>) -> Result<Sender, PortError> {
+        self.check_queue(queue)?;
+        let numbers = 0..self.queues.len() as u32;
+        let mut wanted = numbers.filter(|&number| queue.is_none_or(|queue| queue == number));
+        let end = wanted.find_map(|n| Some((n, lock(&self.queues[n as usize].tx).take()?)));
+        let (number, end) = end.ok_or_else(|| self.taken("sender", queue))?;
+        Ok(Sender::new(self.clone(), number, end))
+    }
+
+    /// Whether there is such a queue.
+    ///
+    /// # Errors
+    /// There is not; how many there are.
+    pub fn check_queue(&self, queue: Option<u32>) -> Result<(), PortError> {
+        let count = self.queues.len() as u32;
+        match queue.filter(|queue| *queue >= count) {
+            None => Ok(()),
+            Some(queue) => {
+                let what = format!("there is no queue {queue}; it has {count}, from 0 on");
+                Err(PortError::unfit(&self.interface.name, what))
+            }
+        }
+    }
+
+    fn taken(&self, end: &str, queue: Option<u32>) -> PortError {
+        let which = queue.map_or("every queue".to_owned(), |queue| format!("queue {queue}"));
+        PortError::unfit(&self.interface.name, format!("{which} has a {end} already"))
+    }
+
+    /// Takes an end back.
+    pub(super) fn give_rx(&self, queue: u32, end: RxEnd) {
+        *lock(&self.queues[queue as usize].rx) = Some(end);
+    }
+
+    /// Takes an end back.
+    pub(super) fn give_tx(&self, queue: u32, end: TxEnd) {
+        *lock(&self.queues[queue as usize].tx) = Some(end);
+    }
+
+    /// Takes a receiver's share in the steering back; after the last one the host's stack gets the
+    /// frames.
+    pub(super) fn give_steering(&self, share: Arc<Steering>) {
+        let mut steering = lock(&self.steering);
+        drop(share);
+        if steering.as_ref().is_some_and(|steering| Arc::strong_count(steering) == 1) {
+            *steering = None;
+        }
+    }
+
+    /// The socket of a queue.
+    pub(super) fn socket(&self, queue: u32) -> &OwnedFd {
+        &self.queues[queue as usize].socket
+    }
+
+    /// The interface, as it was when the device was opened.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Its MTU when the device was opened, bytes.
+    pub(super) fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    pub(super) fn is_virtual(&self) -> bool {
+        self.is_virtual
+    }
+
+    pub(super) fn options(&self) -> &XdpOptions {
+        &self.options
+    }
+
+    /// How it works: "AF_XDP, native mode, copies, 2 queues". (The kernel copies; we never do.)
+    pub fn describe(&self) -> String {
+        let mode = lock(&self.steering).as_ref().map(|steering| steering.mode());
+        let mode = mode.map_or("only sends".to_owned(), |mode| format!("{mode} mode"));
+        let copy = if self.zero_copy { "zero copy" } else { "the kernel copies" };
+        let (count, s) = (self.queues.len(), if self.queues.len() == 1 { "" } else { "s" });
+        format!("AF_XDP, {mode}, {copy}, {count} queue{s}")
+    }
+}
+
+/// Sockets on `count` queues; they share the memory that the first one registers.
+fn bind_all(place: Place<'_>, count: u32, options: &XdpOptions) -> Result<Vec<Queue>, PortError> {
+    let capacity = Memory::get().small().stats().capacity as usize;
+    let frames = (capacity / FILL_SHARE / count as usize).max(1);
+    let mut queues: Vec<Queue> = Vec::new();
+    for queue in 0..count {
+        let shared = queues.first().map(|first| &first.socket);
+        let (socket, rings) = socket::open(Place { queue, shared, ..place }, options)?;
+        let Rings { received, fill, transmit, done } = rings;
+        let rx = RxEnd::new(received, fill, frames);
+        let tx = TxEnd { transmit, done, lent: Lending::new() };
+        queues.push(Queue { socket, rx: Mutex::new(Some(rx)), tx: Mutex::new(Some(tx)) });
+    }
+    Ok(queues)
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if !self.zero_copy {
+            return;
+        }
+        for (number, queue) in self.queues.iter().enumerate() {
+            let ends = [
+                lock(&queue.rx).take().map(|end| end.lent),
+                lock(&queue.tx).take().map(|end| end.lent),
+            ];
+            for lent in ends.into_iter().flatten() {
+                lock(&LINGERING).push((self.key, number as u32, lent));
+            }
+        }
+    }
+}
+
+/// The inode of this thread's network namespace.
+fn namespace() -> u64 {
+    std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino())
+}

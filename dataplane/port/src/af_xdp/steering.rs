@@ -1,0 +1,94 @@
+//! The steering program of an interface, attached, with its map of sockets.
+
+use super::{Mode, bpf, program};
+use crate::error::PortError;
+use crate::interface::Interface;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+// Flags of <linux/if_link.h>.
+const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// Detaches on drop, and when the process ends in any other way.
+pub(super) struct Steering {
+    map: OwnedFd,
+    /// Kept open: the program is attached as long as it is.
+    _link: OwnedFd,
+    mode: Mode,
+}
+
+impl Steering {
+    /// Attaches in the first of `modes` that works.
+    pub(super) fn attach(
+        interface: &Interface,
+        queues: u32,
+        modes: &[Mode],
+    ) -> Result<Steering, PortError> {
+        let name = &interface.name;
+        let map = bpf::socket_map(queues)
+            .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
+        let program = bpf::load(&program::steering(raw(map.as_fd())))
+            .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
+        let mut last = None;
+        for &mode in modes {
+            let flags = match mode {
+                Mode::Native => XDP_FLAGS_DRV_MODE,
+                Mode::Generic => XDP_FLAGS_SKB_MODE,
+            };
+            match bpf::link(program.as_fd(), interface.index, flags) {
+                Ok(link) => return Ok(Steering { map, _link: link, mode }),
+                Err(error) => last = Some(refusal(name, mode, error)),
+            }
+            if last.as_ref().is_some_and(|(_, is_final)| *is_final) {
+                break;
+            }
+        }
+        let none = || PortError::unfit(name, "no mode of AF_XDP to try");
+        Err(last.map_or_else(none, |(error, _)| error))
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// From now on the queue's frames go to this socket.
+    pub(super) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        bpf::set_socket(self.map.as_fd(), queue, socket)
+    }
+
+    /// From now on the queue's frames go to the host's stack.
+    pub(super) fn clear(&self, queue: u32) {
+        // It fails only where there is no entry any more.
+        let _ = bpf::clear_socket(self.map.as_fd(), queue);
+    }
+}
+
+fn raw(fd: BorrowedFd<'_>) -> i32 {
+    std::os::fd::AsRawFd::as_raw_fd(&fd)
+}
+
+/// Why the program cannot be attached, and whether that holds for every mode.
+fn refusal(name: &str, mode: Mode, error: io::Error) -> (PortError, bool) {
+    let error = match error.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) => {
+            let what = format!(
+                "another XDP program is attached to it (ip link show {name}); stop its owner, or \
+                 take it off: ip link set {name} xdp off"
+            );
+            return (PortError::unfit(name, what), true);
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            return (PortError::xdp(name, "bpf(BPF_LINK_CREATE)", error), true);
+        }
+        Some(libc::EOPNOTSUPP) => {
+            PortError::unfit(name, format!("its driver has no {mode} mode of XDP"))
+        }
+        Some(libc::ERANGE) => {
+            let what = "its MTU, or its peer's, is too large for XDP; make it smaller: ip link set";
+            PortError::unfit(name, format!("{what} {name} mtu 1500"))
+        }
+        _ => PortError::xdp(name, "bpf(BPF_LINK_CREATE)", error),
+    };
+    (error, false)
+}

@@ -1,0 +1,54 @@
+//! What an interface's driver says of it (ethtool).
+
+use crate::error::PortError;
+use crate::system::{self, IfRequest};
+
+// Commands of <linux/ethtool.h>.
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCHANNELS: u32 = 0x3C;
+
+/// Words of `struct ethtool_drvinfo`, and where its texts of 32 bytes begin.
+const DRVINFO_WORDS: usize = 49;
+const DRIVER_AT: usize = 1;
+const BUS_AT: usize = 25;
+/// Words of `struct ethtool_channels`: the command, four limits, four counts.
+const CHANNELS_WORDS: usize = 9;
+const RX_AT: usize = 5;
+const COMBINED_AT: usize = 8;
+
+/// The receive queues of `name`; 1 where the driver does not tell.
+///
+/// # Errors
+/// The name is no name.
+pub fn rx_queues(name: &str) -> Result<u32, PortError> {
+    let socket = system::control_socket(name)?;
+    let mut words = [0; CHANNELS_WORDS];
+    words[0] = ETHTOOL_GCHANNELS;
+    let told = IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_ok();
+    let count = words[RX_AT].saturating_add(words[COMBINED_AT]);
+    Ok(if told { count.max(1) } else { 1 })
+}
+
+/// Whether `name` is an interface without hardware (veth, TAP), whose frames may come straight
+/// from a stack that left their checksums to hardware.
+///
+/// # Errors
+/// The name is no name.
+pub fn is_virtual(name: &str) -> Result<bool, PortError> {
+    let socket = system::control_socket(name)?;
+    let mut words = [0; DRVINFO_WORDS];
+    words[0] = ETHTOOL_GDRVINFO;
+    if IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_err() {
+        // Virtual ones are those that may lack a driver to ask.
+        return Ok(true);
+    }
+    let (driver, bus) = (text(&words[DRIVER_AT..]), text(&words[BUS_AT..]));
+    Ok(bus.is_empty() || driver == "tun")
+}
+
+/// A text of 32 bytes that begins there.
+fn text(words: &[u32]) -> String {
+    let bytes = words.iter().take(8).flat_map(|word| word.to_ne_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
