@@ -62,6 +62,8 @@ pub(super) struct Nf {
     /// Rounds in which nothing came back.
     pub idle: u32,
     pub resting: bool,
+    /// What a handler set instead of WORKER_THRESHOLD.
+    pub worker_threshold: Option<u32>,
     /// Tokens that came from another function and are not counted yet.
     pub came: usize,
 }
@@ -86,6 +88,7 @@ impl Nf {
             down_since: 0,
             idle: 0,
             resting: false,
+            worker_threshold: None,
             came: 0,
         })
     }
@@ -211,6 +214,9 @@ impl Nf {
                 cx.chatter(&format!("cannot watch an isolated function: {error}"));
             }
             state.link = Some(link);
+            if let Some(threshold) = self.worker_threshold {
+                state.function.set_worker_threshold(threshold);
+            }
             (self.idle, self.resting) = (0, false);
         }
         self.press(cx);
