@@ -53,6 +53,7 @@ Its neighbours go on in any case.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
+Handler `handler` asks the function itself; the thread waits for the answer, two seconds at most.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";

@@ -178,9 +178,10 @@ impl Nf {
                 latency: Latency::default(),
                 outlet: Outlet::new(self.settings.carry),
             });
-        } else if let Some(state) = &self.running {
+        } else if let Some(state) = &mut self.running {
             self.shared.start(|| Ok(Arc::clone(&state.function)))?;
-            if let Some(link) = &state.link {
+            if let Some(link) = &mut state.link {
+                link.tune(self.tuning);
                 cx.watch(link.wake())
                     .map_err(|error| format!("cannot watch the function: {error}"))?;
             }
