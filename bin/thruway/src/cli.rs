@@ -36,7 +36,7 @@ enum Command {
     /// Tell what this host offers and what is missing for more speed
     Doctor,
     /// Measure and compare; every row of bench/record comes from here
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Run a part of a configuration for the thruway that started this process (see Isolate)
     #[command(hide = true)]
     Worker,
