@@ -1,6 +1,7 @@
 //! What the machine itself gives: no exchange between two cores can do better.
 
 use std::hint::spin_loop;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use thruway_region::{Pages, Region, SharedBytes};
@@ -92,12 +93,16 @@ impl Shared {
 /// Runs `far` on the second core while `near` runs on the first; gives the seconds of `near`.
 fn both(ends: [Option<usize>; 2], near: impl FnOnce(), far: impl FnOnce() + Send) -> f64 {
     let bind = |core: Option<usize>| core.is_some_and(machine::bind);
+    // A new thread begins on the core of its maker: who spins there would keep it from leaving.
+    let start = &Barrier::new(2);
     std::thread::scope(|scope| {
         let far = scope.spawn(move || {
             bind(ends[1]);
+            start.wait();
             far();
         });
         bind(ends[0]);
+        start.wait();
         let begin = Instant::now();
         near();
         let seconds = begin.elapsed().as_secs_f64();
