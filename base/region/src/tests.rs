@@ -58,7 +58,7 @@ fn prefer_huge_always_gives_a_region_and_says_which() {
     match region.pages() {
         Pages::Huge => assert!(region.why_not_huge().is_none() && region.len() == 4 << 20),
         Pages::Normal => assert!(region.why_not_huge().is_some() && region.len() == 3 << 20),
-        Pages::PreferHuge => panic!("not an answer"),
+        other => panic!("{other:?} is not an answer"),
     }
 }
 

@@ -10,6 +10,7 @@ mod doctor;
 mod isolate;
 mod load;
 mod manual;
+mod nf_new;
 mod run;
 mod signals;
 mod table;

@@ -26,9 +26,6 @@ fn work(worker: &mut Worker<Mapped>, sum: &mut u64) -> u32 {
         let _ = worker.flush();
         return 0;
     }
-    for nth in 0..Worker::<Mapped>::AHEAD {
-        worker.prefetch(nth);
-    }
     for nth in 0..n {
         worker.prefetch(nth + Worker::<Mapped>::AHEAD);
         let head = worker.head(nth);

@@ -26,6 +26,9 @@ use crate::tuning::Tuning;
 /// Tokens ahead of the one at work whose bytes are asked for; as in the exchange.
 const PREFETCH: u32 = crate::master::PREFETCH;
 
+/// Slots ahead of the one being filled whose lines are taken back; as in the exchange.
+const FILL_AHEAD: u32 = crate::master::FILL_AHEAD;
+
 /// The Master's indices of a pair of one-way rings, private.
 struct Flight {
     slots: u32,
@@ -180,6 +183,9 @@ impl PairMaster {
     fn next(&self, len: usize) -> Option<(Place, Span)> {
         let shape = &self.down.layout().shape;
         let fits = len <= (shape.frame_len() - shape.headroom) as usize;
+        if self.room() > FILL_AHEAD {
+            self.down.prefetch_fill(self.flight.produced.wrapping_add(FILL_AHEAD));
+        }
         let slot = self.flight.produced & (shape.slots - 1);
         let span = Span { start: shape.headroom, len: len as u32 };
         (fits && self.room() > 0).then_some((Place::Slot(Ring::Primary, slot), span))
@@ -226,12 +232,19 @@ impl PairMaster {
     /// Takes what came back, at most `limit` packets.
     #[inline]
     pub fn poll(&mut self, now: u64, limit: u32, mut take: impl FnMut(PairToken<'_>)) -> u32 {
+        let known = self.flight.returned;
         let count = self.flight.ready(self.up.word(Word::MasterProduced), now, limit);
         let mask = self.up.layout().shape.slots - 1;
+        if known != self.flight.returned {
+            for nth in 0..count.min(PREFETCH) {
+                self.up.prefetch_take(self.flight.consumed.wrapping_add(nth) & mask);
+            }
+        }
         for _ in 0..count {
             let slot = self.flight.consumed & mask;
-            let ahead = self.flight.consumed.wrapping_add(PREFETCH) & mask;
-            self.up.prefetch(Place::Slot(Ring::Primary, ahead));
+            if self.flight.returned.wrapping_sub(self.flight.consumed) > PREFETCH {
+                self.up.prefetch_take(self.flight.consumed.wrapping_add(PREFETCH) & mask);
+            }
             let head = self.up.head(Ring::Primary, slot);
             take(PairToken { up: &self.up, slot, span: span_of(&head) });
             self.flight.consumed = self.flight.consumed.wrapping_add(1);
@@ -271,7 +284,14 @@ impl PairWorker {
     /// As [`crate::Worker::waiting`].
     #[inline]
     pub fn waiting(&mut self) -> u32 {
-        self.shift.waiting(self.down.word(Word::MasterProduced))
+        let known = self.shift.limit;
+        let waiting = self.shift.waiting(self.down.word(Word::MasterProduced));
+        if known != self.shift.limit {
+            for nth in 0..waiting.min(PREFETCH) {
+                self.down.prefetch_take(self.shift.consumed.wrapping_add(nth));
+            }
+        }
+        waiting
     }
 
     /// As [`crate::Worker::has_work`].
@@ -284,10 +304,13 @@ impl PairWorker {
     #[inline]
     pub fn work(&mut self, n: u32, mut function: impl FnMut(&mut [u8])) {
         let mask = self.down.layout().shape.slots - 1;
-        for nth in 0..n.min(self.shift.limit.wrapping_sub(self.shift.consumed)) {
+        let waiting = self.shift.limit.wrapping_sub(self.shift.consumed);
+        for nth in 0..n.min(waiting) {
             let slot = self.shift.consumed.wrapping_add(nth) & mask;
-            let ahead = Place::Slot(Ring::Primary, slot.wrapping_add(PREFETCH) & mask);
-            self.down.prefetch(ahead);
+            if nth + PREFETCH < waiting {
+                self.down.prefetch_take(slot.wrapping_add(PREFETCH) & mask);
+            }
+            self.up.prefetch_fill(slot.wrapping_add(FILL_AHEAD));
             let head = self.down.head(Ring::Primary, slot);
             let (place, span) = (Place::Slot(Ring::Primary, slot), span_of(&head));
             // JUSTIFICATION: functions change packets in place, before they are copied back.

@@ -73,9 +73,9 @@ pub enum Rest {
 /// at the second look; it must read the shared indices afresh. A Worker that was woken swaps in
 /// RUNNING itself.
 pub fn lie_down(status: &AtomicU32, mut has_work: impl FnMut() -> bool) -> bool {
-    // A swap, as every write of this word: both sides write it, and only read-modify-writes have one
-    // order in loom's eyes (plain stores of two threads have none there). It costs nothing: the
-    // Worker is about to sleep.
+    // A swap, as every write of this word: both sides write it, and only read-modify-writes have
+    // one order in loom's eyes (plain stores of two threads have none there). It costs nothing:
+    // the Worker is about to sleep.
     status.swap(WAITING, Ordering::Relaxed);
     // W1: orders WAITING before the second look; pairs with M1 in `ring`.
     fence(Ordering::SeqCst);

@@ -347,9 +347,7 @@ impl Storage for Mapped {
 
     #[inline]
     fn prefetch_take(&self, slot: u32) {
-        if slot.is_multiple_of(4) {
-            self.head_bytes(Ring::Primary, slot).prefetch();
-        }
+        self.head_bytes(Ring::Primary, slot).prefetch();
         self.prefetch(Place::Slot(Ring::Primary, slot));
     }
 

@@ -10,13 +10,15 @@ use crate::fault::{PeerFault, Refusal};
 use crate::storage::{Place, Span, Storage};
 use crate::tuning::Tuning;
 
-/// Slots ahead of the one being read whose lines are asked for.
+/// Slots ahead of the one being read whose lines are asked for: as many as a core can wait for at
+/// once.
 ///
-/// PERF: the lines come from another core's cache. See bench/record/README.md, exchange.
-pub(crate) const PREFETCH: u32 = 6;
+/// PERF: a line that the Worker only read has gone to its core all the same. See
+/// bench/record/README.md, exchange.
+pub(crate) const PREFETCH: u32 = 24;
 
 /// Slots ahead of the one being filled whose lines are taken back from the Worker's core.
-const FILL_AHEAD: u32 = 32;
+pub(crate) const FILL_AHEAD: u32 = 32;
 
 /// What the Master tells a Worker of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -362,6 +364,9 @@ impl<S: Storage> Master<S> {
             return Err(self.fail(PeerFault::Index { index: done, owned }));
         }
         self.returned = index;
+        for nth in 0..self.returned.wrapping_sub(self.consumed).min(PREFETCH) {
+            self.prefetch(self.consumed.wrapping_add(nth) & self.mask);
+        }
         Ok(())
     }
 
@@ -407,7 +412,10 @@ impl<S: Storage> Master<S> {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        self.storage.prefetch(self.place(slot));
+        match self.place(slot) {
+            Place::Slot(..) => self.storage.prefetch_take(slot),
+            place @ Place::Frame(_) => self.storage.prefetch(place),
+        }
     }
 
     /// Where a primary slot's bytes are: by the Master's own note, never by the head.

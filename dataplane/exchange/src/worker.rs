@@ -60,7 +60,7 @@ struct SideRings {
 
 impl<S: Storage> Worker<S> {
     /// Tokens ahead of the one at work that [`prefetch`](Self::prefetch) is best used for: as many
-    /// lines as a core can wait for at once.
+    /// lines as a core can wait for at once. [`waiting`](Self::waiting) asks for the first of them.
     pub const AHEAD: u32 = 24;
 
     /// The Worker's end of storage that a Master has just made.
@@ -101,6 +101,9 @@ impl<S: Storage> Worker<S> {
     pub fn waiting(&mut self) -> u32 {
         if self.limit == self.consumed {
             self.look();
+            for nth in 0..self.limit.wrapping_sub(self.consumed).min(Self::AHEAD) {
+                self.prefetch(nth);
+            }
         }
         self.limit.wrapping_sub(self.consumed)
     }

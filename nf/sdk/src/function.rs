@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use thruway_exchange::Attached;
 use thruway_nf_abi::message::Welcome;
 
 use crate::batch::Batch;
@@ -53,6 +54,7 @@ impl<F: FnMut(&mut Batch<'_>)> Function for F {
 /// What a function can ask for while it is made.
 pub struct Start<'a> {
     pub(crate) state: &'a mut State,
+    pub(crate) attached: &'a mut Attached,
     pub(crate) problem: Option<String>,
 }
 
@@ -85,6 +87,15 @@ impl Start<'_> {
     /// beginning after a failure (scratch then holds what it held).
     pub fn welcome(&self) -> &Welcome {
         &self.state.welcome
+    }
+
+    /// The text that the element's CONFIG gives. Waits for it: only for a function that cannot do
+    /// without, because without CONFIG it never comes.
+    ///
+    /// # Errors
+    /// When the host closes the control socket instead.
+    pub fn configuration(&mut self) -> Result<String, String> {
+        self.attached.configuration().map_err(|error| error.to_string())
     }
 
     /// Nanoseconds of the system's monotonic clock.

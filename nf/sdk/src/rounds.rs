@@ -71,7 +71,7 @@ pub fn run_on<F: Function>(
 
 fn serve<F: Function>(
     config: &Config,
-    attached: Attached,
+    mut attached: Attached,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
 ) -> Result<(), RunError> {
     let mut state = State {
@@ -83,7 +83,7 @@ fn serve<F: Function>(
         arena: None,
         no_output: None,
     };
-    let mut start = Start { state: &mut state, problem: None };
+    let mut start = Start { state: &mut state, attached: &mut attached, problem: None };
     let made = make(&mut start);
     let function = match (made, start.problem) {
         (Ok(function), None) => function,

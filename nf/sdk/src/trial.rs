@@ -53,6 +53,8 @@ pub struct Setup {
     pub sessions: u32,
     /// Slots after which the function publishes what it did.
     pub worker_threshold: u32,
+    /// Text of the element's CONFIG; none if empty.
+    pub configuration: &'static str,
 }
 
 impl Setup {
@@ -64,6 +66,7 @@ impl Setup {
         wait: WaitMode::Block,
         sessions: 16,
         worker_threshold: 32,
+        configuration: "",
     };
 
     /// Tries a function in a thread of this process.
@@ -131,6 +134,10 @@ impl Setup {
         fds.extend([link.fd(), eventfd.as_fd()]);
         let welcome = self.answer(&hello).to_bytes();
         socket.send(Head { kind: Kind::Welcome, id: 0 }, &welcome, &fds)?;
+        if !self.configuration.is_empty() {
+            let text = self.configuration.as_bytes();
+            socket.send(Head { kind: Kind::Configure, id: 0 }, text, &[])?;
+        }
         let message = receive(&socket)?;
         match message.head.kind {
             Kind::Ready => {}

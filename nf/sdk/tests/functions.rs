@@ -211,6 +211,26 @@ fn full_side_rings_refuse_and_are_counted() {
 }
 
 #[test]
+fn a_configuration_is_read_or_left() {
+    for reads in [true, false] {
+        let mut trial = Setup { configuration: "text of CONFIG", ..Setup::DEFAULT }
+            .thread(Config::DEFAULT, move |start| {
+                let text = if reads { start.configuration()? } else { String::from("text") };
+                Ok(move |batch: &mut Batch<'_>| {
+                    batch.each(|packet| {
+                        packet.bytes_mut()[..4].copy_from_slice(&text.as_bytes()[..4]);
+                        Verdict::Next(0)
+                    });
+                })
+            })
+            .unwrap();
+        assert_eq!(trial.exchange(&[b"....."]).unwrap(), [returned(0, b"text.")]);
+        assert!(trial.read("a").is_err());
+        trial.finish().unwrap();
+    }
+}
+
+#[test]
 fn a_function_that_cannot_begin_says_why() {
     let failed = |name: &'static str| {
         let trial = Setup::DEFAULT.thread(Config::DEFAULT, move |start| {

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::network::{Network, Site};
 use crate::process::{Done, LIMIT, Running, need, privileged, run, wait_for};
-use crate::traffic::{fetch, iperf};
+use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
 const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
@@ -111,9 +111,7 @@ fn two_queues_are_shared_by_two_threads() {
     let text = format!("{}{}{threads}", one(0), one(1));
     let mut command = network.middle.thruway();
     network.route(command.args(["run", "-j", "2", "-e", &text]), "10.3.0.2");
-    for address in ["10.3.0.2", "fd03::2"] {
-        iperf(&network.lan, &network.wan, address);
-    }
+    fetch(&network.lan, &network.wan, "[fd03::2]", 20 << 20);
     fetch(&network.wan, &network.lan, "10.3.0.1", 20 << 20);
     // Flows enough for both transmit queues of the host, which pick the receive queue.
     let many = "for port in $(seq 3000 3063); do echo >/dev/udp/10.3.0.2/$port; done";

@@ -11,7 +11,8 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use super::backend::{Function, HostEnd, Told};
-use super::nf::{ENTRY, Lost, Nf};
+use super::nf::{ENTRY, Lost};
+use super::replica::Nf;
 use crate::rig::Rig;
 
 /// A function whose process is the test.
@@ -83,7 +84,7 @@ impl Stage {
             faults: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
-        nf.shared().start(|| Ok(played)).unwrap();
+        nf.shared_state().start(|| Ok(played)).unwrap();
         let storage = Mapped::create(&SHAPE, None, Pages::Normal).unwrap();
         function.generation.store(1, Ordering::Relaxed);
         *function.ready.lock().unwrap() = Some(storage.clone());

@@ -349,6 +349,11 @@ impl Element for FromDevice {
         if !self.active {
             return Run::Idle;
         }
+        if let Source::Capture(capture) = &mut self.source
+            && capture.is_pressed(cx)
+        {
+            return Run::Idle;
+        }
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
         let mut batch = std::mem::take(&mut self.batch);
         let at_end = match &mut self.source {

@@ -110,9 +110,6 @@ struct FromDump {
     held: Option<Packet>,
     count: u64,
     batch: Batch,
-    /// Elements that packets may come to and that ask to wait while they are full; found out at
-    /// the first run.
-    pressing: Option<Vec<u32>>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -146,7 +143,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         held: None,
         count: 0,
         batch: Batch::with_room(),
-        pressing: None,
     }))
 }
 
@@ -256,12 +252,6 @@ impl FromDump {
         }
     }
 
-    /// Whether an isolated function downstream cannot keep up: the file waits.
-    fn is_pressed(&mut self, cx: &Cx<'_>) -> bool {
-        let pressing = self.pressing.get_or_insert_with(|| cx.pressing_downstream());
-        pressing.iter().any(|node| cx.is_full(*node))
-    }
-
     fn set_active(&mut self, active: bool) {
         self.active = active;
         self.ended = false;
@@ -278,7 +268,7 @@ impl Element for FromDump {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.active || self.ended || self.is_pressed(cx) {
+        if !self.active || self.ended || self.capture.is_pressed(cx) {
             return Run::Idle;
         }
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);

@@ -50,9 +50,6 @@ impl End for Worker<Mapped> {
             return;
         }
         let ahead = Worker::<Mapped>::AHEAD;
-        for nth in 0..ahead.min(n) {
-            self.prefetch(nth);
-        }
         for nth in 0..n {
             self.prefetch(nth + ahead);
             let head = self.head(nth);

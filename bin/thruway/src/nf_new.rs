@@ -1,0 +1,259 @@
+//! `thruway nf new`: writes a project for a network function.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+/// The checkout that this program was built from.
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What `thruway nf` does.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Write a project for a network function: it builds, passes its test and runs
+    New(New),
+}
+
+/// Arguments of `thruway nf new`.
+#[derive(Args)]
+pub struct New {
+    /// Name of the function, and of the folder that is made
+    name: String,
+    /// Language that it is written in
+    #[arg(long, value_enum)]
+    lang: Lang,
+    /// Checkout of Thruway that the project is built against, by its path; without it the one
+    /// that this program was built from
+    #[arg(long, value_name = "CHECKOUT")]
+    sdk: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Lang {
+    /// Rust 2024
+    Rust,
+    /// C11, also for C++
+    C,
+}
+
+/// A file of a project: path, template, whether it can be run.
+type File = (&'static str, &'static str, bool);
+
+macro_rules! template {
+    ($path:literal) => {
+        include_str!(concat!("../../../nf/sdk/templates/", $path))
+    };
+}
+
+const RUST: &[File] = &[
+    ("Cargo.toml", template!("rust/Cargo.toml.txt"), false),
+    ("src/main.rs", template!("rust/main.rs"), false),
+    ("README.md", template!("rust/README.md.txt"), false),
+    ("{{NAME}}.click", template!("function.click.txt"), false),
+    (".gitignore", "target/\nout.pcap\n", false),
+];
+
+const C: &[File] = &[
+    ("function.c", template!("c/function.c"), false),
+    ("build.sh", template!("c/build.sh.txt"), true),
+    ("README.md", template!("c/README.md.txt"), false),
+    ("{{NAME}}.click", template!("function.click.txt"), false),
+    (".gitignore", "/{{NAME}}\nout.pcap\n", false),
+];
+
+/// Runs `thruway nf`.
+pub fn main(command: &Command) -> anyhow::Result<ExitCode> {
+    let Command::New(new) = command;
+    let folder = new.write(Path::new("."))?;
+    println!("{}", new.farewell(&folder));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl New {
+    fn write(&self, into: &Path) -> anyhow::Result<PathBuf> {
+        check_name(&self.name)?;
+        let checkout = self.checkout()?;
+        let folder = into.join(&self.name);
+        // Fails when there is anything of this name: nothing is overwritten.
+        fs::create_dir(&folder).with_context(|| {
+            let shown = folder.display();
+            format!("cannot make the folder '{shown}'; give a name that is free here")
+        })?;
+        let files = if self.lang == Lang::Rust { RUST } else { C };
+        for (path, template, is_program) in files {
+            let path = folder.join(self.fill(path, &checkout));
+            write(&path, &self.fill(template, &checkout), *is_program)?;
+        }
+        if self.lang == Lang::Rust {
+            // The versions that the checkout is tested with; cargo leaves out what is not needed.
+            let lock = checkout.join("Cargo.lock");
+            fs::copy(&lock, folder.join("Cargo.lock"))
+                .with_context(|| format!("cannot copy '{}'", lock.display()))?;
+        }
+        Ok(folder)
+    }
+
+    fn checkout(&self) -> anyhow::Result<PathBuf> {
+        let path = self.sdk.as_deref().unwrap_or(Path::new(CHECKOUT));
+        let is_checkout = ["nf/sdk/Cargo.toml", "nf/sdk-c/include/thruway_nf.h", "Cargo.lock"]
+            .iter()
+            .all(|file| path.join(file).is_file());
+        if !is_checkout {
+            bail!("'{}' is not a checkout of Thruway; name one: --sdk CHECKOUT", path.display());
+        }
+        let path = fs::canonicalize(path)?;
+        match path.to_str() {
+            Some(text) if !text.contains(['"', '\\', '\'', '$', '`', '\n']) => Ok(path),
+            _ => bail!("'{}' has characters that files of a project cannot name", path.display()),
+        }
+    }
+
+    fn fill(&self, template: &str, checkout: &Path) -> String {
+        let checkout = checkout.display().to_string();
+        let program = match self.lang {
+            Lang::Rust => format!("target/release/{}", self.name),
+            Lang::C => format!("./{}", self.name),
+        };
+        template
+            .replace("{{NAME}}", &self.name)
+            .replace("{{PROGRAM}}", &program)
+            .replace("{{CAPTURE}}", &format!("pcap:{checkout}/examples/captures/lan.pcap"))
+            .replace("{{SDK}}", &format!("\"{checkout}/nf/sdk\""))
+            .replace("{{CHECKOUT}}", &format!("'{checkout}'"))
+    }
+
+    fn farewell(&self, folder: &Path) -> String {
+        let (name, checkout) = (&self.name, self.checkout().unwrap_or_default());
+        let build = match self.lang {
+            Lang::Rust => "cargo test\n  cargo build --release",
+            Lang::C => "./build.sh",
+        };
+        let (folder, checkout) = (folder.display(), checkout.display());
+        format!(
+            "made {folder}, which is built against the library in {checkout}. Next:\n  \
+             cd {folder}\n  {build}\n  thruway run {name}.click"
+        )
+    }
+}
+
+/// A name that is one for cargo, for files and within EXEC.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !is_plain || !begins || name.len() > 64 {
+        bail!(
+            "'{name}' cannot be a function's name: it begins with a letter, has letters, digits, \
+             '-' and '_', and at most 64 of them"
+        );
+    }
+    if TAKEN.contains(&name) {
+        bail!("'{name}' cannot be a function's name: Rust uses it; try '{name}-nf'");
+    }
+    Ok(())
+}
+
+/// Words that cargo does not take for a package.
+#[rustfmt::skip]
+const TAKEN: &[&str] = &[
+    "abstract", "alloc", "as", "async", "await", "become", "box", "break", "build", "const",
+    "continue", "core", "crate", "deps", "do", "dyn", "else", "enum", "examples", "extern", "false",
+    "final", "fn", "for", "gen", "if", "impl", "in", "incremental", "let", "loop", "macro", "match",
+    "mod", "move", "mut", "override", "priv", "proc-macro", "proc_macro", "pub", "ref", "return",
+    "self", "std", "struct", "super", "test", "thruway-nf", "thruway_nf", "trait", "true", "try",
+    "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+fn write(path: &Path, text: &str, is_program: bool) -> anyhow::Result<()> {
+    let write = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, text)?;
+        if is_program {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    write().with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn new(name: &str, lang: Lang) -> New {
+        New { name: name.into(), lang, sdk: None }
+    }
+
+    /// Runs a program in a folder with the build directory and the profile of this test, so that
+    /// hardly anything is compiled twice.
+    fn runs(folder: &Path, program: &str, args: &[&str]) {
+        let me = std::env::current_exe().unwrap();
+        let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+        let mut command = Command::new(program);
+        command.args(args).current_dir(folder).env("CARGO_NET_OFFLINE", "true");
+        // target/PROFILE/deps/this
+        command.env("CARGO_TARGET_DIR", me.ancestors().nth(3).unwrap());
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        if rustc.exists() {
+            command.env("RUSTC", rustc);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {args:?}: {said}");
+        assert!(!said.contains("warning"), "{said}");
+    }
+
+    #[test]
+    fn a_project_in_rust_builds_and_passes_its_test() {
+        let into = tempfile::tempdir().unwrap();
+        let folder = new("short-only", Lang::Rust).write(into.path()).unwrap();
+        runs(&folder, env!("CARGO"), &["test", "--quiet"]);
+        let lock = fs::read_to_string(folder.join("Cargo.lock")).unwrap();
+        assert!(lock.contains("name = \"short-only\""));
+        assert!(!lock.contains("name = \"clap\""), "what is not needed is left out");
+        let click = fs::read_to_string(folder.join("short-only.click")).unwrap();
+        assert!(click.contains("Nf(EXEC \"target/release/short-only 1000\")"), "{click}");
+        assert!(!click.contains("{{"), "{click}");
+    }
+
+    #[test]
+    fn a_project_in_c_builds() {
+        let into = tempfile::tempdir().unwrap();
+        let folder = new("short_only", Lang::C).write(into.path()).unwrap();
+        // The library is compiled without optimization here: build.sh's own way takes a minute.
+        let build = fs::read_to_string(folder.join("build.sh")).unwrap();
+        let build = build.replace("--release ", "").replace("/release/", "/debug/");
+        assert!(build.contains(" -Wall"));
+        fs::write(folder.join("build.sh"), build.replace(" -Wall", " -Werror -Wall")).unwrap();
+        runs(&folder, "./build.sh", &[]);
+        let output = Command::new(folder.join("short_only")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("short_only: this program is a network function"), "{said}");
+    }
+
+    #[test]
+    fn nothing_is_overwritten_and_wrong_names_are_refused() {
+        let into = tempfile::tempdir().unwrap();
+        fs::write(into.path().join("file"), "kept").unwrap();
+        let folder = new("twice", Lang::C).write(into.path()).unwrap();
+        fs::write(folder.join("function.c"), "mine").unwrap();
+        for name in ["twice", "file"] {
+            let error = new(name, Lang::Rust).write(into.path()).unwrap_err();
+            assert!(format!("{error:#}").contains("give a name that is free"), "{error:#}");
+        }
+        assert_eq!(fs::read_to_string(folder.join("function.c")).unwrap(), "mine");
+        assert!(!folder.join("Cargo.toml").exists());
+        for name in ["", "../x", "a/b", "1st", "fn", "a b", "thruway-nf", &"x".repeat(65)] {
+            assert!(new(name, Lang::Rust).write(into.path()).is_err(), "{name}");
+        }
+        let wrong = New { sdk: Some("/nowhere".into()), ..new("a", Lang::C) };
+        let error = wrong.write(into.path()).unwrap_err().to_string();
+        assert_eq!(error, "'/nowhere' is not a checkout of Thruway; name one: --sdk CHECKOUT");
+    }
+}
