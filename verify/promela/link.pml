@@ -100,7 +100,7 @@ byte a_cell[LINKS * AUX];
 byte a_fill[LINKS];             /* Worker: next slot to write */
 byte a_free[LINKS];             /* Worker: its copy of a_cons */
 byte a_take[LINKS];             /* Master: next slot to read */
-byte a_seen[LINKS];             /* Master: its snapshot of a_prod */
+byte a_seen[LINKS];             /* Master: its copy of a_prod */
 #endif
 
 #if INJECTION
@@ -111,6 +111,7 @@ byte a_seen[LINKS];             /* Master: its snapshot of a_prod */
 byte i_prod[LINKS];             /* shared, written by the Worker */
 byte i_cons[LINKS];             /* shared, written by the Master */
 byte i_cell[LINKS * INJECTION];
+byte i_fill[LINKS];             /* Worker: next slot to write */
 byte i_free[LINKS];             /* Worker: its copy of i_cons */
 byte i_seen[LINKS];             /* Master: its copy of i_prod */
 byte i_take[LINKS];             /* Master: next slot to read */
@@ -121,7 +122,7 @@ byte i_take[LINKS];             /* Master: next slot to read */
 byte m_wait[LINKS];
 bool eventfd[LINKS];
 bool dozing[LINKS];             /* the kernel has put the Master to sleep */
-bool telling;                   /* the Worker is between a publication and the look at m_wait */
+bool telling[LINKS];            /* the Worker has published and not yet looked at m_wait */
 #endif
 
 #if CRASH
@@ -129,7 +130,12 @@ bool doomed;                    /* the Worker takes no further step */
 bool dead;                      /* its process has ended, which the kernel reports */
 bool buried;                    /* the supervisor has noticed: the generation is over */
 bool reclaimed[LINKS];          /* the Master of this link has let go of the generation */
+byte m_fill[LINKS];             /* Master: next slot to write; m_prod follows */
 byte out[LINKS];                /* tokens posted and not yet accounted for */
+#endif
+
+#if !CRASH
+#define m_fill m_put            /* written and published in one operation */
 #endif
 
 #if LIVE

@@ -2,9 +2,9 @@
  * Produce, take back, look for old tokens: in any order, as often as they are possible. */
 
 #ifdef MUTANT_OVERWRITE
-#define ROOM(l) (N + 1 - AHEAD(m_put[l], m_cons[l]))
+#define ROOM(l) (N + 1 - AHEAD(m_fill[l], m_cons[l]))
 #else
-#define ROOM(l) (N - AHEAD(m_put[l], m_cons[l]))
+#define ROOM(l) (N - AHEAD(m_fill[l], m_cons[l]))
 #endif
 
 #ifdef MUTANT_THRESHOLD_EQUAL
@@ -29,8 +29,8 @@ inline fill(l, first) {
     }
 }
 
-/* Writes one to ROOM tokens, publishes them at once, and wakes the Worker past the threshold. */
-inline post(l) {
+/* Writes one to ROOM tokens. */
+inline put(l) {
     atomic {
         LIVING(l) && TRAFFIC && ROOM(l) > 0 ->
         resting[l] = false;
@@ -43,11 +43,26 @@ inline post(l) {
         :: break
         od;
 #ifndef MUTANT_M_PROD_EARLY
-        fill(l, m_put[l])
+        fill(l, m_fill[l]);
 #endif
-    };
+#if CRASH
+        m_fill[l] = PLUS(m_fill[l], k);
+        k = 0;
+        resting[l] = true
+#endif
+    }
+}
+
+/* Shows the Worker what was written, and wakes it past the threshold. */
+inline publish_put(l) {
     atomic {
+#if CRASH
+        LIVING(l) && m_fill[l] != m_put[l] ->
+        resting[l] = false;
+        k = AHEAD(m_fill[l], m_put[l]);
+#else
         MASTER_DRAINED(l) ->
+#endif
         m_put[l] = PLUS(m_put[l], k);
 #ifdef MUTANT_M_PROD_EARLY
         to_worker[l] = to_worker[l] + k
@@ -115,13 +130,23 @@ inline take(l) {
 }
 
 #if AUX
-/* Algorithm 7: the chain of the slot at m_cons, never past the snapshot of aux.prod. */
+/* Algorithm 7: the chain of the slot at m_cons, never past the copy of aux.prod, which is read again
+ * when it is used up: aux.prod was published before the W.prod that led here. */
 inline walk(l) {
-#ifdef MUTANT_AUX_CONS_EARLY
-    a_cons[l] = a_seen[l];
-#endif
     do
-    :: d_step {
+#ifndef MUTANT_AUX_PROD_READ_EARLY
+    :: d_step { a_take[l] == a_seen[l] -> a_seen[l] = a_prod[l];
+                MUST(a_take[l] != a_seen[l], aux_chain_whole) }
+#endif
+#ifdef MUTANT_AUX_CONS_EARLY
+    :: a_take[l] != a_seen[l] ->
+       a_cons[l] = AUX_PLUS(a_take[l], 1);
+#elif defined(MUTANT_AUX_PROD_READ_EARLY)
+    :: true ->
+#else
+    :: a_take[l] != a_seen[l] ->
+#endif
+       d_step {
            MUST(a_take[l] != a_seen[l], aux_chain_whole);
            k = a_cell[AUX_CELL(l, a_take[l])];
            MUST(k - k % 2 == OWNER(m_cons[l]), aux_chain_of_its_slot);
@@ -133,48 +158,35 @@ inline walk(l) {
        :: k % 2 == NEXT
        fi
     od;
-#ifdef MUTANT_AUX_CONS_EARLY
     k = 0
-#else
-    atomic { a_cons[l] = a_take[l]; k = 0 }
-#endif
 }
 #endif
 
-/* The copy of w_prod is used up: only now is the shared index read; then aux.prod. */
+/* The copy of w_prod is used up: only now is the shared index read. */
 inline look(l) {
     atomic {
         LIVING(l) && m_cons[l] == m_seen[l] && w_prod[l] != m_seen[l] ->
-#if AUX
-        resting[l] = false;
 #ifdef MUTANT_AUX_PROD_READ_EARLY
         a_seen[l] = a_prod[l]; k = 1
     };
     atomic {
         k = 0;
 #endif
-#endif
         m_seen[l] = w_prod[l]
-    };
-#if AUX && !defined(MUTANT_AUX_PROD_READ_EARLY)
-    a_seen[l] = a_prod[l];
-#endif
-#if AUX
-    resting[l] = true
-#endif
+    }
 }
 
 #if INJECTION
 inline take_injected(l) {
     d_step {
+        i_take[l] != i_seen[l] ->
         MUST(i_cell[I_CELL(l, i_take[l])] == FILLED, injection_slot_owner);
         i_cell[I_CELL(l, i_take[l])] = EMPTY;
         i_take[l] = I_PLUS(i_take[l], 1)
-    };
-    i_cons[l] = i_take[l]
+    }
 }
 #define INJECTED(l) (i_prod[l] != i_seen[l])
-#define ALL_TAKEN(l) (m_cons[l] == m_seen[l] && i_take[l] == i_seen[l])
+#define ALL_TAKEN(l) (m_cons[l] == m_seen[l] && i_take[l] == i_seen[l] && i_cons[l] == i_take[l])
 #else
 #define INJECTED(l) false
 #define ALL_TAKEN(l) (m_cons[l] == m_seen[l])
@@ -226,23 +238,27 @@ inline reclaim(l) {
     /* Takes the dead Worker's index for its own. */
     m_cons[l] = w_prod[l];
 #endif
+#ifdef MUTANT_RECLAIM_PUBLISHED
+    /* Leaves out what was written and not yet published. */
+    m_fill[l] = m_put[l];
+#endif
 #ifdef MUTANT_RECLAIM_TWICE
     /* Begins with the slot that was taken last. */
-    m_cons[l] = PLUS(m_cons[l], RANGE(N) - (AHEAD(m_put[l], m_cons[l]) < N));
+    m_cons[l] = PLUS(m_cons[l], RANGE(N) - (AHEAD(m_fill[l], m_cons[l]) < N));
 #endif
     do
     :: d_step {
-           m_cons[l] != m_put[l] ->
+           m_cons[l] != m_fill[l] ->
            MUST(cell[CELL(l, m_cons[l])] != EMPTY && out[l] > 0, each_token_once);
            cell[CELL(l, m_cons[l])] = EMPTY;
            out[l]--;
            m_cons[l] = PLUS(m_cons[l], 1)
        }
-    :: m_cons[l] == m_put[l] -> break
+    :: m_cons[l] == m_fill[l] -> break
     od;
     MUST(out[l] == 0, no_token_lost);
     d_step {
-        m_prod[l] = 0; w_prod[l] = 0; m_cons[l] = 0; m_seen[l] = 0; w_cons[l] = 0; w_seen[l] = 0;
+        m_prod[l] = 0; m_fill[l] = 0; w_prod[l] = 0; m_cons[l] = 0; m_seen[l] = 0; w_cons[l] = 0; w_seen[l] = 0;
 #if AUX
         a_prod[l] = 0; a_cons[l] = 0; a_fill[l] = 0; a_free[l] = 0; a_take[l] = 0; a_seen[l] = 0;
         do
@@ -288,11 +304,19 @@ end:
 proctype Master(byte l) {
     byte k, i;
     do
-    :: post(l)
+#if CRASH
+    :: put(l)                   /* the Worker's end may be noticed in between */
+    :: publish_put(l)
+#else
+    :: put(l); publish_put(l)
+#endif
     :: take(l)
     :: look(l)
 #if LIVE == 2
     :: d_step { !quiet -> quiet = true }
+#endif
+#if AUX
+    :: d_step { a_cons[l] != a_take[l] -> a_cons[l] = a_take[l] }  /* after any number of slots */
 #endif
 #if AGE
     /* Algorithm 3: at any moment the oldest token may be too old. */
@@ -306,7 +330,8 @@ proctype Master(byte l) {
        rest(l)
 #endif
 #if INJECTION
-    :: i_take[l] != i_seen[l] -> take_injected(l)
+    :: take_injected(l)
+    :: d_step { i_cons[l] != i_take[l] -> i_cons[l] = i_take[l] }   /* after any number of them */
     :: d_step { i_take[l] == i_seen[l] && i_prod[l] != i_seen[l] -> i_seen[l] = i_prod[l] }
 #endif
 #if IDLE

@@ -25,20 +25,22 @@
 #if AUX
 /* When all is taken back, nothing is left in the auxiliary ring. */
 #define AUX_EMPTY(l) (!(asleep && ALL_RESTING && m_cons[l] == w_prod[l]) || \
-    (a_take[l] == a_fill[l] && a_cons[l] == a_fill[l]))
+    a_take[l] == a_fill[l])
 #endif
 
 #if INJECTION
 #define INJECTION_ORDER(l) \
-    (I_AHEAD(i_put[l], i_free[l]) <= INJECTION && I_AHEAD(i_put[l], i_take[l]) <= INJECTION && \
-     I_AHEAD(i_seen[l], i_take[l]) <= I_AHEAD(i_prod[l], i_take[l]) && \
-     I_AHEAD(i_cons[l], i_free[l]) <= INJECTION)
+    (I_AHEAD(i_seen[l], i_take[l]) <= I_AHEAD(i_prod[l], i_take[l]) && \
+     I_AHEAD(i_prod[l], i_take[l]) <= I_AHEAD(i_put[l], i_take[l]) && \
+     I_AHEAD(i_put[l], i_take[l]) <= I_AHEAD(i_fill[l], i_take[l]) && \
+     I_AHEAD(i_cons[l], i_free[l]) <= INJECTION && I_AHEAD(i_take[l], i_cons[l]) <= INJECTION && \
+     I_AHEAD(i_fill[l], i_free[l]) <= INJECTION)
 #endif
 
 #if IDLE
 #define SLEEPS(l) (dozing[l] && !eventfd[l])
 /* A Master that sleeps has seen everything that was published. */
-#define MASTER_WAKE_UP(l) (!(SLEEPS(l) && !telling) || (w_prod[l] == m_seen[l] && !INJECTED(l)))
+#define MASTER_WAKE_UP(l) (!(SLEEPS(l) && !telling[l]) || (w_prod[l] == m_seen[l] && !INJECTED(l)))
 /* When both sleep, nothing is out, or the Master has set its alarm. */
 #define ALARM(l) (!(SLEEPS(l) && asleep) || m_put[l] == m_cons[l] || TIMER_ARMED(l))
 #endif

@@ -1,7 +1,8 @@
 /* The Worker: Algorithms 5 and 6, and injection. One process serves the links of all Masters. */
 
 #if IDLE
-/* Says to a Master that may sleep that something was published. */
+/* Says to a Master that may sleep that something was published: at once or later, but before the
+ * Worker turns away from the link. */
 inline tell_master(l) {
 #ifndef MUTANT_NOT_TOLD
 #if STORE_BUFFERS && !defined(MUTANT_NO_FENCE_TELL)
@@ -17,7 +18,7 @@ inline tell_master(l) {
     :: m_wait[l] == 0
     fi;
 #endif
-    telling = false
+    telling[l] = false
 }
 #endif
 
@@ -29,7 +30,7 @@ inline publish(l) {
     atomic {
         WORKER_DRAINED;
 #if IDLE
-        telling = true;
+        telling[l] = true;
 #endif
         to_master[l] = to_master[l] + AHEAD(w_cons[l], w_put[l]);
         w_put[l] = w_cons[l]
@@ -45,9 +46,6 @@ inline publish(l) {
 #endif
 #ifdef MUTANT_AUX_PROD_LATE
     a_prod[l] = a_fill[l];
-#endif
-#if IDLE
-    tell_master(l)
 #endif
 }
 
@@ -131,28 +129,31 @@ inline process(l) {
 }
 
 #if INJECTION
-/* A token that the function makes on its own; with a full ring there is none (it is counted). */
-inline inject(l) {
-    d_step {
-        MUST(i_cell[I_CELL(l, i_put[l])] == EMPTY, injection_slot_owner);
-        i_cell[I_CELL(l, i_put[l])] = FILLED
-    };
-    atomic {
-        WORKER_DRAINED;
-#if IDLE
-        telling = true;
-#endif
-        i_put[l] = I_PLUS(i_put[l], 1)
-    };
-#if IDLE
-    tell_master(l)
-#endif
-}
 #ifdef MUTANT_INJECTION_OVERFLOW
 #define INJECTION_ROOM(l) true
 #else
-#define INJECTION_ROOM(l) (I_AHEAD(i_put[l], i_free[l]) < INJECTION)
+#define INJECTION_ROOM(l) (I_AHEAD(i_fill[l], i_free[l]) < INJECTION)
 #endif
+
+/* A token that the function makes on its own; with a full ring there is none (it is counted). */
+inline inject(l) {
+    d_step {
+        INJECTION_ROOM(l) ->
+        MUST(i_cell[I_CELL(l, i_fill[l])] == EMPTY, injection_slot_owner);
+        i_cell[I_CELL(l, i_fill[l])] = FILLED;
+        i_fill[l] = I_PLUS(i_fill[l], 1)
+    }
+}
+
+inline publish_injected(l) {
+    atomic {
+        i_put[l] != i_fill[l] && WORKER_DRAINED ->
+#if IDLE
+        telling[l] = true;
+#endif
+        i_put[l] = i_fill[l]
+    }
+}
 #endif
 
 /* Safety allows any time for each link. For progress the Worker serves of a link what it saw there
@@ -185,9 +186,13 @@ life:
 #endif
 begin:  do
 #if INJECTION
-        :: INJECTION_ROOM(l) -> inject(l)
-        :: d_step { I_AHEAD(i_put[l], i_free[l]) == INJECTION && i_cons[l] != i_free[l] ->
+        :: inject(l)
+        :: publish_injected(l)
+        :: d_step { I_AHEAD(i_fill[l], i_free[l]) == INJECTION && i_cons[l] != i_free[l] ->
                     i_free[l] = i_cons[l] }
+#endif
+#if IDLE
+        :: telling[l] -> tell_master(l)
 #endif
 #ifdef MUTANT_WORKER_OVERRUN
         :: true ->
@@ -229,6 +234,18 @@ next:
         :: true
 #endif
         fi;
+#if INJECTION
+        if
+        :: publish_injected(l)
+        :: i_put[l] == i_fill[l]
+        fi;
+#endif
+#if IDLE
+        if
+        :: telling[l] -> tell_master(l)
+        :: !telling[l]
+        fi;
+#endif
 #if LINKS > 1
         if
         :: d_step { l == 0 -> l = 1 }; goto begin

@@ -36,7 +36,7 @@ enum Command {
     /// Tell what this host offers and what is missing for more speed
     Doctor,
     /// Measure and compare; every row of bench/record comes from here
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Write network functions of your own, which run as processes without rights
     #[command(subcommand)]
     Nf(nf_new::Command),

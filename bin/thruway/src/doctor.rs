@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 /// The report.
 pub fn report() -> String {
     let mut text = String::new();
-    for (what, state, remedy) in [cores(), huge_pages(), raw_sockets(), tap(), counters()] {
+    for (what, state, remedy) in [cores(), huge_pages(), raw_sockets(), af_xdp(), tap(), counters()]
+    {
         let _ = writeln!(text, "{what:<22} {state}");
         if let Some(remedy) = remedy {
             let _ = writeln!(text, "{:<22} -> {remedy}", "");
@@ -37,6 +38,28 @@ fn raw_sockets() -> Finding {
     let able = has_capability(13);
     let remedy = (!able).then_some("to use interfaces: run as root, or setcap cap_net_raw+ep");
     ("network interfaces", state(able, "AF_PACKET can be opened", "no CAP_NET_RAW"), remedy)
+}
+
+fn af_xdp() -> Finding {
+    // CAP_NET_ADMIN, CAP_NET_RAW, and CAP_BPF or CAP_SYS_ADMIN.
+    let able =
+        has_capability(12) && has_capability(13) && [39, 21].map(has_capability).contains(&true);
+    let remedy = (!able).then_some(
+        "to take packets by AF_XDP: run as root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep",
+    );
+    let interfaces = thruway_port::interface::list().unwrap_or_default();
+    let ethernet = interfaces.iter().filter(|interface| interface.is_ethernet);
+    let modes = ethernet.map(|interface| {
+        let mode = match thruway_port::af_xdp::features(interface.index) {
+            None => "unknown mode",
+            Some(features) if features.zero_copy => "native mode, zero copy (wants huge pages)",
+            Some(features) if features.native => "native mode",
+            Some(_) => "generic mode only",
+        };
+        format!("{}: {mode}", interface.name)
+    });
+    let modes: Vec<String> = modes.collect();
+    ("AF_XDP", modes.join("; "), remedy)
 }
 
 fn tap() -> Finding {

@@ -104,10 +104,7 @@ pub fn build(
         let parsed = !language.has_errors();
         return Err(Failure { pretty, click: if parsed { ports } else { language }, parsed });
     }
-    let (graph, checked) = match isolated(graph, checked, &mut found) {
-        Ok(graph) => graph,
-        Err(failure) => return Err(failure),
-    };
+    let (graph, checked) = isolated(graph, checked, &mut found)?;
     let copy = graph.clone();
     match Router::new(graph, checked, &CATALOG, options) {
         Ok(router) => Ok((router, found)),

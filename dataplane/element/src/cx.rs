@@ -1,5 +1,6 @@
 //! What an element sees of the world while it runs.
 
+use std::any::Any;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use thruway_packet::{Batch, Packet};
@@ -72,6 +73,9 @@ impl HandlerError {
     }
 }
 
+/// What one element does at another; see [`Cx::visit`].
+pub type Visit<'a> = dyn FnMut(&mut dyn Any, &mut Cx<'_>) + 'a;
+
 /// What the engine does for elements, besides moving packets.
 pub trait Host {
     /// Pulls up to `max` packets out of an output, into the empty `batch`.
@@ -82,6 +86,12 @@ pub trait Host {
 
     /// Forgets all timers of `node` with this token.
     fn clear_timer(&mut self, node: u32, token: u32);
+
+    /// Runs `visit` on the element `node`, if it offers itself by
+    /// [`Element::as_neighbour`](crate::Element::as_neighbour).
+    fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
+        let _ = (wires, node, visit);
+    }
 
     /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
     /// `None` ends that.
@@ -290,6 +300,30 @@ impl<'a> Cx<'a> {
             let stats = &self.wires.stats[self.node as usize];
             stats.packets.add(batch.len() as u64);
         }
+    }
+
+    /// Where packets of output `port` come to: the element and its input.
+    pub fn leads_to(&self, port: usize) -> Option<(u32, usize)> {
+        match self.wires.target(self.node, port) {
+            Target::Slot(slot) => {
+                let at = self.wires.slots[slot as usize];
+                Some((at.node, at.port as usize))
+            }
+            _ => None,
+        }
+    }
+
+    /// Runs `visit` on another element of this thread, if it offers itself by
+    /// [`Element::as_neighbour`](crate::Element::as_neighbour) and is not running.
+    #[inline]
+    pub fn visit(&mut self, node: u32, visit: &mut Visit<'_>) {
+        self.host.visit(self.wires, node, visit);
+    }
+
+    /// Counts packets that came otherwise than by a batch.
+    #[inline]
+    pub fn count_packets(&mut self, n: usize) {
+        self.wires.stats[self.node as usize].packets.add(n as u64);
     }
 
     /// Whether packets were sent to the output that is being pulled.

@@ -19,7 +19,7 @@ mod values;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use cx::{Cx, HandlerError, Host, Verdict};
+pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use reason::Reason;
@@ -124,6 +124,11 @@ pub trait Element: Send {
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         let _ = (cx, value);
         Err(HandlerError::no_write(name))
+    }
+
+    /// Itself, for a neighbour upstream that hands it more than packets ([`Cx::visit`]).
+    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     /// Packets that it keeps for later: a stop that drains waits for them.

@@ -4,7 +4,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Storage, Wires};
+use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires};
 use thruway_packet::{Batch, cycles};
 
 use crate::build::Elements;
@@ -311,6 +311,15 @@ impl Host for Core {
             wires.stats[from.node as usize].packets.add(batch.len() as u64);
         }
         self.meter(wires, puller);
+    }
+
+    #[inline]
+    fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
+        self.with(wires, node, |element, cx| {
+            if let Some(neighbour) = element.as_neighbour() {
+                visit(neighbour, cx);
+            }
+        });
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {

@@ -36,12 +36,14 @@
 //! | reclaimed | | the region is given up; a restarted Worker gets a new one | a second use of the region |
 //!
 //! *Absent here:* packets, elements, threads, clocks. Whoever drives a link says what time it is.
-//! `unsafe` code is in `mapped`, `model`, `worker`, `arena` and `attach` only.
+//! `unsafe` code is in `mapped`, `model`, `worker`, `arena`, `attach` and `baseline` only.
 
 #[cfg(not(any(loom, miri)))]
 mod arena;
 #[cfg(not(any(loom, miri)))]
 mod attach;
+#[cfg(not(any(loom, miri)))]
+pub mod baseline;
 mod bell;
 #[cfg(not(any(loom, miri)))]
 mod control;

@@ -10,10 +10,15 @@ use crate::fault::{PeerFault, Refusal};
 use crate::storage::{Place, Span, Storage};
 use crate::tuning::Tuning;
 
-/// Slots ahead of the one being read whose lines are asked for.
+/// Slots ahead of the one being read whose lines are asked for: as many as a core can wait for at
+/// once.
 ///
-/// PERF: the lines come from another core's cache. See bench/record/README.md, exchange.
-const PREFETCH: u32 = 6;
+/// PERF: a line that the Worker only read has gone to its core all the same. See
+/// bench/record/README.md, exchange.
+pub(crate) const PREFETCH: u32 = 24;
+
+/// Slots ahead of the one being filled whose lines are taken back from the Worker's core.
+pub(crate) const FILL_AHEAD: u32 = 32;
 
 /// What the Master tells a Worker of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +115,10 @@ pub struct LinkFigures {
 pub struct Master<S> {
     storage: S,
     outputs: u32,
+    /// Private copies of the shape's numbers: slots less one, bytes of a frame, head room.
+    mask: u32,
+    frame_len: u32,
+    headroom: u32,
     /// Thresholds and switches; may be changed at any time.
     pub tuning: Tuning,
     /// M.prod with what is not yet published.
@@ -143,6 +152,9 @@ impl<S: Storage> Master<S> {
         Master {
             storage,
             outputs,
+            mask: shape.slots - 1,
+            frame_len: shape.frame_len(),
+            headroom: shape.headroom,
             tuning,
             produced: 0,
             published: 0,
@@ -182,7 +194,7 @@ impl<S: Storage> Master<S> {
     /// Slots that can be filled.
     #[inline]
     pub fn room(&self) -> u32 {
-        self.storage.layout().shape.slots - self.occupancy()
+        self.mask + 1 - self.occupancy()
     }
 
     /// Tokens that the Worker has not given back, as far as the Master knows.
@@ -194,7 +206,7 @@ impl<S: Storage> Master<S> {
     /// Number of the slot that the next packet goes into.
     #[inline]
     pub fn next_slot(&self) -> u32 {
-        self.produced & (self.storage.layout().shape.slots - 1)
+        self.produced & self.mask
     }
 
     /// Puts a packet into the next slot (Algorithm 2 line 8) and gives the slot's number. The
@@ -204,7 +216,7 @@ impl<S: Storage> Master<S> {
     /// [`Refusal`]; nothing was put.
     #[inline]
     pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<u32, Refusal> {
-        let start = self.storage.layout().shape.headroom;
+        let start = self.headroom;
         let slot = self.claim(start, bytes.len())?;
         self.storage.copy_in(Place::Slot(Ring::Primary, slot), start, bytes);
         Ok(self.fill(slot, mark, Span { start, len: bytes.len() as u32 }, 0))
@@ -216,7 +228,7 @@ impl<S: Storage> Master<S> {
     /// [`Refusal`]; nothing was put.
     #[inline]
     pub fn put_token(&mut self, mark: Mark, token: &Token<'_, S>) -> Result<u32, Refusal> {
-        let span = Span { start: self.storage.layout().shape.headroom, len: token.len };
+        let span = Span { start: self.headroom, len: token.len };
         let slot = self.claim(span.start, span.len as usize)?;
         let target = Place::Slot(Ring::Primary, slot);
         token.storage.copy_across(token.place, token.span(), &self.storage, target);
@@ -237,11 +249,14 @@ impl<S: Storage> Master<S> {
 
     #[inline]
     fn claim(&self, start: u32, len: usize) -> Result<u32, Refusal> {
-        if len > (self.storage.layout().shape.frame_len() - start) as usize {
+        if len > self.frame_len.saturating_sub(start) as usize {
             return Err(Refusal::TooLong);
         }
         if self.room() == 0 {
             return Err(Refusal::Full);
+        }
+        if self.room() > FILL_AHEAD {
+            self.storage.prefetch_fill(self.produced.wrapping_add(FILL_AHEAD));
         }
         Ok(self.next_slot())
     }
@@ -349,6 +364,9 @@ impl<S: Storage> Master<S> {
             return Err(self.fail(PeerFault::Index { index: done, owned }));
         }
         self.returned = index;
+        for nth in 0..self.returned.wrapping_sub(self.consumed).min(PREFETCH) {
+            self.prefetch(self.consumed.wrapping_add(nth) & self.mask);
+        }
         Ok(())
     }
 
@@ -360,9 +378,12 @@ impl<S: Storage> Master<S> {
 
     #[inline]
     fn take_slot(&mut self, take: &mut impl FnMut(Token<'_, S>)) -> Result<(), PeerFault> {
-        let mask = self.storage.layout().shape.slots - 1;
+        let mask = self.mask;
         let slot = self.consumed & mask;
-        self.prefetch(self.consumed.wrapping_add(PREFETCH) & mask);
+        // Not beyond what was given back: the Worker is at those, and would lose the line.
+        if self.returned.wrapping_sub(self.consumed) > PREFETCH {
+            self.prefetch(self.consumed.wrapping_add(PREFETCH) & mask);
+        }
         let head = self.storage.head(Ring::Primary, slot);
         let is_dropped = head.flags & flag::DROPPED != 0;
         if !is_dropped {
@@ -391,7 +412,10 @@ impl<S: Storage> Master<S> {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        self.storage.prefetch(self.place(slot));
+        match self.place(slot) {
+            Place::Slot(..) => self.storage.prefetch_take(slot),
+            place @ Place::Frame(_) => self.storage.prefetch(place),
+        }
     }
 
     /// Where a primary slot's bytes are: by the Master's own note, never by the head.
@@ -405,7 +429,7 @@ impl<S: Storage> Master<S> {
 
     #[inline]
     fn check(&self, head: &SlotHead) -> Result<(), PeerFault> {
-        let frame_len = self.storage.layout().shape.frame_len();
+        let frame_len = self.frame_len;
         let (start, len) = (head.start, head.len);
         if len == 0 || u32::from(start) + u32::from(len) > frame_len {
             return Err(PeerFault::Bounds { start, len, frame_len });
@@ -544,7 +568,7 @@ impl<S: Storage> Master<S> {
     /// Ends the link: gives each slot that did not come back, in order, once. To be called when the
     /// Worker is gone or quarantined; what it gave back before and was not yet taken is among them.
     pub fn reclaim(&mut self, mut lost: impl FnMut(u32)) -> u32 {
-        let mask = self.storage.layout().shape.slots - 1;
+        let mask = self.mask;
         let count = self.occupancy();
         for nth in 0..count {
             lost(self.consumed.wrapping_add(nth) & mask);

@@ -116,6 +116,10 @@ impl Storage for Model {
 
     fn prefetch(&self, _place: Place) {}
 
+    fn prefetch_fill(&self, _slot: u32) {}
+
+    fn prefetch_take(&self, _slot: u32) {}
+
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     unsafe fn frame_mut(&self, place: Place) -> &mut [u8] {
         // JUSTIFICATION: as above; loom judges the access when it begins.

@@ -44,6 +44,13 @@ pub trait Storage {
     /// Asks the processor for the first line of packet bytes.
     fn prefetch(&self, place: Place);
 
+    /// Asks the processor for the lines of a primary slot that is filled soon: its head's and the
+    /// first of its frame.
+    fn prefetch_fill(&self, slot: u32);
+
+    /// Asks the processor for the lines of a primary slot that is worked on soon.
+    fn prefetch_take(&self, slot: u32);
+
     /// A frame's bytes, to be changed in place.
     ///
     /// # Safety

@@ -59,6 +59,10 @@ struct SideRings {
 }
 
 impl<S: Storage> Worker<S> {
+    /// Tokens ahead of the one at work that [`prefetch`](Self::prefetch) is best used for: as many
+    /// lines as a core can wait for at once. [`waiting`](Self::waiting) asks for the first of them.
+    pub const AHEAD: u32 = 24;
+
     /// The Worker's end of storage that a Master has just made.
     ///
     /// # Safety
@@ -97,6 +101,9 @@ impl<S: Storage> Worker<S> {
     pub fn waiting(&mut self) -> u32 {
         if self.limit == self.consumed {
             self.look();
+            for nth in 0..self.limit.wrapping_sub(self.consumed).min(Self::AHEAD) {
+                self.prefetch(nth);
+            }
         }
         self.limit.wrapping_sub(self.consumed)
     }
@@ -139,14 +146,21 @@ impl<S: Storage> Worker<S> {
         }
     }
 
-    /// Asks the processor for the packet of the `nth` waiting token.
+    /// Asks the processor for the head and the packet of the `nth` waiting token, if it waits.
     #[inline]
     pub fn prefetch(&self, nth: u32) {
+        if nth >= self.limit.wrapping_sub(self.consumed) {
+            // The Master is at those: it would lose the lines that it writes.
+            return;
+        }
         let slot = self.slot(nth);
-        self.storage.prefetch(match self.storage.layout().shape.token {
-            Token::Inline => Place::Slot(Ring::Primary, slot),
-            Token::Descriptor => Place::Frame(self.storage.head(Ring::Primary, slot).frame),
-        });
+        match self.storage.layout().shape.token {
+            Token::Inline => self.storage.prefetch_take(slot),
+            Token::Descriptor => {
+                let frame = self.storage.head(Ring::Primary, slot).frame;
+                self.storage.prefetch(Place::Frame(frame));
+            }
+        }
     }
 
     /// The whole frame of the `nth` waiting token (head room, packet, tail room); empty when there
@@ -197,6 +211,11 @@ impl<S: Storage> Worker<S> {
         head.flags |= flag::AUX;
         self.set_head(0, head);
         Ok(())
+    }
+
+    /// Sets WORKER_PKT_THRESHOLD, from the next token on.
+    pub fn set_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold.max(1);
     }
 
     /// Is done with the first `n` waiting tokens, and publishes that as the threshold says

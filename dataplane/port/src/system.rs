@@ -20,6 +20,17 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedF
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Waits until what the kernel was doing under RCU when this was called, on any core, is done: it
+/// receives frames so. Some milliseconds.
+pub(crate) fn wait_for_kernel() {
+    /// `MEMBARRIER_CMD_GLOBAL`: `synchronize_rcu` by another name.
+    const GLOBAL: libc::c_int = 1;
+    // JUSTIFICATION: there is no safe interface for it.
+    // SAFETY: the call touches no memory of ours. It fails where it is not built in, or where cores
+    // run without ticks.
+    let _ = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+}
+
 /// A socket to ask about interfaces with.
 pub(crate) fn control_socket(name: &str) -> Result<OwnedFd, PortError> {
     socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(|e| PortError::system(name, "socket", e))

@@ -278,7 +278,7 @@ pub struct LinkHeader {
     /// `slots`, `aux_slots`, `injection_slots`, `packet_len_max`, `headroom`, `token`,
     /// `index_stride`, `frame_align`, as in [`LinkShape`].
     pub shape: [u32; 8],
-    /// 0.
+    /// 0; 1 once a Worker took the link.
     pub reserved: u32,
 }
 

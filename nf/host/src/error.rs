@@ -5,6 +5,7 @@ use crate::sandbox::Measure;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use thruway_exchange::socket::SocketError;
 use thruway_exchange::{LinkError, PeerFault};
 
 /// Why a function could not be started, or does not run any longer.
@@ -142,6 +143,9 @@ pub enum HostError {
     /// The function was stopped while it was being started.
     #[error("the function was stopped")]
     Stopped,
+    /// It lets its messages pile up, or has closed its end.
+    #[error("the function does not listen: {0}")]
+    Socket(#[from] SocketError),
     /// A system call of the host failed.
     #[error("{what}: {source}")]
     System {

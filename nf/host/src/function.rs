@@ -5,17 +5,16 @@ use crate::keeper::{self, Command};
 use crate::life::{Backoff, Patience, State};
 use crate::process::cpu_time;
 use crate::sandbox::{Order, Program, SandboxReport};
-use crate::wiring::{self, Arena, HostLink};
+use crate::wiring::{self, HostLink};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use thruway_exchange::{Control, GroupRegion, PeerFault};
+use thruway_exchange::{Arena, Control, GroupRegion, Pages, PeerFault};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::message::{Kind, LEN_MAX, LINKS_MAX, WaitMode};
-use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// Longest time that a function has to answer a call of a handler.
@@ -142,7 +141,7 @@ pub(crate) struct Shared {
 pub(crate) struct Published {
     pub links: Vec<Option<HostLink>>,
     pub control: Option<Control>,
-    pub arena: Option<Arena>,
+    pub arena: Option<Arc<Arena>>,
 }
 
 /// A lock whose holder panicked holds whole values all the same: each change is one assignment.
@@ -188,7 +187,7 @@ impl Shared {
     }
 }
 
-/// A supervised function. Dropping it kills its process.
+/// A supervised function. Dropping it kills its process and waits for the end, some milliseconds.
 #[derive(Debug)]
 pub struct Function {
     shared: Arc<Shared>,
@@ -288,7 +287,7 @@ impl Function {
     }
 
     /// The scratch of its sessions, if it asked for any.
-    pub fn arena(&self) -> Option<Arena> {
+    pub fn arena(&self) -> Option<Arc<Arena>> {
         lock(&self.shared.published).arena.clone()
     }
 

@@ -7,18 +7,18 @@
 use crate::error::HostError;
 use crate::function::{CallError, FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
-use crate::line::{self, Arrival, Handshake, Meaning};
+use crate::line::{self, Handshake, Meaning};
 use crate::process::Process;
-use crate::wiring::{self, Arena, Wiring};
+use crate::wiring::{self, Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::AsFd;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
-use thruway_nf_abi::message::{Head, Hello, Kind, LEN_MAX};
+use thruway_exchange::socket::{Message, SocketError, head};
+use thruway_nf_abi::message::{Head, Hello, Kind};
 
 /// Messages taken in a round.
 const MESSAGES_A_ROUND: usize = 64;
@@ -57,13 +57,12 @@ pub(crate) fn spawn(
             process: None,
             handshake: Handshake::default(),
             wiring: None,
-            arena: None,
+            scratch: None,
             cause: None,
             calls: HashMap::new(),
             next_call: 1,
             output_at: Duration::ZERO,
             has_output: true,
-            buffer: Box::new([0; LEN_MAX]),
         };
         keeper.run(first);
     };
@@ -85,7 +84,7 @@ struct Keeper {
     process: Option<Process>,
     handshake: Handshake,
     wiring: Option<Wiring>,
-    arena: Option<Arena>,
+    scratch: Option<Scratch>,
     /// Why the present process ends; the first reason counts.
     cause: Option<HostError>,
     /// Questions without an answer yet.
@@ -94,7 +93,6 @@ struct Keeper {
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
-    buffer: Box<[u8; LEN_MAX]>,
 }
 
 /// What a wait found ready.
@@ -253,7 +251,7 @@ impl Keeper {
             let published = Published {
                 links: wiring.host_links(self.life.generation()),
                 control: Some(wiring.control.clone()),
-                arena: self.arena.clone(),
+                arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);
         }
@@ -276,8 +274,9 @@ impl Keeper {
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
         if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
-            // Two looks within the time: what hangs is found after one and a half times it.
-            until = Some(now + hang / 2);
+            // While nothing waits for it, a look now and then: what hangs is found within twice
+            // the time, and thousands of idle functions cost their host little.
+            until = until.or(Some(now + hang));
         }
         let mut fds = vec![PollFd::new(&self.shared.bell, PollFlags::IN)];
         if let Some(process) = &self.process {
@@ -329,33 +328,35 @@ impl Keeper {
     fn messages(&mut self) {
         for _ in 0..MESSAGES_A_ROUND {
             let Some(process) = &self.process else { return };
-            match line::receive(process.control(), &mut self.buffer) {
-                Arrival::Nothing => return,
-                Arrival::Message(head, body) => self.message(head, &body),
-                Arrival::Malformed(why) => {
+            match process.socket().try_receive() {
+                Ok(None) => return,
+                Ok(Some(message)) => self.message(&message),
+                Err(SocketError::Malformed(why)) => {
                     self.refuse(&why.to_string());
                     self.broke(why.to_string());
                 }
-                Arrival::Closed => {
-                    // That of a process that ends is no fault; its descriptor tells.
-                    let ends = self
-                        .process
-                        .as_mut()
-                        .is_none_or(|one| matches!(one.wait(OUTPUT_PAUSE), Ok(Some(_)) | Err(_)));
-                    if !ends {
-                        self.broke("it closed its control socket".into());
-                    } else if self.process.is_some() {
-                        self.bury();
-                        self.on(Event::Ended);
-                    }
-                    return;
-                }
+                Err(_) => return self.closed(),
             }
         }
     }
 
-    fn message(&mut self, head: Head, body: &[u8]) {
-        match self.handshake.on(head, body) {
+    /// The function closed its control socket. That of a process that ends is no fault; its
+    /// descriptor tells.
+    fn closed(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        if matches!(process.wait(OUTPUT_PAUSE), Ok(None)) {
+            self.broke("it closed its control socket".into());
+        } else {
+            self.bury();
+            self.on(Event::Ended);
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        if !message.fds.is_empty() {
+            return self.broke("it sent descriptors, for which nobody asked".into());
+        }
+        match self.handshake.on(message.head, &message.body) {
             Ok(Meaning::Hello(hello)) => {
                 if let Err(error) = self.welcome(&hello) {
                     self.refuse(&error.to_string());
@@ -388,19 +389,19 @@ impl Keeper {
             return Err(HostError::Misfit { name, why });
         }
         let Some(process) = &self.process else { return Ok(()) };
-        let before = self.arena.take();
-        self.arena = wiring::arena(&self.spec, hello, before.clone())?;
+        let before = self.scratch.take();
+        self.scratch = wiring::scratch(&self.spec, hello, before.clone())?;
         // It finds what it had only in the same arena.
-        let same = match (&before, &self.arena) {
-            (Some(before), Some(now)) => Arc::ptr_eq(&before.region, &now.region),
+        let same = match (&before, &self.scratch) {
+            (Some((before, _)), Some((now, _))) => Arc::ptr_eq(before, now),
             (before, _) => before.is_none(),
         };
         let restarted = self.life.generation() > 1 && same;
         let wiring = Wiring::new(&self.spec, hello)?;
-        wiring.welcome(process.control(), &self.spec, self.arena.as_ref(), restarted)?;
+        let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
+        wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            let head = Head { kind: Kind::Configure, id: 0 };
-            line::send(process.control(), head, text.as_bytes(), &[])?;
+            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);
@@ -410,8 +411,7 @@ impl Keeper {
     /// Tells the function why it is not taken; it may not listen.
     fn refuse(&self, why: &str) {
         if let Some(process) = &self.process {
-            let head = Head { kind: Kind::Refused, id: 0 };
-            let _ = line::send(process.control().as_fd(), head, why.as_bytes(), &[]);
+            let _ = process.socket().try_send(head(Kind::Refused), why.as_bytes());
         }
     }
 
@@ -446,10 +446,10 @@ impl Keeper {
         };
         let id = self.next_call;
         let sent = self.calls.len() < CALLS_MAX
-            && line::send(process.control(), Head { kind, id }, text.as_bytes(), &[]).is_ok();
+            && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
         if sent {
             if let Some(wiring) = &self.wiring {
-                wiring.ask_to_answer();
+                wiring.announce_question();
             }
             self.next_call = self.next_call.wrapping_add(1);
             self.calls.insert(id, reply);

@@ -29,9 +29,9 @@
 //! |---|---|
 //! | `sandbox` | what keeps a process apart, and the [`SandboxReport`] that says which of it is in force |
 //! | `process` | [`Process`]: a process in its sandbox: its output, CPU time, end |
-//! | `line` | messages of the control socket, and the order in which they may come |
+//! | `line` | what messages mean, and the order in which they may come |
 //! | `life` | the states of a function, as a pure machine: [`State`], [`Patience`], [`Backoff`] |
-//! | `wiring` | the regions of one generation: [`HostLink`], [`Arena`] |
+//! | `wiring` | the regions of one generation: [`HostLink`] |
 //! | `keeper` | the supervisor thread: does what `life` says |
 //! | `function` | [`Function`]: what an element holds |
 //!
@@ -64,4 +64,4 @@ pub use process::{Exit, Process};
 pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport,
 };
-pub use wiring::{Arena, HostLink};
+pub use wiring::HostLink;

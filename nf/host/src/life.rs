@@ -66,7 +66,8 @@ impl Backoff {
 pub struct Patience {
     /// From the start of the process to READY.
     pub attach: Duration,
-    /// Without progress while packets wait; for ever if `None`.
+    /// Without progress while packets wait, after which it is killed (it is looked at so often
+    /// that it is after twice the time at most); for ever if `None`.
     pub hang: Option<Duration>,
     /// From the request to drain to the end of the process.
     pub drain: Duration,

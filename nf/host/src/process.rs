@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::fmt;
 use std::time::Duration;
+use thruway_exchange::socket::Socket;
 
 /// How much of a function's output is kept: its end, in bytes.
 const OUTPUT_KEPT: usize = 4096;
@@ -43,7 +44,7 @@ impl fmt::Display for Exit {
 pub struct Process {
     pid: i32,
     pidfd: OwnedFd,
-    control: OwnedFd,
+    control: Socket,
     output: OwnedFd,
     kept: Vec<u8>,
     report: SandboxReport,
@@ -65,7 +66,7 @@ impl Process {
         Ok(Process {
             pid,
             pidfd,
-            control,
+            control: control.into(),
             output,
             kept: Vec::new(),
             report,
@@ -88,6 +89,11 @@ impl Process {
     /// The host's end of the control socket (SOCK_SEQPACKET, not blocking).
     pub fn control(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
+    }
+
+    /// The same, for messages.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.control
     }
 
     /// Readable when the process wrote something to its standard output or error.

@@ -4,13 +4,13 @@ use crate::error::HostError;
 use crate::function::FunctionSpec;
 use crate::line;
 use rustix::event::EventfdFlags;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use thruway_exchange::{Control, Doorbell, Mapped, Storage, ring};
+use thruway_exchange::socket::{Socket, head};
+use thruway_exchange::{Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage, ring};
 use thruway_nf_abi::control::DRAIN;
-use thruway_nf_abi::message::{Head, Hello, Kind, Wake, Welcome};
+use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};
 use thruway_nf_abi::{LinkShape, Token, Word, arena_stride};
-use thruway_region::{Pages, Region};
 use thruway_sync::atomic::Ordering;
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
@@ -30,14 +30,8 @@ pub struct HostLink {
     pub wakened: Arc<OwnedFd>,
 }
 
-/// The scratch of a function's sessions. It outlives generations.
-#[derive(Debug, Clone)]
-pub struct Arena {
-    /// The memory: `sessions` times `scratch_len` bytes.
-    pub region: Arc<Region>,
-    /// Bytes from one session's scratch to the next (`arena_stride`).
-    pub scratch_len: u32,
-}
+/// The scratch of a function's sessions, which outlives generations, and its length per session.
+pub(crate) type Scratch = (Arc<Arena>, u32);
 
 /// All that one generation was handed.
 #[derive(Debug)]
@@ -51,7 +45,7 @@ pub(crate) struct Wiring {
 impl Wiring {
     /// Makes fresh regions for a function that says hello.
     pub fn new(spec: &FunctionSpec, hello: &Hello) -> Result<Wiring, HostError> {
-        let control = Control::create().map_err(thruway_exchange::LinkError::from)?;
+        let control = Control::create().map_err(LinkError::from)?;
         let worker_event = match hello.wake {
             Wake::Futex => None,
             Wake::Eventfd => Some(eventfd()?),
@@ -66,7 +60,7 @@ impl Wiring {
     /// Sends WELCOME with every descriptor in the order of `nf/abi`.
     pub fn welcome(
         &self,
-        socket: BorrowedFd<'_>,
+        socket: &Socket,
         spec: &FunctionSpec,
         arena: Option<&Arena>,
         restarted: bool,
@@ -87,11 +81,11 @@ impl Wiring {
         if welcome.has_group {
             fds.extend(spec.group.as_ref().map(|group| group.fd()));
         }
-        fds.extend(arena.map(|arena| arena.region.fd()));
+        fds.extend(arena.map(Arena::fd));
         for (link, event) in &self.links {
             fds.extend([link.fd(), event.as_fd()]);
         }
-        line::send(socket, Head { kind: Kind::Welcome, id: 0 }, &welcome.to_bytes(), &fds)
+        Ok(socket.send(head(Kind::Welcome), &welcome.to_bytes(), &fds)?)
     }
 
     /// The Masters' ends.
@@ -128,8 +122,8 @@ impl Wiring {
         }
     }
 
-    /// Tells the function that a request was sent on its socket.
-    pub fn ask_to_answer(&self) {
+    /// Tells the function that a question waits at its socket.
+    pub fn announce_question(&self) {
         self.control.count_request();
         ring(&self.doorbell);
     }
@@ -142,40 +136,38 @@ impl Wiring {
 }
 
 /// Memory for the scratch of all sessions; the one there is, if it fits.
-pub(crate) fn arena(
+pub(crate) fn scratch(
     spec: &FunctionSpec,
     hello: &Hello,
-    before: Option<Arena>,
-) -> Result<Option<Arena>, HostError> {
-    // Less than 1 MB, as the message was checked.
-    let scratch_len = arena_stride(hello.scratch_len) as u32;
-    if hello.scratch_len == 0 || spec.sessions == 0 {
+    before: Option<Scratch>,
+) -> Result<Option<Scratch>, HostError> {
+    let scratch_len = hello.scratch_len;
+    if scratch_len == 0 || spec.sessions == 0 {
         return Ok(None);
     }
-    if hello.scratch_len > spec.scratch_len_max {
+    if scratch_len > spec.scratch_len_max {
         let why = format!(
-            "it wants {} bytes of scratch per session, and may have {}: raise SCRATCH",
-            hello.scratch_len, spec.scratch_len_max
+            "it wants {scratch_len} bytes of scratch per session, and may have {}: raise SCRATCH",
+            spec.scratch_len_max
         );
         return Err(HostError::Misfit { name: line::plain(hello.name().as_bytes()), why });
     }
-    if let Some(before) = before.filter(|before| before.scratch_len == scratch_len) {
+    if let Some(before) = before.filter(|(_, len)| *len == scratch_len) {
         return Ok(Some(before));
     }
-    let len = scratch_len as usize * spec.sessions as usize;
-    let region = Region::new(len, spec.pages).map_err(thruway_exchange::LinkError::from)?;
-    Ok(Some(Arena { region: Arc::new(region), scratch_len }))
+    let arena = Arena::create(scratch_len, spec.sessions).map_err(LinkError::from)?;
+    Ok(Some((Arc::new(arena), scratch_len)))
 }
 
 /// Address space that a function needs for what it is handed, in bytes.
 pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
-    let layout = spec.shape.layout().map_err(thruway_exchange::LinkError::from)?;
+    let layout = spec.shape.layout().map_err(LinkError::from)?;
     let link = layout.len() + MAPPING_SLACK;
     let group = match (&spec.group, spec.shape.token) {
         (Some(group), Token::Descriptor) => {
             u64::from(group.frames()) * u64::from(layout.frame_stride()) + MAPPING_SLACK
         }
-        (None, Token::Descriptor) => return Err(thruway_exchange::LinkError::NoGroup.into()),
+        (None, Token::Descriptor) => return Err(LinkError::NoGroup.into()),
         (_, Token::Inline) => 0,
     };
     let arena = u64::from(spec.sessions) * arena_stride(spec.scratch_len_max) + MAPPING_SLACK;

@@ -141,6 +141,9 @@ impl<F: Function> Rounds<F> {
             let requests = self.state.control.requests();
             if requests != self.requests {
                 self.requests = requests;
+                if let Some(threshold) = self.state.control.worker_threshold() {
+                    self.links.iter_mut().for_each(|link| link.worker.set_threshold(threshold));
+                }
                 if !self.requests()? {
                     return Ok(());
                 }

@@ -19,19 +19,20 @@ pub struct Machine {
 impl Machine {
     /// Binds the calling thread to the highest core it may use, and looks around.
     pub fn pin() -> Machine {
-        let allowed = sched_getaffinity(None).map_or_else(|_| Vec::new(), |set| cores(&set));
-        let pinned = allowed.last().copied().filter(|core| {
-            let mut set = CpuSet::new();
-            set.set(*core);
-            sched_setaffinity(None, &set).is_ok()
-        });
+        let allowed = allowed();
+        let pinned = allowed.last().copied().filter(|core| bind(*core));
+        Machine::look(allowed.len(), pinned)
+    }
+
+    /// Looks around, from a process that may use so many cores.
+    pub fn look(cores: usize, pinned: Option<usize>) -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find(|line| line.starts_with("model name"));
         let model = model.and_then(|line| line.split_once(':')).map_or("unknown", |(_, name)| name);
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         Machine {
             model: model.trim().to_owned(),
-            cores: allowed.len(),
+            cores,
             pinned,
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             load: load.split(' ').next().unwrap_or("unknown").to_owned(),
@@ -39,6 +40,15 @@ impl Machine {
     }
 }
 
-fn cores(set: &CpuSet) -> Vec<usize> {
+/// The cores that the calling thread may use.
+pub fn allowed() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Binds the calling thread to a core; false when the system refuses.
+pub fn bind(core: usize) -> bool {
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).is_ok()
 }

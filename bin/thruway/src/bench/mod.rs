@@ -7,6 +7,7 @@
 mod alloc_tests;
 mod case;
 mod counters;
+mod exchange;
 mod machine;
 mod measure;
 mod path;
@@ -32,8 +33,10 @@ const PROBE: u64 = 200_000;
 
 /// Arguments of `thruway bench`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = suites())]
+#[command(after_help = suites(), args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    own: Option<Own>,
     /// Which bench; without it, lists them
     name: Option<String>,
     /// Only cases that contain PATTERN, or match it as a whole if it has * or ?
@@ -62,6 +65,16 @@ pub struct Options {
     list: bool,
 }
 
+/// Benches that are not a [`Suite`].
+#[derive(Debug, clap::Subcommand)]
+enum Own {
+    /// The data exchange against two baselines: the figures of its paper
+    Exchange(exchange::Options),
+    /// A Worker of `bench exchange`; started by it
+    #[command(hide = true)]
+    ExchangeWorker(exchange::WorkerArgs),
+}
+
 fn suites() -> String {
     let lines = SUITES.iter().map(|suite| format!("  {:8} {}\n", suite.name, suite.about));
     format!("Benches:\n{}", lines.collect::<String>())
@@ -69,7 +82,12 @@ fn suites() -> String {
 
 /// Runs `thruway bench`.
 pub fn main(options: &Options) -> ExitCode {
-    match run(options) {
+    let result = match &options.own {
+        Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
+        None => run(options),
+    };
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

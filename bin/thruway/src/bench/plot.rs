@@ -10,12 +10,12 @@ const STEP: f64 = 24.0;
 const BAR: f64 = 15.0;
 const TOP: f64 = 48.0;
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A round number of nanoseconds between two lines of the grid, for some five lines.
-fn grid_step(max: f64) -> f64 {
+pub(super) fn grid_step(max: f64) -> f64 {
     let rough = (max / 5.0).max(f64::MIN_POSITIVE);
     let power = 10_f64.powf(rough.log10().floor());
     [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough)

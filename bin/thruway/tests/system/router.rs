@@ -161,6 +161,7 @@ fn streams_flow() {
     for address in ["10.2.0.2", "fd02::2"] {
         iperf(&network.lan, &network.wan, address);
     }
+    iperf(&network.wan, &network.lan, "10.1.0.2");
 }
 
 #[test]

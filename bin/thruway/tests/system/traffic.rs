@@ -68,9 +68,17 @@ pub fn iperf(client: &Namespace, server: &Namespace, address: &str) {
     let tcp = client.succeed(&format!("iperf3 -J -t 2 -c {address}"));
     let rate = number(&tcp, "bits_per_second", "sum_received");
     assert!(rate > 5e6, "TCP to {address}: {rate} bit/s");
-    let udp = client.succeed(&format!("iperf3 -J -t 2 -u -b 10M -l 1200 -c {address}"));
-    let (sent, lost) = (number(&udp, "packets", "sum"), number(&udp, "lost_percent", "sum"));
-    assert!(sent > 1000.0 && lost < 5.0, "UDP to {address}: {lost}% of {sent} lost");
+    let mut said = String::new();
+    // On a busy machine the server may sleep until its socket overflows, whoever forwards.
+    for _ in 0..3 {
+        let udp = client.succeed(&format!("iperf3 -J -t 2 -u -b 10M -l 1200 -c {address}"));
+        let (sent, lost) = (number(&udp, "packets", "sum"), number(&udp, "lost_percent", "sum"));
+        if sent > 1000.0 && lost < 5.0 {
+            return;
+        }
+        said += &format!("UDP to {address}: {lost}% of {sent} lost\n");
+    }
+    panic!("{said}");
 }
 
 /// The number of a field in the last object of this name of iperf3's report.

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::network::{Network, Site};
 use crate::process::{Done, LIMIT, Running, need, privileged, run, wait_for};
-use crate::traffic::{fetch, iperf};
+use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
 const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
@@ -55,13 +55,16 @@ fn the_best_way_is_taken_and_told() {
     let network = Network::new(&LAN, &WAN);
     // The host's stack uses one of the two.
     network.middle.ip("address add 10.4.0.1/24 dev wan0");
+    network.middle.ip("tuntap add tap0 mode tap");
+    network.middle.ip("link set tap0 up");
     let text =
         "from :: FromDevice(lan0) -> Queue -> to :: ToDevice(lan0); FromDevice(wan0) -> Discard;
-         Idle -> ToDevice(wan0); Script(wait 200ms, print from.method, print to.method, stop)";
+         Idle -> ToDevice(wan0); FromDevice(tap0) -> Discard; Script(wait 200ms, print from.method, print to.method, stop)";
     let done = run(&mut thruway(&network, text)).expect(0);
     let done = done.says(&[
         "from: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue",
         "to: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue, sends by queue 0",
+        "interface 'tap0': AF_PACKET (a TAP device",
         "interface 'wan0': AF_PACKET (the host's stack has 10.4.0.1 there, from which AF_XDP would",
     ]);
     done.prints(&["AF_XDP, native mode, the kernel copies, 1 queue\n", "sends by queue 0\n"]);
@@ -111,9 +114,7 @@ fn two_queues_are_shared_by_two_threads() {
     let text = format!("{}{}{threads}", one(0), one(1));
     let mut command = network.middle.thruway();
     network.route(command.args(["run", "-j", "2", "-e", &text]), "10.3.0.2");
-    for address in ["10.3.0.2", "fd03::2"] {
-        iperf(&network.lan, &network.wan, address);
-    }
+    fetch(&network.lan, &network.wan, "[fd03::2]", 20 << 20);
     fetch(&network.wan, &network.lan, "10.3.0.1", 20 << 20);
     // Flows enough for both transmit queues of the host, which pick the receive queue.
     let many = "for port in $(seq 3000 3063); do echo >/dev/udp/10.3.0.2/$port; done";

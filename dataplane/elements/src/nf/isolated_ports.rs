@@ -325,6 +325,10 @@ impl Element for IsolatedPorts {
             let requests = attached.control.requests();
             if requests != self.requests {
                 self.requests = requests;
+                let set = attached.control.worker_threshold();
+                if let (Some(set), Some(attached)) = (set, &mut self.attached) {
+                    attached.links.iter_mut().for_each(|link| link.worker.set_threshold(set));
+                }
                 self.get_up();
                 self.answer(cx);
             }

@@ -3,16 +3,16 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
-use thruway_element::{Cx, Reason};
+use thruway_element::Cx;
 use thruway_exchange::{
     GroupRegion, LinkFigures, Mapped, Mark, Master, Origin, PeerFault, Refusal, Span, Storage,
     Token, Tuning,
 };
-use thruway_packet::{Batch, Packet};
+use thruway_packet::Packet;
 
 use super::backend::HostEnd;
-use super::carried::{pack, unpack};
 use super::nf::Lost;
+use super::outlet::Outlet;
 
 /// Free frames of a trust group's region that one thread hands out to all members that it runs.
 #[derive(Debug)]
@@ -33,6 +33,15 @@ impl Frames {
     }
 }
 
+/// A token that came back, for whoever takes it on.
+pub(super) struct Came<'a, 's> {
+    pub token: &'a Token<'s, Mapped>,
+    /// Where in its frame the packet lay when it was put.
+    pub entered: u32,
+    /// Where its frame came from, if it is one of a group.
+    pub frames: Option<&'a Arc<Frames>>,
+}
+
 /// Why a packet does not go to the function now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
@@ -49,7 +58,14 @@ pub(super) struct Link {
     /// Packets whose slots the function has, by slot.
     parked: Box<[Option<Packet>]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
-    frames: Option<(Arc<Frames>, Box<[u32]>)>,
+    frames: Option<(Arc<Frames>, Box<[Framed]>)>,
+}
+
+/// A slot's frame of the group's region, and where in it the packet lay when it was put.
+#[derive(Debug, Clone, Copy, Default)]
+struct Framed {
+    frame: u32,
+    start: u32,
 }
 
 impl Link {
@@ -59,7 +75,8 @@ impl Link {
             master: Master::new(end.storage.clone(), outputs, tuning),
             end,
             parked: (0..slots).map(|_| None).collect(),
-            frames: frames.map(|frames| (frames, vec![0; slots].into_boxed_slice())),
+            frames: frames
+                .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
         }
     }
 
@@ -95,11 +112,9 @@ impl Link {
         mut packet: Packet,
         outlet: &mut Outlet,
     ) -> Result<(), (Packet, Refused)> {
-        let bytes = if outlet.carries {
-            pack(&mut packet, &mut outlet.bytes);
-            &outlet.bytes[..]
-        } else {
-            packet.data()
+        let bytes = match outlet.packed(&mut packet) {
+            Some(bytes) => bytes,
+            None => packet.data(),
         };
         // A peer's slot always holds some byte: an empty one is a fault of the peer.
         if bytes.is_empty() {
@@ -141,24 +156,33 @@ impl Link {
         outlet: &mut Outlet,
         limit: u32,
     ) -> Result<u32, PeerFault> {
-        let entered = self.end.storage.layout().shape.headroom;
+        let headroom = self.end.storage.layout().shape.headroom;
         let Link { master, parked, frames, .. } = self;
         let now = cx.now();
+        outlet.open_hops();
         let taken = master.poll(now as u64, limit, |token| match token.origin {
             Origin::Slot(slot) => {
-                let packet = parked[slot as usize].take();
-                if let Some(packet) = packet {
-                    outlet.take_back(cx, packet, &token, entered);
-                }
-                if let Some((frames, of_slot)) = frames {
-                    frames.with(|free| free.push(of_slot[slot as usize]));
+                let framed =
+                    frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
+                let entered = framed.map_or(headroom, |(_, framed)| framed.start);
+                let stays = match parked[slot as usize].take() {
+                    Some(packet) => {
+                        let came = Came { token: &token, entered, frames: framed.map(|of| of.0) };
+                        outlet.take_back(cx, packet, &came)
+                    }
+                    None => true,
+                };
+                if let Some((frames, Framed { frame, .. })) = framed
+                    && stays
+                {
+                    frames.with(|free| free.push(frame));
                 }
             }
             Origin::Dropped(slot) => {
                 outlet.dropped.extend(parked[slot as usize].take());
                 outlet.parent_dropped = true;
                 if let Some((frames, of_slot)) = frames {
-                    frames.with(|free| free.push(of_slot[slot as usize]));
+                    frames.with(|free| free.push(of_slot[slot as usize].frame));
                 }
             }
             Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
@@ -170,7 +194,36 @@ impl Link {
         // What came before a fault was good.
         outlet.flush(cx);
         outlet.clear_dropped(cx);
+        outlet.close_hops(cx);
         Ok(taken? + injected?)
+    }
+
+    /// Puts what another function gave into the next slot, without a way over the packet memory:
+    /// from slot to slot, or, between members of a group, not at all. Whether its frame went along;
+    /// gives the packet back when it cannot come in this way.
+    #[inline]
+    pub fn put_token(
+        &mut self,
+        input: u8,
+        packet: Packet,
+        came: &Came<'_, '_>,
+    ) -> Result<bool, Packet> {
+        let mark = Mark { input, ..Mark::NONE };
+        let (put, framed) = match (&self.frames, came.frames, came.token.frame()) {
+            (None, None, _) => (self.master.put_token(mark, came.token), None),
+            (Some((own, _)), Some(theirs), Some(frame)) if Arc::ptr_eq(own, theirs) => {
+                let span = came.token.span();
+                let framed = Framed { frame, start: span.start };
+                (self.master.put_frame(mark, frame, span), Some(framed))
+            }
+            _ => return Err(packet),
+        };
+        let Ok(slot) = put else { return Err(packet) };
+        if let (Some((_, of_slot)), Some(framed)) = (&mut self.frames, framed) {
+            of_slot[slot as usize] = framed;
+        }
+        self.parked[slot as usize] = Some(packet);
+        Ok(framed.is_some())
     }
 
     /// Ends the link: gives each parked packet, in order.
@@ -181,7 +234,7 @@ impl Link {
                 lost(packet);
             }
             if let Some((frames, of_slot)) = frames {
-                frames.with(|free| free.push(of_slot[slot as usize]));
+                frames.with(|free| free.push(of_slot[slot as usize].frame));
             }
         });
     }
@@ -225,7 +278,7 @@ impl From<Refusal> for Unput {
 fn put_framed(
     master: &mut Master<Mapped>,
     frames: &Frames,
-    of_slot: &mut [u32],
+    of_slot: &mut [Framed],
     mark: Mark,
     bytes: &[u8],
 ) -> Result<u32, Unput> {
@@ -240,148 +293,6 @@ fn put_framed(
     frames.region.copy_in(frame, shape.headroom, bytes);
     let span = Span { start: shape.headroom, len: bytes.len() as u32 };
     let slot = master.put_frame(mark, frame, span)?;
-    of_slot[slot as usize] = frame;
+    of_slot[slot as usize] = Framed { frame, start: shape.headroom };
     Ok(slot)
-}
-
-/// Where packets go that come from the function: in their order, by the batch where several leave
-/// by one output.
-#[derive(Default)]
-pub(super) struct Outlet {
-    /// Whether packets go with what is known of them, and where they are put together.
-    carries: bool,
-    bytes: Vec<u8>,
-    batch: Batch,
-    port: usize,
-    dropped: Batch,
-    /// Whether the last slot's packet was dropped: auxiliary packets are its children.
-    parent_dropped: bool,
-    /// Packets that left.
-    pub out: u64,
-}
-
-impl Outlet {
-    pub fn new(carries: bool) -> Outlet {
-        Outlet { carries, ..Outlet::default() }
-    }
-
-    /// Copies a token's bytes, what is known of the packet included, and makes that of `packet`.
-    fn unpack(&mut self, token: &Token<'_, Mapped>, packet: &mut Packet) -> bool {
-        self.bytes.resize(token.len() as usize, 0);
-        token.copy_to(&mut self.bytes);
-        unpack(&self.bytes, packet)
-    }
-
-    #[inline]
-    pub fn give(&mut self, cx: &mut Cx<'_>, port: usize, packet: Packet) {
-        if port != self.port {
-            self.flush(cx);
-            self.port = port;
-        }
-        self.batch.push(packet);
-    }
-
-    /// A parked packet with the bytes that the function left in its slot.
-    #[inline]
-    fn take_back(
-        &mut self,
-        cx: &mut Cx<'_>,
-        mut packet: Packet,
-        token: &Token<'_, Mapped>,
-        entered: u32,
-    ) {
-        self.parent_dropped = false;
-        if self.carries {
-            if self.unpack(token, &mut packet) {
-                self.give(cx, token.output as usize, packet);
-            } else {
-                cx.drop(Lost::Damaged, packet);
-            }
-        } else if reshape(&mut packet, entered, token.span()) {
-            token.copy_to(packet.data_mut());
-            self.give(cx, token.output as usize, packet);
-        } else {
-            cx.drop(Reason::NO_MEMORY, packet);
-        }
-    }
-
-    /// A packet that the function made; one made in consequence of another has its annotations.
-    fn take_new(&mut self, cx: &mut Cx<'_>, token: &Token<'_, Mapped>) {
-        let len = if self.carries { 0 } else { token.len() as usize };
-        let Some(mut packet) = Packet::zeroed(len) else {
-            cx.count_drops(Reason::NO_MEMORY, 1);
-            return;
-        };
-        if self.carries {
-            if self.unpack(token, &mut packet) {
-                self.give(cx, token.output as usize, packet);
-            } else {
-                cx.drop(Lost::Damaged, packet);
-            }
-            return;
-        }
-        token.copy_to(packet.data_mut());
-        let parent = if self.parent_dropped { &self.dropped } else { &self.batch };
-        match (token.origin, parent.iter().next_back()) {
-            (Origin::Aux(_), Some(parent)) => packet.copy_annotations(parent),
-            _ => packet.set_timestamp(cx.now()),
-        }
-        self.give(cx, token.output as usize, packet);
-    }
-
-    /// Sends what waits.
-    #[inline]
-    pub fn flush(&mut self, cx: &mut Cx<'_>) {
-        if !self.batch.is_empty() {
-            self.out += self.batch.len() as u64;
-            cx.emit_all(self.port, &mut self.batch);
-        }
-    }
-
-    fn clear_dropped(&mut self, cx: &mut Cx<'_>) {
-        self.parent_dropped = false;
-        if !self.dropped.is_empty() {
-            cx.drop_all(Lost::Dropped, &mut self.dropped);
-        }
-    }
-}
-
-/// Gives a packet, whose bytes entered a frame at `entered`, room for the bytes that lie at `span`
-/// now: what was pushed or pulled there is pushed or pulled here, so that marked headers stay
-/// where they are. False when packet memory is used up.
-#[inline]
-fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
-    let len = span.len as usize;
-    if span.start < entered && !packet.push((entered - span.start) as usize) {
-        return false;
-    }
-    if span.start > entered {
-        let n = ((span.start - entered) as usize).min(packet.len());
-        // Within the packet: cannot fail.
-        let _ = packet.pull(n);
-    }
-    packet.truncate(len);
-    packet.len() == len || packet.put(len - packet.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_packet_follows_its_bytes() {
-        let at = |start, len| Span { start, len };
-        for (span, room) in [(at(64, 10), 0), (at(60, 14), -4), (at(66, 8), 2), (at(0, 200), -64)] {
-            let mut packet = Packet::new(&[7; 10]).unwrap();
-            packet.set_mac_offset(0);
-            let before = packet.headroom() as i64;
-            assert!(reshape(&mut packet, 64, span));
-            assert_eq!(packet.len(), span.len as usize);
-            assert_eq!(packet.headroom() as i64 - before, room, "{span:?}");
-        }
-        // Moved behind its end: as good as any place.
-        let mut packet = Packet::new(&[7; 10]).unwrap();
-        assert!(reshape(&mut packet, 64, at(500, 20)));
-        assert_eq!(packet.len(), 20);
-    }
 }

@@ -10,7 +10,9 @@ mod latency;
 mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod nf;
+mod outlet;
 mod process;
+mod replica;
 mod report;
 mod settings;
 mod trust_group;

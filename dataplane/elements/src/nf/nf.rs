@@ -1,21 +1,16 @@
 //! Nf: a network function that is a process of its own.
 
 use std::any::Any;
-use std::collections::VecDeque;
-use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
 };
-use thruway_exchange::{LinkFigures, PeerFault, Tuning};
-use thruway_packet::{Batch, MAX_BATCH, Packet};
+use thruway_exchange::Tuning;
+use thruway_packet::Batch;
 
-use super::backend::{Function, Shared};
-use super::group;
-use super::latency::Latency;
-use super::link::{Frames, Link, Outlet, Refused};
-use super::process;
-use super::settings::{OnFailure, Settings, tuning};
+use super::link::Link;
+use super::replica::{Nf, State};
+use super::report;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -58,6 +53,7 @@ Its neighbours go on in any case.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
+Handler `handler` asks the function itself; the thread waits for the answer, two seconds at most.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
@@ -103,6 +99,7 @@ pub(super) const ARGS: &[Arg] = &[
 const HANDLERS: &[Handler] = &[
     Handler::sum("packets_in", "packets handed to the function"),
     Handler::sum("packets_out", "packets that left, whoever made them"),
+    Handler::sum("slot_to_slot", "those of packets_out that went into a next function's slots"),
     Handler::sum("dropped", "packets that the function dropped"),
     Handler::sum("auxiliary", "packets that it made in consequence of others"),
     Handler::sum("injected", "packets that it made on its own"),
@@ -126,7 +123,7 @@ const HANDLERS: &[Handler] = &[
     Handler::both("handler", "read NAME or write NAME VALUE: a handler of the function").shared(),
     Handler::both("master_threshold", "see MASTER_THRESHOLD"),
     Handler::both("age", "see AGE; nanoseconds when read"),
-    Handler::both("worker_threshold", "see WORKER_THRESHOLD").shared(),
+    Handler::both("worker_threshold", "see WORKER_THRESHOLD"),
 ];
 
 reasons! {
@@ -143,399 +140,13 @@ reasons! {
     }
 }
 
-/// Most packets that wait while the ring is full.
-const BACKLOG_MAX: usize = MAX_BATCH - 1;
-/// Rounds in which nothing came back before the thread may sleep.
-///
-/// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
-const PATIENCE: u32 = 64;
-/// Rounds between two looks whether the eventfd must be taken off while resting: a wake-up that
-/// comes late must not keep the thread awake.
-const QUIET_EVERY: u32 = 16;
-/// Token of the timer that ends the age of waiting packets.
-const AGE_TIMER: u32 = 1;
-/// How often a function that does not run is looked for, nanoseconds.
-const LOOK_NS: i64 = 1_000_000;
-
-/// What goes on when a configuration is replaced.
-struct State {
-    settings: Settings,
-    function: Arc<dyn Function>,
-    frames: Option<Arc<Frames>>,
-    link: Option<Link>,
-    generation: u32,
-    backlog: VecDeque<(u8, Packet)>,
-    totals: LinkFigures,
-    latency: Latency,
-    outlet: Outlet,
-}
-
-/// One thread's replica.
-pub(super) struct Nf {
-    settings: Settings,
-    tuning: Tuning,
-    shared: Arc<Shared>,
-    group: Option<Arc<group::Shared>>,
-    replica: u32,
-    thread: usize,
-    /// From the initialization to the finish.
-    running: Option<State>,
-    /// A predecessor's state that does not fit, kept until this configuration runs.
-    other: Option<Box<State>>,
-    /// Elements downstream that ask to wait while they are full; found out at the first run.
-    pressing: Option<Vec<u32>>,
-    /// Since when no function runs.
-    down_since: i64,
-    /// Rounds in which nothing came back.
-    idle: u32,
-    resting: bool,
-}
-
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Nf::of(args)?))
 }
 
-impl Nf {
-    /// A replica with these arguments.
-    pub(super) fn of(args: &Args<'_>) -> Result<Nf, ArgErrors> {
-        let settings = Settings::of(args)?;
-        let group =
-            settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
-        let shared: Arc<Shared> = args.shared(Shared::KEY, Shared::default);
-        Ok(Nf {
-            tuning: tuning(args)?,
-            replica: shared.number(),
-            thread: args.env().thread,
-            shared,
-            group: group.transpose()?,
-            settings,
-            running: None,
-            other: None,
-            pressing: None,
-            down_since: 0,
-            idle: 0,
-            resting: false,
-        })
-    }
-
-    /// What replicas share.
-    #[cfg(test)]
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-}
-
-impl State {
-    /// Hands a packet over; gives it back when the ring is full.
-    #[inline]
-    fn put(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) -> Option<Packet> {
-        let Some(link) = &mut self.link else { return Some(packet) };
-        match link.put(input, packet, &mut self.outlet) {
-            Ok(()) => None,
-            Err((packet, Refused::Full)) => Some(packet),
-            Err((packet, Refused::Never(why))) => {
-                cx.drop(why, packet);
-                None
-            }
-        }
-    }
-
-    /// Hands over what waits; whether anything was.
-    fn put_backlog(&mut self, cx: &mut Cx<'_>) -> bool {
-        let before = self.backlog.len();
-        while let Some((input, packet)) = self.backlog.pop_front() {
-            if let Some(packet) = self.put(cx, input, packet) {
-                self.backlog.push_front((input, packet));
-                break;
-            }
-        }
-        self.backlog.len() < before
-    }
-
-    #[inline]
-    fn publish(&mut self, cx: &mut Cx<'_>) {
-        if let Some(link) = &mut self.link {
-            link.publish(cx.now());
-            self.latency.published(link.figures().put);
-        }
-    }
-
-    /// Figures of all generations.
-    fn figures(&self) -> LinkFigures {
-        let mut all = self.totals;
-        if let Some(link) = &self.link {
-            add(&mut all, link.figures());
-        }
-        all
-    }
-}
-
-fn add(total: &mut LinkFigures, link: LinkFigures) {
-    total.put += link.put;
-    total.returned += link.returned;
-    total.dropped += link.dropped;
-    total.aux += link.aux;
-    total.injected += link.injected;
-    total.wake_ups += link.wake_ups;
-    total.occupancy_max = total.occupancy_max.max(link.occupancy_max);
-}
-
-impl Nf {
-    /// Follows the function from generation to generation.
-    #[inline]
-    fn follow(&mut self, cx: &mut Cx<'_>) {
-        let Some(state) = &self.running else { return };
-        let present = state.function.generation();
-        if present != state.generation || (state.link.is_none() && present != 0) {
-            self.change(cx, present);
-        }
-    }
-
-    #[cold]
-    fn change(&mut self, cx: &mut Cx<'_>, present: u32) {
-        self.give_up_link(cx);
-        let Some(state) = &mut self.running else { return };
-        if state.generation != 0 && present == 0 || state.generation != present {
-            self.down_since = cx.now();
-        }
-        state.generation = present;
-        if let Some(end) = state.function.take_end(self.replica) {
-            let link = Link::new(end, self.settings.outputs, self.tuning, state.frames.clone());
-            if let Err(error) = cx.watch(link.wake()) {
-                // The thread then sleeps for 100 ms at most.
-                cx.chatter(&format!("cannot watch an isolated function: {error}"));
-            }
-            state.link = Some(link);
-            (self.idle, self.resting) = (0, false);
-        }
-        self.press(cx);
-    }
-
-    /// Ends the link: what the function had goes where ON_FAILURE says.
-    #[cold]
-    fn give_up_link(&mut self, cx: &mut Cx<'_>) {
-        let Some(state) = &mut self.running else { return };
-        let Some(mut link) = state.link.take() else { return };
-        cx.unwatch(link.wake());
-        add(&mut state.totals, link.figures());
-        state.latency.forget();
-        let passes = self.settings.on_failure == OnFailure::Open;
-        link.reclaim(|packet| {
-            if passes {
-                state.outlet.give(cx, 0, packet);
-            } else {
-                cx.drop(Lost::Failed, packet);
-            }
-        });
-        state.outlet.flush(cx);
-        self.down_since = cx.now();
-    }
-
-    /// The function broke the protocol.
-    #[cold]
-    fn fault(&mut self, cx: &mut Cx<'_>, fault: PeerFault) {
-        let Some(state) = &self.running else { return };
-        state.function.report_fault(state.generation, fault);
-        self.give_up_link(cx);
-        self.press(cx);
-    }
-
-    /// Takes back what there is; whether there was anything.
-    #[inline]
-    fn collect(&mut self, cx: &mut Cx<'_>) -> bool {
-        if self.is_pressed(cx) {
-            return false;
-        }
-        let Some(State { link: Some(link), outlet, latency, .. }) = &mut self.running else {
-            return false;
-        };
-        match link.collect(cx, outlet, MAX_BATCH as u32) {
-            Ok(0) => false,
-            Ok(_) => {
-                let figures = link.figures();
-                latency.returned(figures.returned + figures.dropped, cx.now());
-                true
-            }
-            Err(fault) => {
-                self.fault(cx, fault);
-                true
-            }
-        }
-    }
-
-    /// Whether what lies downstream asks to wait.
-    #[inline]
-    fn is_pressed(&mut self, cx: &Cx<'_>) -> bool {
-        let pressing = self.pressing.get_or_insert_with(|| {
-            let found = cx.pressing_downstream();
-            // In a loop all would wait for each other.
-            if found.contains(&cx.node()) { Vec::new() } else { found }
-        });
-        pressing.iter().any(|node| cx.is_full(*node))
-    }
-
-    /// Tells those upstream whether to wait.
-    #[inline]
-    fn press(&self, cx: &mut Cx<'_>) {
-        let Some(state) = &self.running else { return };
-        cx.press_back(match &state.link {
-            Some(link) => link.is_crowded() || !state.backlog.is_empty(),
-            None => matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx),
-        });
-    }
-
-    /// Whether the function does not run for longer than packets wait for it.
-    fn is_late(&self, cx: &Cx<'_>) -> bool {
-        let hold = match self.settings.on_failure {
-            OnFailure::Restart(hold) => hold,
-            _ => 0,
-        };
-        cx.now().saturating_sub(self.down_since) >= hold
-    }
-
-    /// What becomes of a packet while no function runs.
-    #[cold]
-    fn without(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
-        let (is_late, slots) = (self.is_late(cx), self.settings.shape.slots as usize);
-        let Some(state) = &mut self.running else { return };
-        match self.settings.on_failure {
-            OnFailure::Open => state.outlet.give(cx, 0, packet),
-            OnFailure::Restart(_) if !is_late && state.backlog.len() < slots => {
-                state.backlog.push_back((input, packet));
-            }
-            _ => cx.drop(Lost::Failed, packet),
-        }
-    }
-
-    /// The task while no function runs.
-    fn run_without(&mut self, cx: &mut Cx<'_>) -> Run {
-        let waits = matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx);
-        if !waits {
-            let waiting = self.running.as_mut().map(|state| std::mem::take(&mut state.backlog));
-            for (input, packet) in waiting.into_iter().flatten() {
-                self.without(cx, input, packet);
-            }
-            self.flush(cx);
-        }
-        self.press(cx);
-        Run::At(cx.now() + LOOK_NS)
-    }
-
-    fn flush(&mut self, cx: &mut Cx<'_>) {
-        if let Some(state) = &mut self.running {
-            state.outlet.flush(cx);
-        }
-    }
-
-    /// Nothing came back: the thread may sleep, after some patience.
-    fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
-        let is_pressed = self.is_pressed(cx);
-        let Some(State { link: Some(link), .. }) = &mut self.running else { return Run::Again };
-        if is_pressed {
-            // Whoever presses wakes the thread.
-            return Run::Idle;
-        }
-        self.idle = self.idle.saturating_add(1);
-        if link.outstanding() > 0 && self.idle < PATIENCE {
-            return Run::Again;
-        }
-        if self.resting && !self.idle.is_multiple_of(QUIET_EVERY) {
-            return Run::Idle;
-        }
-        link.quiet();
-        if self.tuning.master_threshold > 0 && link.outstanding() > 0 && !self.resting {
-            let age = i64::try_from(self.tuning.age_threshold).unwrap_or(i64::MAX);
-            cx.set_timer(AGE_TIMER, cx.now().saturating_add(age));
-        }
-        self.resting = link.rest();
-        if self.resting { Run::Idle } else { Run::Again }
-    }
-
-    /// Something moves: the function need not wake this thread.
-    #[inline]
-    fn be_awake(&mut self) {
-        self.idle = 0;
-        if std::mem::replace(&mut self.resting, false)
-            && let Some(State { link: Some(link), .. }) = &mut self.running
-        {
-            link.wakened();
-        }
-    }
-
-    #[inline]
-    fn offer(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
-        let Some(state) = &mut self.running else { return };
-        let packet = if state.backlog.is_empty() {
-            match state.put(cx, input, packet) {
-                Some(packet) => packet,
-                None => return,
-            }
-        } else {
-            packet
-        };
-        // Room may have come back since.
-        if state.backlog.len() < BACKLOG_MAX {
-            state.backlog.push_back((input, packet));
-        } else {
-            cx.drop(Lost::Full, packet);
-        }
-    }
-
-    /// Ends a function that this configuration does not go on with.
-    #[cold]
-    fn end_other(&mut self, cx: &mut Cx<'_>) {
-        let Some(mut other) = self.other.take() else { return };
-        let mut lost = other.backlog.len();
-        if let Some(link) = &mut other.link {
-            link.reclaim(|packet| {
-                lost += 1;
-                drop(packet);
-            });
-        }
-        cx.count_drops(Lost::Unfinished, lost);
-        if self.replica == 0 {
-            other.function.stop();
-        }
-    }
-
-    fn set_tuning(&mut self, tuning: Tuning) {
-        self.tuning = tuning;
-        if let Some(State { link: Some(link), .. }) = &mut self.running {
-            link.tune(tuning);
-        }
-    }
-}
-
 impl Element for Nf {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.press_back(false);
-        if self.running.is_none() {
-            let frames = match &self.group {
-                Some(group) => Some(group.frames(self.thread)?),
-                None => None,
-            };
-            let region = frames.as_ref().map(|frames| frames.region.clone());
-            let settings = &self.settings;
-            let function = self.shared.start(|| process::start(settings, region))?;
-            self.running = Some(State {
-                settings: self.settings.clone(),
-                function,
-                frames,
-                link: None,
-                generation: 0,
-                backlog: VecDeque::with_capacity(MAX_BATCH),
-                totals: LinkFigures::default(),
-                latency: Latency::default(),
-                outlet: Outlet::new(self.settings.carry),
-            });
-        } else if let Some(state) = &self.running {
-            self.shared.start(|| Ok(Arc::clone(&state.function)))?;
-            if let Some(link) = &state.link {
-                cx.watch(link.wake())
-                    .map_err(|error| format!("cannot watch the function: {error}"))?;
-            }
-        }
-        self.down_since = cx.now();
+        self.start(cx)?;
         self.follow(cx);
         Ok(())
     }
@@ -564,6 +175,9 @@ impl Element for Nf {
         if self.other.is_some() {
             self.end_other(cx);
         }
+        if self.pressing.is_none() {
+            self.look_around(cx);
+        }
         self.follow(cx);
         let Some(State { link: Some(link), .. }) = &mut self.running else {
             return self.run_without(cx);
@@ -588,6 +202,10 @@ impl Element for Nf {
         }
     }
 
+    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Some(State { link: Some(link), .. }) = &mut self.running {
             link.check_age(cx.now());
@@ -605,16 +223,19 @@ impl Element for Nf {
             return Err(HandlerError::refused("the function was not started yet"));
         };
         match name {
+            "slot_to_slot" => Ok(state.outlet.hopped_count.to_string()),
             "packets_out" => Ok(state.outlet.out.to_string()),
             "occupancy" => Ok(state.link.as_ref().map_or(0, Link::occupancy).to_string()),
             "latency" => Ok(state.latency.text()),
             "master_threshold" => Ok(self.tuning.master_threshold.to_string()),
             "age" => Ok(self.tuning.age_threshold.to_string()),
-            "worker_threshold" => Ok(self.settings.worker_threshold.to_string()),
+            "worker_threshold" => {
+                Ok(self.worker_threshold.unwrap_or(self.settings.worker_threshold).to_string())
+            }
             "generation" => Ok(state.function.generation().to_string()),
             "handler" => state.function.call(false, param).map_err(HandlerError::refused),
-            _ => super::report::figure(&state.figures(), name)
-                .or_else(|| super::report::told(name).map(|what| state.function.tell(what)))
+            _ => report::figure(&state.figures(), name)
+                .or_else(|| report::told(name).map(|what| state.function.tell(what)))
                 .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
@@ -623,18 +244,19 @@ impl Element for Nf {
         let slots = self.settings.shape.slots;
         match name {
             "master_threshold" => {
-                let master_threshold = super::report::threshold(name, value, slots)?;
+                let master_threshold = report::threshold(name, value, slots)?;
                 self.set_tuning(Tuning { master_threshold, ..self.tuning });
             }
             "age" => {
-                let age_threshold = super::report::age(name, value)?;
+                let age_threshold = report::age(name, value)?;
                 self.set_tuning(Tuning { age_threshold, ..self.tuning });
             }
             "worker_threshold" => {
-                let threshold = super::report::threshold(name, value, slots)?.max(1);
-                let text = format!("worker_threshold {threshold}");
-                self.call(&text)?;
-                self.settings.worker_threshold = threshold;
+                let threshold = report::threshold(name, value, slots)?.max(1);
+                self.worker_threshold = Some(threshold);
+                if let Some(state) = &self.running {
+                    state.function.set_worker_threshold(threshold);
+                }
             }
             "handler" => self.call(value)?,
             _ => return Err(HandlerError::no_write(name)),
@@ -671,15 +293,5 @@ impl Element for Nf {
         cx.count_drops(Lost::Unfinished, state.backlog.len());
         state.backlog.clear();
         Ok(())
-    }
-}
-
-impl Nf {
-    /// Writes a handler of the function.
-    fn call(&self, text: &str) -> Result<(), HandlerError> {
-        let Some(state) = &self.running else {
-            return Err(HandlerError::refused("the function was not started yet"));
-        };
-        state.function.call(true, text).map(drop).map_err(HandlerError::refused)
     }
 }

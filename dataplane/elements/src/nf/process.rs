@@ -8,7 +8,7 @@ use thruway_exchange::{GroupRegion, PeerFault};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_host::{
-    Function as Process, FunctionSpec, Isolation, Limits, Order, Patience, Program,
+    Function as Process, FunctionSpec, HostError, Isolation, Limits, Order, Patience, Program,
 };
 
 use super::backend::{Function, HostEnd, Told};
@@ -22,7 +22,13 @@ pub(super) fn start(
     settings: &Settings,
     group: Option<GroupRegion>,
 ) -> Result<Arc<dyn Function>, String> {
-    let function = Process::start(spec(settings, group)).map_err(|error| error.to_string())?;
+    let function = Process::start(spec(settings, group)).map_err(|error| match error {
+        HostError::Exited { .. } => format!(
+            "{error}, before it attached: a function is a program that calls run() of the library \
+             in nf/sdk"
+        ),
+        _ => error.to_string(),
+    })?;
     Ok(Arc::new(Isolated { function }))
 }
 
@@ -128,6 +134,14 @@ impl Function for Isolated {
             Told::Sleeps => self.figure(Figure::Sleeps),
             Told::AuxFull => self.figure(Figure::AuxFull),
             Told::InjectionFull => self.figure(Figure::InjectionFull),
+        }
+    }
+
+    fn set_worker_threshold(&self, threshold: u32) {
+        if let Some(control) = self.function.control() {
+            control.set_worker_threshold(threshold);
+            // A sleeping Worker need not know: it looks when it wakes.
+            control.count_request();
         }
     }
 

@@ -11,12 +11,14 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use super::backend::{Function, HostEnd, Told};
-use super::nf::{ENTRY, Lost, Nf};
+use super::nf::{ENTRY, Lost};
+use super::replica::Nf;
 use crate::rig::Rig;
 
 /// A function whose process is the test.
 struct Played {
     generation: AtomicU32,
+    threshold: AtomicU32,
     ready: Mutex<Option<Mapped>>,
     faults: Mutex<Vec<(u32, PeerFault)>>,
 }
@@ -39,6 +41,10 @@ impl Function for Played {
 
     fn tell(&self, what: Told) -> String {
         format!("{what:?}")
+    }
+
+    fn set_worker_threshold(&self, threshold: u32) {
+        self.threshold.store(threshold, Ordering::Relaxed);
     }
 
     fn call(&self, write: bool, text: &str) -> Result<String, String> {
@@ -79,11 +85,12 @@ impl Stage {
         let nf = Nf::of(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap();
         let function = Arc::new(Played {
             generation: AtomicU32::new(0),
+            threshold: AtomicU32::new(0),
             ready: Mutex::default(),
             faults: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
-        nf.shared().start(|| Ok(played)).unwrap();
+        nf.shared_state().start(|| Ok(played)).unwrap();
         let storage = Mapped::create(&SHAPE, None, Pages::Normal).unwrap();
         function.generation.store(1, Ordering::Relaxed);
         *function.ready.lock().unwrap() = Some(storage.clone());
@@ -294,6 +301,14 @@ fn handlers_lead_to_the_function() {
     stage.rig.write("master_threshold", "7").unwrap();
     assert_eq!(stage.rig.read("master_threshold", "").unwrap(), "7");
     assert!(stage.rig.write("master_threshold", "8").is_err());
+    stage.rig.write("worker_threshold", "5").unwrap();
+    assert_eq!(stage.rig.read("worker_threshold", "").unwrap(), "5");
+    assert_eq!(stage.function.threshold.load(Ordering::Relaxed), 5);
+    // The next process gets it, too.
+    stage.function.threshold.store(0, Ordering::Relaxed);
+    stage.revives(2);
+    stage.run();
+    assert_eq!(stage.function.threshold.load(Ordering::Relaxed), 5);
     stage.rig.write("age", "5us").unwrap();
     assert_eq!(stage.rig.read("age", "").unwrap(), "5000");
 }

@@ -22,7 +22,11 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build: |args| {
-        frames(&args.get::<String>("NAME")?, args.text("FRAMES").unwrap_or("4096"))
+        let name: String = args.get("NAME")?;
+        if name.is_empty() {
+            return Err(args.error("NAME", "is empty: give the group a name").into());
+        }
+        frames(&name, args.text("FRAMES").unwrap_or("4096"))
             .map_err(|message| args.error("FRAMES", message))?;
         Ok(Box::new(TrustGroup))
     },

@@ -7,6 +7,7 @@ use crate::af_packet::promiscuous_guard;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use crate::interface_driver;
+use crate::system;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -34,7 +35,6 @@ struct Key {
 
 /// See the module's description.
 pub struct Device {
-    // Declared first: frames go to the host's stack before their sockets are closed.
     steering: Mutex<Option<Arc<Steering>>>,
     queues: Vec<Queue>,
     interface: Interface,
@@ -49,7 +49,6 @@ pub struct Device {
 
 /// A queue's socket and those of its ends that nobody has.
 struct Queue {
-    // Declared first: closed before the frames in the ends are freed.
     socket: OwnedFd,
     rx: Mutex<Option<RxEnd>>,
     tx: Mutex<Option<TxEnd>>,
@@ -127,7 +126,7 @@ impl Device {
             key,
             mtu,
             zero_copy,
-            is_virtual: interface_driver::is_virtual(name)?,
+            is_virtual: interface_driver::is_virtual(name),
             options: *options,
             interface,
             _promiscuous: guard,
@@ -263,18 +262,33 @@ fn bind_all(place: Place<'_>, count: u32, options: &XdpOptions) -> Result<Vec<Qu
 
 impl Drop for Device {
     fn drop(&mut self) {
-        if !self.zero_copy {
-            return;
-        }
-        for (number, queue) in self.queues.iter().enumerate() {
-            let ends = [
-                lock(&queue.rx).take().map(|end| end.lent),
-                lock(&queue.tx).take().map(|end| end.lent),
-            ];
-            for lent in ends.into_iter().flatten() {
-                lock(&LINGERING).push((self.key, number as u32, lent));
+        // No more frames for the sockets: the receivers took them out of the map, the program goes,
+        // and what the kernel began before is done. (Closing a socket waits for that, too, but not
+        // where a process that is being started has a copy of the descriptor.)
+        *lock(&self.steering) = None;
+        system::wait_for_kernel();
+        for (number, queue) in self.queues.drain(..).enumerate() {
+            for lent in queue.close() {
+                if self.zero_copy {
+                    lock(&LINGERING).push((self.key, number as u32, lent));
+                }
             }
         }
+    }
+}
+
+impl Queue {
+    /// Closes the socket, and gives the frames that it had: from then on nobody has them (but see
+    /// [`LINGERING`]).
+    fn close(self) -> Vec<Lending> {
+        fn end<T>(place: Mutex<Option<T>>) -> Option<T> {
+            place.into_inner().unwrap_or_else(|poison| poison.into_inner())
+        }
+        // Every mapping of a ring keeps the socket open, too; they go here.
+        let rx = end(self.rx).map(RxEnd::into_lent);
+        let tx = end(self.tx).map(TxEnd::into_lent);
+        drop(self.socket);
+        rx.into_iter().chain(tx).collect()
     }
 }
 

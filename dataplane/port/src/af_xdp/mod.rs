@@ -13,6 +13,7 @@
 
 mod bpf;
 mod device;
+mod features;
 mod program;
 mod receiver;
 mod repair;
@@ -22,6 +23,7 @@ mod socket;
 mod steering;
 
 pub use device::Device;
+pub use features::{Features, features};
 pub use receiver::{Receiver, ReceiverStatistics};
 pub use sender::{SendResult, Sender};
 

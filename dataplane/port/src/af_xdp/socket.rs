@@ -178,6 +178,11 @@ impl RxEnd {
         RxEnd { received, fill, lent: Lending::new(), frames }
     }
 
+    /// Unmaps the rings; what is left are the frames that the kernel has.
+    pub(super) fn into_lent(self) -> Lending {
+        self.lent
+    }
+
     /// Gives the kernel frames for those that were received. Says whether it waits for a call.
     #[inline]
     pub(super) fn refill(&mut self) -> bool {
@@ -197,4 +202,11 @@ pub(super) struct TxEnd {
     pub(super) transmit: Producer<Descriptor>,
     pub(super) done: Consumer<u64>,
     pub(super) lent: Lending,
+}
+
+impl TxEnd {
+    /// Unmaps the rings; what is left are the frames that the kernel has.
+    pub(super) fn into_lent(self) -> Lending {
+        self.lent
+    }
 }

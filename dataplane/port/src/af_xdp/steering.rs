@@ -5,10 +5,15 @@ use crate::error::PortError;
 use crate::interface::Interface;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 // Flags of <linux/if_link.h>.
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// How long another program may stay attached before it is told, and when to look again.
+const BUSY_MAX: Duration = Duration::from_millis(300);
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Detaches on drop, and when the process ends in any other way.
 pub(super) struct Steering {
@@ -36,7 +41,7 @@ impl Steering {
                 Mode::Native => XDP_FLAGS_DRV_MODE,
                 Mode::Generic => XDP_FLAGS_SKB_MODE,
             };
-            match bpf::link(program.as_fd(), interface.index, flags) {
+            match link(&program, interface.index, flags) {
                 Ok(link) => return Ok(Steering { map, _link: link, mode }),
                 Err(error) => last = Some(refusal(name, mode, error)),
             }
@@ -61,6 +66,22 @@ impl Steering {
     pub(super) fn clear(&self, queue: u32) {
         // It fails only where there is no entry any more.
         let _ = bpf::clear_socket(self.map.as_fd(), queue);
+    }
+}
+
+/// Links the program. Where another one is attached it is tried again for a moment: a link ends a
+/// little after its owner if that was starting a process, which has the descriptor until it runs.
+fn link(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let begin = Instant::now();
+    loop {
+        match bpf::link(program.as_fd(), interface, flags) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < BUSY_MAX =>
+            {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            done => return done,
+        }
     }
 }
 

@@ -8,10 +8,26 @@ use super::measure::{Measure, Outcome, SandboxReport};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// The period in which a share of CPU time is counted, in microseconds: short, so that a function
 /// that has used its share waits no longer than packets can.
 const PERIOD_US: u64 = 10_000;
+
+/// How the names of functions' groups begin; the process's number follows.
+const PREFIX: &str = "thruway-nf-";
+
+/// Removes groups that killed hosts left behind: empty ones, of processes that are gone.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // The kernel refuses if a process is in it after all.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
 
 /// Where this process may make groups.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +43,11 @@ impl Hierarchies {
     pub fn of_this_process() -> Hierarchies {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Hierarchies::parse(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+    }
+
+    /// Every directory in which groups may be made.
+    fn parents(&self) -> impl Iterator<Item = &Path> {
+        self.unified.iter().chain(&self.cpu).chain(&self.pids).map(PathBuf::as_path)
     }
 
     /// Formats: cgroups(7) "hierarchy-ID:controller-list:cgroup-path", proc(5) "mountinfo".
@@ -86,8 +107,10 @@ impl Groups {
         pid: i32,
         report: &mut SandboxReport,
     ) -> Groups {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| hierarchies.parents().for_each(sweep));
         let mut groups = Groups::default();
-        let name = format!("thruway-nf-{pid}");
+        let name = format!("{PREFIX}{pid}");
         for (measure, settings) in settings(limits) {
             let outcome = match groups.apply(hierarchies, measure, &name, &settings) {
                 Ok(()) => Outcome::Applied,
@@ -226,6 +249,26 @@ mod tests {
         assert_eq!(found.unified, dirs);
         assert_eq!(found.pids, Some("/sys/fs/cgroup/pids/a".into()));
         assert_eq!(found.cpu, Some("/sys/fs/cgroup/cpu/".into()));
+    }
+
+    #[test]
+    fn only_groups_of_processes_that_are_gone_are_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = format!("{PREFIX}{}", std::process::id());
+        // No process has this number: the kernel's limit is lower.
+        let gone = format!("{PREFIX}4194305");
+        for name in [&*own, &*gone, "thruway-nf-x", "other-4194305"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        sweep(dir.path());
+        let mut left: Vec<String> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut wanted = vec!["other-4194305".to_owned(), own, "thruway-nf-x".to_owned()];
+        wanted.sort();
+        assert_eq!(left, wanted);
     }
 
     #[test]

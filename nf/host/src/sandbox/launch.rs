@@ -85,9 +85,12 @@ fn attempt(order: &Order, way: Way, report: &mut SandboxReport) -> Result<Launch
         let cloned = birth::clone(way, &mut body, &number);
         // What is left of the pipe's other ends is the new process's: its end will be seen.
         drop(theirs);
-        let attended = attendant
-            .join()
-            .map_err(|_| HostError::system("attending to a function", Errno::CANCELED))?;
+        let lost = |_| Attended {
+            groups: Groups::default(),
+            report: report.clone(),
+            result: Err(HostError::system("attending to a function", Errno::CANCELED)),
+        };
+        let attended = attendant.join().unwrap_or_else(lost);
         Ok::<_, HostError>((cloned, attended))
     })?;
     let pid = cloned.map_err(|source| HostError::Sandbox {

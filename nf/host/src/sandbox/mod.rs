@@ -79,7 +79,8 @@ pub struct Limits {
     pub open_files: u64,
     /// Share of one CPU's time, in percent (200 is two CPUs); unlimited if `None`.
     pub cpu_percent: Option<u32>,
-    /// The CPUs it runs on; those of the host if empty.
+    /// The CPUs it runs on; if empty, those of the thread that starts it (which should not be one
+    /// that is pinned to a core: the function would share it).
     pub cpus: Vec<usize>,
 }
 

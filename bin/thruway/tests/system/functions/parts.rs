@@ -110,6 +110,10 @@ impl Function for Player {
                 "doubles" => packet.emit_copy(0).expect("room"),
                 "echoes" => return Verdict::Next(packet.input() as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
+                "tags-doubles" => {
+                    packet.push(4).expect("head room").copy_from_slice(b"tag!");
+                    packet.emit_copy(0).expect("room");
+                }
                 "tags" => {
                     packet.push(4).expect("head room").copy_from_slice(b"tag!");
                 }

@@ -260,6 +260,8 @@ fn handlers_reach_into_the_function() {
     assert!(client.read("nf.cpu_time").parse::<f64>().expect("seconds") > 0.0);
     assert_eq!(client.ask("WRITE nf.master_threshold 10").0, 200);
     assert_eq!(client.read("nf.master_threshold"), "10");
+    assert_eq!(client.ask("WRITE nf.worker_threshold 1").0, 200);
+    assert_eq!(client.read("nf.worker_threshold"), "1");
     watched.driver.interrupt().expect(0);
 }
 
@@ -320,4 +322,40 @@ fn a_hot_swap_keeps_the_process_of_an_unchanged_function() {
     let count = client.number("d.count");
     wait_for("packets", || (client.number("d.count") > count + 100).then_some(()));
     driver.interrupt().expect(0);
+}
+
+#[test]
+fn packets_go_from_slot_to_slot() {
+    let frames = frames(600);
+    let captures = Captures::new(&frames);
+    let twice = |frame: &Vec<u8>| {
+        let tagged = [b"tag!tag!", &frame[..]].concat();
+        [tagged.clone(), tagged]
+    };
+    let expected: Vec<Vec<u8>> = frames.iter().flat_map(twice).collect();
+    // In the last one, what fails open must not come so.
+    for (more, hops) in [
+        (", ON_FAILURE closed", true),
+        (", MODE group, GROUP friends", true),
+        (", ON_FAILURE open", false),
+    ] {
+        let nf = |part: &str| format!("Nf({}, AUX_SLOTS 4096{more})", exec(part));
+        let text = format!(
+            "TrustGroup(friends, FRAMES 4096);
+             FromDump({}, STOP true) -> a :: {} -> b :: {} -> c :: {} -> ToDump({});
+             DriverManager(wait, wait 300ms, print a.slot_to_slot, print b.slot_to_slot,
+                print c.slot_to_slot, print c.packets_in, print c.packets, stop)",
+            captures.path("in"),
+            nf("tags"),
+            nf("passes"),
+            nf("tags-doubles"),
+            captures.path("out")
+        );
+        let done = run(&mut click(&["-e", &text])).expect(0);
+        assert!(captures.written("out") == expected, "{more}");
+        let numbers: Vec<u64> =
+            done.stdout.lines().map(|line| line.parse().expect("a number")).collect();
+        assert_eq!(numbers[0] > 0 && numbers[1] > 0, hops, "{more}: {numbers:?}");
+        assert_eq!(numbers[2..], [0, 600, 600], "{more}");
+    }
 }

@@ -1,0 +1,268 @@
+//! Where packets go that come from a function.
+
+use thruway_element::{Cx, Reason};
+use thruway_exchange::{Mapped, Origin, Span, Token};
+use thruway_packet::{Batch, CARRIED_LEN, Packet};
+
+use super::carried::{pack, unpack};
+use super::link::Came;
+use super::nf::Lost;
+use super::replica::Nf;
+
+/// Where packets go that come from the function: in their order, by the batch where several leave
+/// by one output.
+#[derive(Default)]
+pub(super) struct Outlet {
+    /// Whether packets go with what is known of them, and where they are put together.
+    carries: bool,
+    bytes: Vec<u8>,
+    batch: Batch,
+    port: usize,
+    /// Packets that the function dropped, and whether the last slot's was: auxiliary packets are
+    /// its children.
+    pub dropped: Batch,
+    pub parent_dropped: bool,
+    /// What is known of the packet that the last token hopped with.
+    hopped: Option<[u8; CARRIED_LEN]>,
+    /// Per output: the function that it leads to, if it does so directly.
+    hops: Vec<Option<Hop>>,
+    /// Packets that left.
+    pub out: u64,
+    /// Those of them that went from slot to slot.
+    pub hopped_count: u64,
+}
+
+/// An output that leads to another function on this thread.
+#[derive(Debug, Clone, Copy)]
+struct Hop {
+    node: u32,
+    input: u8,
+    /// Whether a packet has gone there by way of the packet memory since the last token was taken
+    /// back: none may overtake it.
+    is_closed: bool,
+    is_used: bool,
+}
+
+impl Outlet {
+    pub fn new(carries: bool) -> Outlet {
+        Outlet { carries, ..Outlet::default() }
+    }
+
+    /// The packet with what is known of it, where it goes so.
+    #[inline]
+    pub fn packed(&mut self, packet: &mut Packet) -> Option<&[u8]> {
+        if !self.carries {
+            return None;
+        }
+        pack(packet, &mut self.bytes);
+        Some(&self.bytes)
+    }
+
+    /// Copies a token's bytes, what is known of the packet included, and makes that of `packet`.
+    fn unpack(&mut self, token: &Token<'_, Mapped>, packet: &mut Packet) -> bool {
+        self.bytes.resize(token.len() as usize, 0);
+        token.copy_to(&mut self.bytes);
+        unpack(&self.bytes, packet)
+    }
+
+    #[inline]
+    pub fn give(&mut self, cx: &mut Cx<'_>, port: usize, packet: Packet) {
+        if port != self.port {
+            self.flush(cx);
+            self.port = port;
+        }
+        if let Some(Some(hop)) = self.hops.get_mut(port) {
+            hop.is_closed = true;
+        }
+        self.batch.push(packet);
+    }
+
+    /// Finds the outputs that lead to other functions.
+    pub fn find_hops(&mut self, cx: &mut Cx<'_>) {
+        self.hops = (0..cx.outputs()).map(|port| hop(cx, port)).collect();
+        if self.carries || self.hops.iter().all(Option::is_none) {
+            self.hops.clear();
+        }
+    }
+
+    /// Everything that left before has arrived: tokens may hop again.
+    #[inline]
+    pub fn open_hops(&mut self) {
+        self.hops.iter_mut().flatten().for_each(|hop| hop.is_closed = false);
+    }
+
+    /// Lets the functions that tokens hopped to know of them.
+    #[inline]
+    pub fn close_hops(&mut self, cx: &mut Cx<'_>) {
+        for hop in self.hops.iter_mut().flatten() {
+            if std::mem::replace(&mut hop.is_used, false) {
+                cx.visit(hop.node, &mut |neighbour, cx| {
+                    if let Some(nf) = neighbour.downcast_mut::<Nf>() {
+                        nf.end_tokens(cx);
+                    }
+                });
+            }
+        }
+    }
+
+    /// A parked packet with the bytes that the function left in its slot. Whether its frame, where
+    /// it has one of a group, is free again.
+    #[inline]
+    pub fn take_back(&mut self, cx: &mut Cx<'_>, mut packet: Packet, came: &Came<'_, '_>) -> bool {
+        (self.parent_dropped, self.hopped) = (false, None);
+        let token = came.token;
+        let port = token.output as usize;
+        if self.carries {
+            if self.unpack(token, &mut packet) {
+                self.give(cx, port, packet);
+            } else {
+                cx.drop(Lost::Damaged, packet);
+            }
+            return true;
+        }
+        if !reshape(&mut packet, came.entered, token.span()) {
+            cx.drop(Reason::NO_MEMORY, packet);
+            return true;
+        }
+        let mut packet = match self.pass_on(cx, packet, came) {
+            Ok(went_along) => return !went_along,
+            Err(packet) => packet,
+        };
+        token.copy_to(packet.data_mut());
+        self.give(cx, port, packet);
+        true
+    }
+
+    /// Hands a token on to the function that its output leads to, if it does. Whether its frame
+    /// went along; gives the packet back if it must go as all others.
+    #[inline]
+    fn pass_on(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: Packet,
+        came: &Came<'_, '_>,
+    ) -> Result<bool, Packet> {
+        let hop = match self.hops.get_mut(came.token.output as usize) {
+            Some(Some(hop)) if !hop.is_closed => hop,
+            _ => return Err(packet),
+        };
+        let known = packet.carried();
+        let input = hop.input;
+        let (mut given, mut went_along) = (Some(packet), false);
+        cx.visit(hop.node, &mut |neighbour, _| {
+            let nf = neighbour.downcast_mut::<Nf>();
+            if let (Some(nf), Some(packet)) = (nf, given.take()) {
+                match nf.take_token(input, packet, came) {
+                    Ok(along) => went_along = along,
+                    Err(packet) => given = Some(packet),
+                }
+            }
+        });
+        match given {
+            None => {
+                hop.is_used = true;
+                self.hopped = Some(known);
+                self.out += 1;
+                self.hopped_count += 1;
+                Ok(went_along)
+            }
+            Some(packet) => Err(packet),
+        }
+    }
+
+    /// A packet that the function made; one made in consequence of another has its annotations.
+    pub fn take_new(&mut self, cx: &mut Cx<'_>, token: &Token<'_, Mapped>) {
+        let len = if self.carries { 0 } else { token.len() as usize };
+        let Some(mut packet) = Packet::zeroed(len) else {
+            cx.count_drops(Reason::NO_MEMORY, 1);
+            return;
+        };
+        if self.carries {
+            if self.unpack(token, &mut packet) {
+                self.give(cx, token.output as usize, packet);
+            } else {
+                cx.drop(Lost::Damaged, packet);
+            }
+            return;
+        }
+        token.copy_to(packet.data_mut());
+        let parent = if self.parent_dropped { &self.dropped } else { &self.batch };
+        match (token.origin, self.hopped, parent.iter().next_back()) {
+            (Origin::Aux(_), Some(known), _) => {
+                packet.set_carried(&known);
+                // These are other bytes than the parent's.
+                packet.clear_network();
+            }
+            (Origin::Aux(_), None, Some(parent)) => packet.copy_annotations(parent),
+            _ => packet.set_timestamp(cx.now()),
+        }
+        self.give(cx, token.output as usize, packet);
+    }
+
+    /// Sends what waits.
+    #[inline]
+    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        if !self.batch.is_empty() {
+            self.out += self.batch.len() as u64;
+            cx.emit_all(self.port, &mut self.batch);
+        }
+    }
+
+    pub fn clear_dropped(&mut self, cx: &mut Cx<'_>) {
+        (self.parent_dropped, self.hopped) = (false, None);
+        if !self.dropped.is_empty() {
+            cx.drop_all(Lost::Dropped, &mut self.dropped);
+        }
+    }
+}
+
+/// Gives a packet, whose bytes entered a frame at `entered`, room for the bytes that lie at `span`
+/// now: what was pushed or pulled there is pushed or pulled here, so that marked headers stay
+/// where they are. False when packet memory is used up.
+#[inline]
+fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
+    let len = span.len as usize;
+    if span.start < entered && !packet.push((entered - span.start) as usize) {
+        return false;
+    }
+    if span.start > entered {
+        let n = ((span.start - entered) as usize).min(packet.len());
+        // Within the packet: cannot fail.
+        let _ = packet.pull(n);
+    }
+    packet.truncate(len);
+    packet.len() == len || packet.put(len - packet.len())
+}
+
+/// The function that an output leads to, if it takes tokens.
+fn hop(cx: &mut Cx<'_>, port: usize) -> Option<Hop> {
+    let (node, input) = cx.leads_to(port)?;
+    let mut takes = false;
+    cx.visit(node, &mut |neighbour, _| {
+        takes = neighbour.downcast_ref::<Nf>().is_some_and(Nf::takes_tokens);
+    });
+    let hop = Hop { node, input: input as u8, is_closed: false, is_used: false };
+    takes.then_some(hop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_follows_its_bytes() {
+        let at = |start, len| Span { start, len };
+        for (span, room) in [(at(64, 10), 0), (at(60, 14), -4), (at(66, 8), 2), (at(0, 200), -64)] {
+            let mut packet = Packet::new(&[7; 10]).unwrap();
+            packet.set_mac_offset(0);
+            let before = packet.headroom() as i64;
+            assert!(reshape(&mut packet, 64, span));
+            assert_eq!(packet.len(), span.len as usize);
+            assert_eq!(packet.headroom() as i64 - before, room, "{span:?}");
+        }
+        // Moved behind its end: as good as any place.
+        let mut packet = Packet::new(&[7; 10]).unwrap();
+        assert!(reshape(&mut packet, 64, at(500, 20)));
+        assert_eq!(packet.len(), 20);
+    }
+}

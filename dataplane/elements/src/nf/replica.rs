@@ -1,0 +1,472 @@
+//! One thread's replica of an isolated function's element: what becomes of packets.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thruway_element::{ArgErrors, Args, Cx, HandlerError, Run};
+use thruway_exchange::{LinkFigures, PeerFault, Tuning};
+use thruway_packet::{MAX_BATCH, Packet};
+
+use super::backend::{Function, Shared};
+use super::group;
+use super::latency::Latency;
+use super::link::{Came, Frames, Link, Refused};
+use super::nf::Lost;
+use super::outlet::Outlet;
+use super::process;
+use super::settings::{OnFailure, Settings, tuning};
+
+/// Most packets that wait while the ring is full.
+const BACKLOG_MAX: usize = MAX_BATCH - 1;
+/// Rounds in which nothing came back before the thread may sleep.
+///
+/// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
+const PATIENCE: u32 = 64;
+/// Rounds between two looks whether the eventfd must be taken off while resting: a wake-up that
+/// comes late must not keep the thread awake.
+const QUIET_EVERY: u32 = 16;
+/// Token of the timer that ends the age of waiting packets.
+const AGE_TIMER: u32 = 1;
+/// How often a function that does not run is looked for, nanoseconds.
+const LOOK_NS: i64 = 1_000_000;
+
+/// What goes on when a configuration is replaced.
+pub(super) struct State {
+    pub settings: Settings,
+    pub function: Arc<dyn Function>,
+    pub frames: Option<Arc<Frames>>,
+    pub link: Option<Link>,
+    pub generation: u32,
+    pub backlog: VecDeque<(u8, Packet)>,
+    pub totals: LinkFigures,
+    pub latency: Latency,
+    pub outlet: Outlet,
+}
+
+/// One thread's replica.
+pub(super) struct Nf {
+    pub settings: Settings,
+    pub tuning: Tuning,
+    pub shared: Arc<Shared>,
+    pub group: Option<Arc<group::Shared>>,
+    pub replica: u32,
+    pub thread: usize,
+    /// From the initialization to the finish.
+    pub running: Option<State>,
+    /// A predecessor's state that does not fit, kept until this configuration runs.
+    pub other: Option<Box<State>>,
+    /// Elements downstream that ask to wait while they are full; found out at the first run.
+    pub pressing: Option<Vec<u32>>,
+    /// Since when no function runs.
+    pub down_since: i64,
+    /// Rounds in which nothing came back.
+    pub idle: u32,
+    pub resting: bool,
+    /// What a handler set instead of WORKER_THRESHOLD.
+    pub worker_threshold: Option<u32>,
+    /// Tokens that came from another function and are not counted yet.
+    pub came: usize,
+}
+
+impl Nf {
+    /// A replica with these arguments.
+    pub fn of(args: &Args<'_>) -> Result<Nf, ArgErrors> {
+        let settings = Settings::of(args)?;
+        let group =
+            settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
+        let shared: Arc<Shared> = args.shared(Shared::KEY, Shared::default);
+        Ok(Nf {
+            tuning: tuning(args)?,
+            replica: shared.number(),
+            thread: args.env().thread,
+            shared,
+            group: group.transpose()?,
+            settings,
+            running: None,
+            other: None,
+            pressing: None,
+            down_since: 0,
+            idle: 0,
+            resting: false,
+            worker_threshold: None,
+            came: 0,
+        })
+    }
+
+    /// What replicas share.
+    #[cfg(test)]
+    pub fn shared_state(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl State {
+    /// Hands a packet over; gives it back when the ring is full.
+    #[inline]
+    pub fn put(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) -> Option<Packet> {
+        let Some(link) = &mut self.link else { return Some(packet) };
+        match link.put(input, packet, &mut self.outlet) {
+            Ok(()) => None,
+            Err((packet, Refused::Full)) => Some(packet),
+            Err((packet, Refused::Never(why))) => {
+                cx.drop(why, packet);
+                None
+            }
+        }
+    }
+
+    /// Hands over what waits; whether anything was.
+    pub fn put_backlog(&mut self, cx: &mut Cx<'_>) -> bool {
+        let before = self.backlog.len();
+        while let Some((input, packet)) = self.backlog.pop_front() {
+            if let Some(packet) = self.put(cx, input, packet) {
+                self.backlog.push_front((input, packet));
+                break;
+            }
+        }
+        self.backlog.len() < before
+    }
+
+    #[inline]
+    pub fn publish(&mut self, cx: &mut Cx<'_>) {
+        if let Some(link) = &mut self.link {
+            link.publish(cx.now());
+            self.latency.published(link.figures().put);
+        }
+    }
+
+    /// Figures of all generations.
+    pub fn figures(&self) -> LinkFigures {
+        let mut all = self.totals;
+        if let Some(link) = &self.link {
+            add(&mut all, link.figures());
+        }
+        all
+    }
+}
+
+fn add(total: &mut LinkFigures, link: LinkFigures) {
+    total.put += link.put;
+    total.returned += link.returned;
+    total.dropped += link.dropped;
+    total.aux += link.aux;
+    total.injected += link.injected;
+    total.wake_ups += link.wake_ups;
+    total.occupancy_max = total.occupancy_max.max(link.occupancy_max);
+}
+
+impl Nf {
+    /// Starts the function, or goes on with the predecessor's.
+    pub fn start(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.press_back(false);
+        if self.running.is_none() {
+            let frames = match &self.group {
+                Some(group) => Some(group.frames(self.thread)?),
+                None => None,
+            };
+            let region = frames.as_ref().map(|frames| frames.region.clone());
+            let settings = &self.settings;
+            let function = self.shared.start(|| process::start(settings, region))?;
+            self.running = Some(State {
+                settings: self.settings.clone(),
+                function,
+                frames,
+                link: None,
+                generation: 0,
+                backlog: VecDeque::with_capacity(MAX_BATCH),
+                totals: LinkFigures::default(),
+                latency: Latency::default(),
+                outlet: Outlet::new(self.settings.carry),
+            });
+        } else if let Some(state) = &mut self.running {
+            self.shared.start(|| Ok(Arc::clone(&state.function)))?;
+            if let Some(link) = &mut state.link {
+                link.tune(self.tuning);
+                cx.watch(link.wake())
+                    .map_err(|error| format!("cannot watch the function: {error}"))?;
+            }
+        }
+        self.down_since = cx.now();
+        Ok(())
+    }
+
+    /// Follows the function from generation to generation.
+    #[inline]
+    pub fn follow(&mut self, cx: &mut Cx<'_>) {
+        let Some(state) = &self.running else { return };
+        let present = state.function.generation();
+        if present != state.generation || (state.link.is_none() && present != 0) {
+            self.change(cx, present);
+        }
+    }
+
+    #[cold]
+    pub fn change(&mut self, cx: &mut Cx<'_>, present: u32) {
+        self.give_up_link(cx);
+        let Some(state) = &mut self.running else { return };
+        if state.generation != 0 && present == 0 || state.generation != present {
+            self.down_since = cx.now();
+        }
+        state.generation = present;
+        if let Some(end) = state.function.take_end(self.replica) {
+            let link = Link::new(end, self.settings.outputs, self.tuning, state.frames.clone());
+            if let Err(error) = cx.watch(link.wake()) {
+                // The thread then sleeps for 100 ms at most.
+                cx.chatter(&format!("cannot watch an isolated function: {error}"));
+            }
+            state.link = Some(link);
+            if let Some(threshold) = self.worker_threshold {
+                state.function.set_worker_threshold(threshold);
+            }
+            (self.idle, self.resting) = (0, false);
+        }
+        self.press(cx);
+    }
+
+    /// Ends the link: what the function had goes where ON_FAILURE says.
+    #[cold]
+    pub fn give_up_link(&mut self, cx: &mut Cx<'_>) {
+        let Some(state) = &mut self.running else { return };
+        let Some(mut link) = state.link.take() else { return };
+        cx.unwatch(link.wake());
+        add(&mut state.totals, link.figures());
+        state.latency.forget();
+        let passes = self.settings.on_failure == OnFailure::Open;
+        link.reclaim(|packet| {
+            if passes {
+                state.outlet.give(cx, 0, packet);
+            } else {
+                cx.drop(Lost::Failed, packet);
+            }
+        });
+        state.outlet.flush(cx);
+        self.down_since = cx.now();
+    }
+
+    /// The function broke the protocol.
+    #[cold]
+    pub fn fault(&mut self, cx: &mut Cx<'_>, fault: PeerFault) {
+        let Some(state) = &self.running else { return };
+        state.function.report_fault(state.generation, fault);
+        self.give_up_link(cx);
+        self.press(cx);
+    }
+
+    /// Whether what another function gives may come from slot to slot. Not where a failure lets
+    /// packets pass unchanged: a packet that comes so is whole in the slot only.
+    pub fn takes_tokens(&self) -> bool {
+        self.settings.on_failure != OnFailure::Open && !self.settings.carry
+    }
+
+    /// Takes a token of another function; see [`Link::put_token`].
+    #[inline]
+    pub fn take_token(
+        &mut self,
+        input: u8,
+        packet: Packet,
+        came: &Came<'_, '_>,
+    ) -> Result<bool, Packet> {
+        let Some(state) = &mut self.running else { return Err(packet) };
+        match &mut state.link {
+            Some(link) if state.backlog.is_empty() => {
+                let went_along = link.put_token(input, packet, came)?;
+                self.came += 1;
+                Ok(went_along)
+            }
+            _ => Err(packet),
+        }
+    }
+
+    /// The other function has given what it had.
+    pub fn end_tokens(&mut self, cx: &mut Cx<'_>) {
+        cx.count_packets(std::mem::take(&mut self.came));
+        self.be_awake();
+        if let Some(state) = &mut self.running {
+            state.publish(cx);
+        }
+        self.press(cx);
+    }
+
+    /// Takes back what there is; whether there was anything.
+    #[inline]
+    pub fn collect(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.is_pressed(cx) {
+            return false;
+        }
+        let Some(State { link: Some(link), outlet, latency, .. }) = &mut self.running else {
+            return false;
+        };
+        match link.collect(cx, outlet, MAX_BATCH as u32) {
+            Ok(0) => false,
+            Ok(_) => {
+                let figures = link.figures();
+                latency.returned(figures.returned + figures.dropped, cx.now());
+                true
+            }
+            Err(fault) => {
+                self.fault(cx, fault);
+                true
+            }
+        }
+    }
+
+    /// Looks where the outputs lead, once all elements are there.
+    #[cold]
+    pub fn look_around(&mut self, cx: &mut Cx<'_>) {
+        let found = cx.pressing_downstream();
+        // In a loop all would wait for each other.
+        let is_loop = found.contains(&cx.node());
+        self.pressing = Some(if is_loop { Vec::new() } else { found });
+        if let Some(state) = &mut self.running {
+            state.outlet.find_hops(cx);
+        }
+    }
+
+    /// Whether what lies downstream asks to wait.
+    #[inline]
+    pub fn is_pressed(&self, cx: &Cx<'_>) -> bool {
+        let Some(pressing) = &self.pressing else { return false };
+        pressing.iter().any(|node| cx.is_full(*node))
+    }
+
+    /// Tells those upstream whether to wait.
+    #[inline]
+    pub fn press(&self, cx: &mut Cx<'_>) {
+        let Some(state) = &self.running else { return };
+        cx.press_back(match &state.link {
+            Some(link) => link.is_crowded() || !state.backlog.is_empty(),
+            None => matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx),
+        });
+    }
+
+    /// Whether the function does not run for longer than packets wait for it.
+    pub fn is_late(&self, cx: &Cx<'_>) -> bool {
+        let hold = match self.settings.on_failure {
+            OnFailure::Restart(hold) => hold,
+            _ => 0,
+        };
+        cx.now().saturating_sub(self.down_since) >= hold
+    }
+
+    /// What becomes of a packet while no function runs.
+    #[cold]
+    pub fn without(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
+        let (is_late, slots) = (self.is_late(cx), self.settings.shape.slots as usize);
+        let Some(state) = &mut self.running else { return };
+        match self.settings.on_failure {
+            OnFailure::Open => state.outlet.give(cx, 0, packet),
+            OnFailure::Restart(_) if !is_late && state.backlog.len() < slots => {
+                state.backlog.push_back((input, packet));
+            }
+            _ => cx.drop(Lost::Failed, packet),
+        }
+    }
+
+    /// The task while no function runs.
+    pub fn run_without(&mut self, cx: &mut Cx<'_>) -> Run {
+        let waits = matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx);
+        if !waits {
+            let waiting = self.running.as_mut().map(|state| std::mem::take(&mut state.backlog));
+            for (input, packet) in waiting.into_iter().flatten() {
+                self.without(cx, input, packet);
+            }
+            self.flush(cx);
+        }
+        self.press(cx);
+        Run::At(cx.now() + LOOK_NS)
+    }
+
+    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        if let Some(state) = &mut self.running {
+            state.outlet.flush(cx);
+        }
+    }
+
+    /// Nothing came back: the thread may sleep, after some patience.
+    pub fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
+        let is_pressed = self.is_pressed(cx);
+        let Some(State { link: Some(link), .. }) = &mut self.running else { return Run::Again };
+        if is_pressed {
+            // Whoever presses wakes the thread.
+            return Run::Idle;
+        }
+        self.idle = self.idle.saturating_add(1);
+        if link.outstanding() > 0 && self.idle < PATIENCE {
+            return Run::Again;
+        }
+        if self.resting && !self.idle.is_multiple_of(QUIET_EVERY) {
+            return Run::Idle;
+        }
+        link.quiet();
+        if self.tuning.master_threshold > 0 && link.outstanding() > 0 && !self.resting {
+            let age = i64::try_from(self.tuning.age_threshold).unwrap_or(i64::MAX);
+            cx.set_timer(AGE_TIMER, cx.now().saturating_add(age));
+        }
+        self.resting = link.rest();
+        if self.resting { Run::Idle } else { Run::Again }
+    }
+
+    /// Something moves: the function need not wake this thread.
+    #[inline]
+    pub fn be_awake(&mut self) {
+        self.idle = 0;
+        if std::mem::replace(&mut self.resting, false)
+            && let Some(State { link: Some(link), .. }) = &mut self.running
+        {
+            link.wakened();
+        }
+    }
+
+    #[inline]
+    pub fn offer(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
+        let Some(state) = &mut self.running else { return };
+        let packet = if state.backlog.is_empty() {
+            match state.put(cx, input, packet) {
+                Some(packet) => packet,
+                None => return,
+            }
+        } else {
+            packet
+        };
+        // Room may have come back since.
+        if state.backlog.len() < BACKLOG_MAX {
+            state.backlog.push_back((input, packet));
+        } else {
+            cx.drop(Lost::Full, packet);
+        }
+    }
+
+    /// Ends a function that this configuration does not go on with.
+    #[cold]
+    pub fn end_other(&mut self, cx: &mut Cx<'_>) {
+        let Some(mut other) = self.other.take() else { return };
+        let mut lost = other.backlog.len();
+        if let Some(link) = &mut other.link {
+            link.reclaim(|packet| {
+                lost += 1;
+                drop(packet);
+            });
+        }
+        cx.count_drops(Lost::Unfinished, lost);
+        if self.replica == 0 {
+            other.function.stop();
+        }
+    }
+
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
+        if let Some(State { link: Some(link), .. }) = &mut self.running {
+            link.tune(tuning);
+        }
+    }
+}
+
+impl Nf {
+    /// Writes a handler of the function.
+    pub fn call(&self, text: &str) -> Result<(), HandlerError> {
+        let Some(state) = &self.running else {
+            return Err(HandlerError::refused("the function was not started yet"));
+        };
+        state.function.call(true, text).map(drop).map_err(HandlerError::refused)
+    }
+}
