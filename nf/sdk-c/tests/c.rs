@@ -96,7 +96,7 @@ fn everything(mut trial: Trial) {
 fn everything_in_c_and_in_cpp() {
     for compiler in [C, CPP] {
         let (_folder, program) = compile(compiler, "nf/sdk-c/tests/everything.c");
-        let setup = Setup { outputs: 2, ..Setup::DEFAULT };
+        let setup = Setup { outputs: 2, configuration: "text of CONFIG", ..Setup::DEFAULT };
         everything(setup.program(&Command::new(program)).unwrap());
     }
 }
