@@ -178,10 +178,11 @@ impl<F: Function> Rounds<F> {
             let mut batch = Batch::new(&mut link.worker, &mut self.state, len, self.prefetch);
             self.function.batch(&mut batch);
             batch.finish();
+            // Before the packets: who has them back finds them counted.
+            self.state.counters.tell();
             link.flush();
         }
         if has_worked {
-            self.state.counters.tell();
             self.state.control.beat();
         }
         has_worked
@@ -202,10 +203,10 @@ impl<F: Function> Rounds<F> {
 
     /// Shows what was done outside of batches.
     fn publish(&mut self) {
+        self.state.counters.tell();
         for link in &mut self.links {
             link.flush();
         }
-        self.state.counters.tell();
         self.state.control.beat();
     }
 
