@@ -83,7 +83,10 @@ fn text(captures: &Captures, run: &str, isolate: bool) -> String {
             let _ = writeln!(text, "x{n}[{port}] -> {behind} {arrow} ToDump({to});");
         }
         if isolate {
-            let _ = writeln!(text, "Isolate(x{n}, ISOLATION relaxed, SLOTS 256, MEMORY 128M);");
+            let _ = writeln!(
+                text,
+                "Isolate(x{n}, ISOLATION relaxed, SLOTS 256, AUX_SLOTS 64, MEMORY 128M);"
+            );
         }
     }
     let waits = "wait, ".repeat(CASES.len());
