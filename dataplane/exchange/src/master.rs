@@ -214,7 +214,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// [`Refusal`]; nothing was put.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<u32, Refusal> {
         let start = self.headroom;
         let slot = self.claim(start, bytes.len())?;
@@ -226,7 +226,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// [`Refusal`]; nothing was put.
-    #[inline]
+    #[inline(always)]
     pub fn put_token(&mut self, mark: Mark, token: &Token<'_, S>) -> Result<u32, Refusal> {
         let span = Span { start: self.headroom, len: token.len };
         let slot = self.claim(span.start, span.len as usize)?;
@@ -247,7 +247,7 @@ impl<S: Storage> Master<S> {
         Ok(self.fill(slot, mark, span, frame))
     }
 
-    #[inline]
+    #[inline(always)]
     fn claim(&self, start: u32, len: usize) -> Result<u32, Refusal> {
         if len > self.frame_len.saturating_sub(start) as usize {
             return Err(Refusal::TooLong);
@@ -261,7 +261,7 @@ impl<S: Storage> Master<S> {
         Ok(self.next_slot())
     }
 
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, slot: u32, mark: Mark, span: Span, frame: u32) -> u32 {
         let head = SlotHead {
             start: span.start as u16,
@@ -318,7 +318,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// A [`PeerFault`]; tokens given before it were good. From then on every call says the same.
-    #[inline]
+    #[inline(always)]
     pub fn poll(
         &mut self,
         now: u64,
@@ -376,7 +376,7 @@ impl<S: Storage> Master<S> {
         *self.fault.get_or_insert(fault)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_slot(&mut self, take: &mut impl FnMut(Token<'_, S>)) -> Result<(), PeerFault> {
         let mask = self.mask;
         let slot = self.consumed & mask;
@@ -410,7 +410,7 @@ impl<S: Storage> Master<S> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, slot: u32) {
         match self.place(slot) {
             Place::Slot(..) => self.storage.prefetch_take(slot),
@@ -419,7 +419,7 @@ impl<S: Storage> Master<S> {
     }
 
     /// Where a primary slot's bytes are: by the Master's own note, never by the head.
-    #[inline]
+    #[inline(always)]
     fn place(&self, slot: u32) -> Place {
         match self.frames.get(slot as usize) {
             Some(&frame) => Place::Frame(frame),
@@ -427,7 +427,7 @@ impl<S: Storage> Master<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, head: &SlotHead) -> Result<(), PeerFault> {
         let frame_len = self.frame_len;
         let (start, len) = (head.start, head.len);
