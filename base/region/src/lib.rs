@@ -159,6 +159,20 @@ impl Region {
         Ok(unsafe { AtomicU32::from_ptr(at) })
     }
 
+    /// Asks the processor for the line at `offset`, to read it soon. Outside of the region it does
+    /// nothing of use, and no harm.
+    #[inline(always)]
+    pub fn prefetch(&self, offset: usize) {
+        shared::prefetch(self.as_ptr().as_ptr().wrapping_add(offset));
+    }
+
+    /// Asks the processor for the line at `offset`, to write it soon: it takes the line from other
+    /// cores before the write comes, so that writes do not wait for one another.
+    #[inline(always)]
+    pub fn prefetch_write(&self, offset: usize) {
+        shared::prefetch_write(self.as_ptr().as_ptr().wrapping_add(offset));
+    }
+
     /// Copies `bytes` to `offset`.
     ///
     /// # Errors

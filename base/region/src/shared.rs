@@ -126,30 +126,43 @@ impl<'a> SharedBytes<'a> {
     /// Asks the processor to fetch the line where the range begins, without waiting for it.
     #[inline]
     pub fn prefetch(&self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // JUSTIFICATION: the only way to ask for a line without stalling on it.
-        // SAFETY: a prefetch never faults, whatever the address.
-        unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
-                self.at.cast_const().cast(),
-            );
-        }
+        prefetch(self.at);
     }
 
-    /// Asks the processor to fetch the line where the range begins for writing: it takes the line
-    /// from other cores before the write comes, so that writes do not wait for one another.
+    /// Asks the processor to fetch the line where the range begins for writing.
     #[inline]
     pub fn prefetch_write(&self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // JUSTIFICATION: the compiler's own hint becomes a plain prefetch on processors for which
-        // it does not know the instruction, which all x86-64 processors run, some as nothing.
-        // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
-        unsafe {
-            core::arch::asm!(
-                "prefetchw [{at}]",
-                at = in(reg) self.at,
-                options(nostack, preserves_flags, readonly)
-            );
-        }
+        prefetch_write(self.at);
     }
+}
+
+#[inline(always)]
+pub(crate) fn prefetch(at: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // JUSTIFICATION: the only way to ask for a line without stalling on it.
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+            at.cast_const().cast(),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+#[inline(always)]
+pub(crate) fn prefetch_write(at: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // JUSTIFICATION: the compiler's own hint becomes a plain prefetch on processors for which it
+    // does not know the instruction, which all x86-64 processors run, some as nothing.
+    // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{at}]",
+            at = in(reg) at,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }

@@ -55,6 +55,7 @@ pub mod model;
 #[cfg(not(any(loom, miri)))]
 pub mod socket;
 mod storage;
+mod token;
 mod tuning;
 mod worker;
 
@@ -68,10 +69,11 @@ pub use control::{Control, Doorbell, Pillow};
 pub use fault::{PeerFault, Refusal};
 #[cfg(not(any(loom, miri)))]
 pub use mapped::{GroupRegion, LinkError, Mapped};
-pub use master::{LinkFigures, Mark, Master, Origin, Token};
+pub use master::Master;
 pub use storage::{Place, Span, Storage};
 /// Pages that a link may ask for.
 #[cfg(not(any(loom, miri)))]
 pub use thruway_region::Pages;
+pub use token::{LinkFigures, Mark, Origin, Token};
 pub use tuning::Tuning;
 pub use worker::{Aside, Current, NoRoom, Outgoing, Worker};

@@ -12,6 +12,9 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 use crate::storage::{Place, Span, Storage};
 use crate::worker::Worker;
 
+/// Heads of slots that share a line.
+const HEADS_PER_LINE: u32 = thruway_nf_abi::LINE_LEN / HEAD_LEN;
+
 /// A link that could not be made or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -140,6 +143,7 @@ struct Places {
     stride: usize,
     /// Bytes of a frame; 0 where the frames are the group's.
     frame_len: usize,
+    headroom: usize,
 }
 
 impl Places {
@@ -151,7 +155,24 @@ impl Places {
             frames: if is_group { 0 } else { layout.frames(ring) as usize },
             stride: if is_group { 0 } else { layout.frame_stride() as usize },
             frame_len: if is_group { 0 } else { layout.shape.frame_len() as usize },
+            headroom: layout.shape.headroom as usize,
         }
+    }
+
+    #[inline(always)]
+    fn head(&self, slot: u32) -> usize {
+        self.heads + (slot & self.mask) as usize * HEAD_LEN as usize
+    }
+
+    #[inline(always)]
+    fn frame(&self, slot: u32) -> usize {
+        self.frames + (slot & self.mask) as usize * self.stride
+    }
+
+    /// Where a packet is that no head was pushed to or stripped from.
+    #[inline(always)]
+    fn packet(&self, slot: u32) -> usize {
+        self.frame(slot) + self.headroom
     }
 }
 
@@ -233,8 +254,7 @@ impl Mapped {
     /// always lie within.
     #[inline(always)]
     fn head_bytes(&self, ring: Ring, slot: u32) -> SharedBytes<'_> {
-        let place = &self.places[ring as usize];
-        let offset = place.heads + (slot & place.mask) as usize * HEAD_LEN as usize;
+        let offset = self.places[ring as usize].head(slot);
         self.within(self.region.bytes(offset, HEAD_LEN as usize))
     }
 
@@ -243,8 +263,7 @@ impl Mapped {
         match place {
             Place::Slot(ring, slot) => {
                 let place = &self.places[ring as usize];
-                let at = place.frames + (slot & place.mask) as usize * place.stride;
-                self.within(self.region.bytes(at, place.frame_len))
+                self.within(self.region.bytes(place.frame(slot), place.frame_len))
             }
             Place::Frame(frame) => self.group_frame(frame),
         }
@@ -340,26 +359,33 @@ impl Storage for Mapped {
 
     #[inline]
     fn prefetch(&self, place: Place) {
-        if let Some(packet) = self.frame(place).slice(self.layout.shape.headroom as usize, 0) {
-            packet.prefetch();
+        match place {
+            Place::Slot(ring, slot) => {
+                self.region.prefetch(self.places[ring as usize].packet(slot));
+            }
+            Place::Frame(frame) => {
+                if let Some(group) = &self.group {
+                    let headroom = self.layout.shape.headroom as usize;
+                    group.region.prefetch(frame as usize * group.stride + headroom);
+                }
+            }
         }
     }
 
     #[inline]
     fn prefetch_take(&self, slot: u32) {
-        self.head_bytes(Ring::Primary, slot).prefetch();
-        self.prefetch(Place::Slot(Ring::Primary, slot));
+        let place = &self.places[Ring::Primary as usize];
+        self.region.prefetch(place.head(slot));
+        self.region.prefetch(place.packet(slot));
     }
 
     #[inline]
     fn prefetch_fill(&self, slot: u32) {
-        if slot.is_multiple_of(4) {
-            self.head_bytes(Ring::Primary, slot).prefetch_write();
+        let place = &self.places[Ring::Primary as usize];
+        if slot.is_multiple_of(HEADS_PER_LINE) {
+            self.region.prefetch_write(place.head(slot));
         }
-        let frame = self.frame(Place::Slot(Ring::Primary, slot));
-        if let Some(packet) = frame.slice(self.layout.shape.headroom as usize, 0) {
-            packet.prefetch_write();
-        }
+        self.region.prefetch_write(place.packet(slot));
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use thruway_sync::atomic::{Ordering, fence};
 use crate::bell::{Bell, ring};
 use crate::fault::{PeerFault, Refusal};
 use crate::storage::{Place, Span, Storage};
+use crate::token::{LinkFigures, Mark, Origin, Token};
 use crate::tuning::Tuning;
 
 /// Slots ahead of the one being read whose lines are asked for: as many as a core can wait for at
@@ -19,97 +20,6 @@ pub(crate) const PREFETCH: u32 = 24;
 
 /// Slots ahead of the one being filled whose lines are taken back from the Worker's core.
 pub(crate) const FILL_AHEAD: u32 = 32;
-
-/// What the Master tells a Worker of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// Input of the element that it came in by.
-    pub input: u8,
-    /// Which way of a connection.
-    pub direction: u8,
-    /// Index of the session's scratch.
-    pub fcb: u32,
-}
-
-impl Mark {
-    /// Input 0, no session.
-    pub const NONE: Mark = Mark { input: 0, direction: 0, fcb: SlotHead::NO_SESSION };
-}
-
-/// Where a token came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// This primary slot: what the Master put there comes back.
-    Slot(u32),
-    /// This primary slot, whose packet the Worker dropped: there are no bytes.
-    Dropped(u32),
-    /// The auxiliary ring, in consequence of this primary slot.
-    Aux(u32),
-    /// The injection ring.
-    Injected,
-}
-
-/// A packet that a Worker gave. Its fields are checked copies.
-pub struct Token<'a, S: Storage> {
-    storage: &'a S,
-    place: Place,
-    start: u32,
-    len: u32,
-    /// Where it came from.
-    pub origin: Origin,
-    /// Output to leave by, less than the number of outputs.
-    pub output: u32,
-}
-
-impl<S: Storage> Token<'_, S> {
-    /// Length in bytes; 0 when it was dropped.
-    #[inline]
-    #[allow(clippy::len_without_is_empty, reason = "only a dropped token is empty")]
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Where it lies in its frame.
-    #[inline]
-    pub fn span(&self) -> Span {
-        Span { start: self.start, len: self.len }
-    }
-
-    /// The group's frame that holds it, when tokens are descriptors.
-    #[inline]
-    pub fn frame(&self) -> Option<u32> {
-        match self.place {
-            Place::Frame(frame) => Some(frame),
-            Place::Slot(..) => None,
-        }
-    }
-
-    /// Copies as many of its bytes as `bytes` has room for.
-    #[inline]
-    pub fn copy_to(&self, bytes: &mut [u8]) {
-        let len = bytes.len().min(self.len as usize);
-        self.storage.copy_out(self.place, self.start, &mut bytes[..len]);
-    }
-}
-
-/// Counts of a link since it was made. One writer, its Master.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkFigures {
-    /// Packets put into the primary ring.
-    pub put: u64,
-    /// Packets that came back.
-    pub returned: u64,
-    /// Packets that the Worker dropped.
-    pub dropped: u64,
-    /// Packets of the auxiliary ring.
-    pub aux: u64,
-    /// Packets of the injection ring.
-    pub injected: u64,
-    /// Times this Master woke the Worker.
-    pub wake_ups: u64,
-    /// Most slots in use at once.
-    pub occupancy_max: u32,
-}
 
 /// The Master's end of one link.
 pub struct Master<S> {
@@ -214,7 +124,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// [`Refusal`]; nothing was put.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<u32, Refusal> {
         let start = self.headroom;
         let slot = self.claim(start, bytes.len())?;
@@ -226,7 +136,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// [`Refusal`]; nothing was put.
-    #[inline]
+    #[inline(always)]
     pub fn put_token(&mut self, mark: Mark, token: &Token<'_, S>) -> Result<u32, Refusal> {
         let span = Span { start: self.headroom, len: token.len };
         let slot = self.claim(span.start, span.len as usize)?;
@@ -247,7 +157,7 @@ impl<S: Storage> Master<S> {
         Ok(self.fill(slot, mark, span, frame))
     }
 
-    #[inline]
+    #[inline(always)]
     fn claim(&self, start: u32, len: usize) -> Result<u32, Refusal> {
         if len > self.frame_len.saturating_sub(start) as usize {
             return Err(Refusal::TooLong);
@@ -261,7 +171,7 @@ impl<S: Storage> Master<S> {
         Ok(self.next_slot())
     }
 
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, slot: u32, mark: Mark, span: Span, frame: u32) -> u32 {
         let head = SlotHead {
             start: span.start as u16,
@@ -318,7 +228,7 @@ impl<S: Storage> Master<S> {
     ///
     /// # Errors
     /// A [`PeerFault`]; tokens given before it were good. From then on every call says the same.
-    #[inline]
+    #[inline(always)]
     pub fn poll(
         &mut self,
         now: u64,
@@ -376,7 +286,7 @@ impl<S: Storage> Master<S> {
         *self.fault.get_or_insert(fault)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_slot(&mut self, take: &mut impl FnMut(Token<'_, S>)) -> Result<(), PeerFault> {
         let mask = self.mask;
         let slot = self.consumed & mask;
@@ -410,7 +320,7 @@ impl<S: Storage> Master<S> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, slot: u32) {
         match self.place(slot) {
             Place::Slot(..) => self.storage.prefetch_take(slot),
@@ -419,7 +329,7 @@ impl<S: Storage> Master<S> {
     }
 
     /// Where a primary slot's bytes are: by the Master's own note, never by the head.
-    #[inline]
+    #[inline(always)]
     fn place(&self, slot: u32) -> Place {
         match self.frames.get(slot as usize) {
             Some(&frame) => Place::Frame(frame),
@@ -427,7 +337,7 @@ impl<S: Storage> Master<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, head: &SlotHead) -> Result<(), PeerFault> {
         let frame_len = self.frame_len;
         let (start, len) = (head.start, head.len);

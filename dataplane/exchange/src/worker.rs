@@ -127,13 +127,13 @@ impl<S: Storage> Worker<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, nth: u32) -> u32 {
         self.consumed.wrapping_add(nth) & (self.storage.layout().shape.slots - 1)
     }
 
     /// The head of the `nth` waiting token.
-    #[inline]
+    #[inline(always)]
     pub fn head(&self, nth: u32) -> SlotHead {
         self.storage.head(Ring::Primary, self.slot(nth))
     }
@@ -147,7 +147,7 @@ impl<S: Storage> Worker<S> {
     }
 
     /// Asks the processor for the head and the packet of the `nth` waiting token, if it waits.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, nth: u32) {
         if nth >= self.limit.wrapping_sub(self.consumed) {
             // The Master is at those: it would lose the lines that it writes.
@@ -165,7 +165,7 @@ impl<S: Storage> Worker<S> {
 
     /// The whole frame of the `nth` waiting token (head room, packet, tail room); empty when there
     /// is no such token. `head` is its head.
-    #[inline]
+    #[inline(always)]
     pub fn frame(&mut self, nth: u32, head: &SlotHead) -> &mut [u8] {
         if nth >= self.limit.wrapping_sub(self.consumed) {
             return &mut [];

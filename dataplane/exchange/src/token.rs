@@ -1,0 +1,96 @@
+//! What a Master says of a packet that it puts, and what it gets of one that comes back.
+
+use thruway_nf_abi::SlotHead;
+
+use crate::storage::{Place, Span, Storage};
+
+/// What the Master tells a Worker of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Input of the element that it came in by.
+    pub input: u8,
+    /// Which way of a connection.
+    pub direction: u8,
+    /// Index of the session's scratch.
+    pub fcb: u32,
+}
+
+impl Mark {
+    /// Input 0, no session.
+    pub const NONE: Mark = Mark { input: 0, direction: 0, fcb: SlotHead::NO_SESSION };
+}
+
+/// Where a token came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This primary slot: what the Master put there comes back.
+    Slot(u32),
+    /// This primary slot, whose packet the Worker dropped: there are no bytes.
+    Dropped(u32),
+    /// The auxiliary ring, in consequence of this primary slot.
+    Aux(u32),
+    /// The injection ring.
+    Injected,
+}
+
+/// A packet that a Worker gave. Its fields are checked copies.
+pub struct Token<'a, S: Storage> {
+    pub(crate) storage: &'a S,
+    pub(crate) place: Place,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Output to leave by, less than the number of outputs.
+    pub output: u32,
+}
+
+impl<S: Storage> Token<'_, S> {
+    /// Length in bytes; 0 when it was dropped.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "only a dropped token is empty")]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Where it lies in its frame.
+    #[inline]
+    pub fn span(&self) -> Span {
+        Span { start: self.start, len: self.len }
+    }
+
+    /// The group's frame that holds it, when tokens are descriptors.
+    #[inline]
+    pub fn frame(&self) -> Option<u32> {
+        match self.place {
+            Place::Frame(frame) => Some(frame),
+            Place::Slot(..) => None,
+        }
+    }
+
+    /// Copies as many of its bytes as `bytes` has room for.
+    #[inline]
+    pub fn copy_to(&self, bytes: &mut [u8]) {
+        let len = bytes.len().min(self.len as usize);
+        self.storage.copy_out(self.place, self.start, &mut bytes[..len]);
+    }
+}
+
+/// Counts of a link since it was made. One writer, its Master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkFigures {
+    /// Packets put into the primary ring.
+    pub put: u64,
+    /// Packets that came back.
+    pub returned: u64,
+    /// Packets that the Worker dropped.
+    pub dropped: u64,
+    /// Packets of the auxiliary ring.
+    pub aux: u64,
+    /// Packets of the injection ring.
+    pub injected: u64,
+    /// Times this Master woke the Worker.
+    pub wake_ups: u64,
+    /// Most slots in use at once.
+    pub occupancy_max: u32,
+}
