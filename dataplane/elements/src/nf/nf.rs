@@ -179,13 +179,16 @@ impl Element for Nf {
             self.look_around(cx);
         }
         self.follow(cx);
-        let Some(State { link: Some(link), .. }) = &mut self.running else {
+        if !matches!(&self.running, Some(State { link: Some(_), .. })) {
             return self.run_without(cx);
-        };
-        if self.tuning.master_threshold > 0 {
-            link.check_age(cx.now());
         }
         let mut worked = self.collect(cx);
+        // After what is back was taken: a function is not woken for packets that it is done with.
+        if self.tuning.master_threshold > 0
+            && let Some(State { link: Some(link), .. }) = &mut self.running
+        {
+            link.check_age(cx.now());
+        }
         if let Some(state) = &mut self.running
             && !state.backlog.is_empty()
             && state.put_backlog(cx)

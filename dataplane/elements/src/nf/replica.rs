@@ -59,6 +59,8 @@ pub(super) struct Nf {
     pub pressing: Option<Vec<u32>>,
     /// Since when no function runs.
     pub down_since: i64,
+    /// The generation whose fault was told.
+    pub faulty: u32,
     /// Rounds in which nothing came back.
     pub idle: u32,
     pub resting: bool,
@@ -86,6 +88,7 @@ impl Nf {
             other: None,
             pressing: None,
             down_since: 0,
+            faulty: 0,
             idle: 0,
             resting: false,
             worker_threshold: None,
@@ -247,9 +250,15 @@ impl Nf {
     #[cold]
     pub fn fault(&mut self, cx: &mut Cx<'_>, fault: PeerFault) {
         let Some(state) = &self.running else { return };
-        state.function.report_fault(state.generation, fault);
-        self.give_up_link(cx);
-        self.press(cx);
+        if std::mem::replace(&mut self.faulty, state.generation) != state.generation {
+            state.function.report_fault(state.generation, fault);
+        }
+        // A member of a group may write into its frames while it lives, so they are not another's
+        // before the link is withdrawn, which is when its process is dead.
+        if state.frames.is_none() {
+            self.give_up_link(cx);
+            self.press(cx);
+        }
     }
 
     /// Whether what another function gives may come from slot to slot. Not where a failure lets
