@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::cell::{Cell, Result as Measured};
 use super::crew::Cores;
 use super::drive::Shape;
-use super::duty::Way;
+use super::duty::{Wait, Way};
 use super::figures::{cell, ring_cell};
 use super::options::Options;
 use super::run::{Sources, span};
@@ -74,6 +74,9 @@ fn goals(options: &Options) -> Vec<Goal> {
 /// # Errors
 /// As [`Cell::measure`].
 pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<bool> {
+    let mut options = options.clone();
+    options.choices.wait.get_or_insert(Wait::Hybrid);
+    let options = &options;
     let mut sources = Sources::default();
     let mut is_met = true;
     println!(
