@@ -184,57 +184,9 @@ fn write(path: &Path, text: &str, is_program: bool) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
 
     fn new(name: &str, lang: Lang) -> New {
         New { name: name.into(), lang, sdk: None }
-    }
-
-    /// Runs a program in a folder with the build directory and the profile of this test, so that
-    /// hardly anything is compiled twice.
-    fn runs(folder: &Path, program: &str, args: &[&str]) {
-        let me = std::env::current_exe().unwrap();
-        let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
-        let mut command = Command::new(program);
-        command.args(args).current_dir(folder).env("CARGO_NET_OFFLINE", "true");
-        // target/PROFILE/deps/this
-        command.env("CARGO_TARGET_DIR", me.ancestors().nth(3).unwrap());
-        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        if rustc.exists() {
-            command.env("RUSTC", rustc);
-        }
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {args:?}: {said}");
-        assert!(!said.contains("warning"), "{said}");
-    }
-
-    #[test]
-    fn a_project_in_rust_builds_and_passes_its_test() {
-        let into = tempfile::tempdir().unwrap();
-        let folder = new("short-only", Lang::Rust).write(into.path()).unwrap();
-        runs(&folder, env!("CARGO"), &["test", "--quiet"]);
-        let lock = fs::read_to_string(folder.join("Cargo.lock")).unwrap();
-        assert!(lock.contains("name = \"short-only\""));
-        assert!(!lock.contains("name = \"clap\""), "what is not needed is left out");
-        let click = fs::read_to_string(folder.join("short-only.click")).unwrap();
-        assert!(click.contains("Nf(EXEC \"target/release/short-only 1000\")"), "{click}");
-        assert!(!click.contains("{{"), "{click}");
-    }
-
-    #[test]
-    fn a_project_in_c_builds() {
-        let into = tempfile::tempdir().unwrap();
-        let folder = new("short_only", Lang::C).write(into.path()).unwrap();
-        // The library is compiled without optimization here: build.sh's own way takes a minute.
-        let build = fs::read_to_string(folder.join("build.sh")).unwrap();
-        let build = build.replace("--release ", "").replace("/release/", "/debug/");
-        assert!(build.contains(" -Wall"));
-        fs::write(folder.join("build.sh"), build.replace(" -Wall", " -Werror -Wall")).unwrap();
-        runs(&folder, "./build.sh", &[]);
-        let output = Command::new(folder.join("short_only")).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("short_only: this program is a network function"), "{said}");
     }
 
     #[test]

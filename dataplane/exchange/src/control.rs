@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::thread::futex;
 use thruway_nf_abi::control::{
     COMMAND, COUNTER_LEN, COUNTER_NAME_LEN, COUNTERS, COUNTERS_MAX, FIGURES, Figure, HEARTBEAT,
-    LEN, REQUESTS, STATUS, WAITING,
+    LEN, REQUESTS, STATUS, WAITING, WORKER_THRESHOLD,
 };
 use thruway_nf_abi::{MAGIC, VERSION};
 use thruway_region::{Pages, Region, RegionError, SharedBytes};
@@ -92,6 +92,16 @@ impl Control {
         let word = self.word(REQUESTS);
         // Several threads of the host may ask.
         word.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The threshold that the Worker is to use, if the host has set one.
+    pub fn worker_threshold(&self) -> Option<u32> {
+        Some(self.word(WORKER_THRESHOLD).load(Ordering::Relaxed)).filter(|set| *set > 0)
+    }
+
+    /// Sets the threshold of the Worker; announce it as a request.
+    pub fn set_worker_threshold(&self, threshold: u32) {
+        self.word(WORKER_THRESHOLD).store(threshold, Ordering::Relaxed);
     }
 
     /// A number that changes whenever the Worker made progress.

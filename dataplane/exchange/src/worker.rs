@@ -213,6 +213,11 @@ impl<S: Storage> Worker<S> {
         Ok(())
     }
 
+    /// Sets WORKER_PKT_THRESHOLD, from the next token on.
+    pub fn set_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold.max(1);
+    }
+
     /// Is done with the first `n` waiting tokens, and publishes that as the threshold says
     /// (Algorithm 5 lines 13-16 and 24).
     #[inline]

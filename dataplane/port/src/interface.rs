@@ -1,6 +1,7 @@
 //! What is known of the machine's network interfaces: index, state, addresses, MTU.
 
 use crate::error::PortError;
+pub use crate::interface_driver::is_tap;
 use crate::system::{self, IfRequest};
 use std::ffi::CStr;
 use std::io;

@@ -29,21 +29,25 @@ pub fn rx_queues(name: &str) -> Result<u32, PortError> {
     Ok(if told { count.max(1) } else { 1 })
 }
 
-/// Whether `name` is an interface without hardware (veth, TAP), whose frames may come straight
-/// from a stack that left their checksums to hardware.
-///
-/// # Errors
-/// The name is no name.
-pub fn is_virtual(name: &str) -> Result<bool, PortError> {
-    let socket = system::control_socket(name)?;
+/// The driver of `name` and its address on a bus, empty for one that has no hardware; `None` where
+/// nobody tells.
+fn driver(name: &str) -> Option<(String, String)> {
+    let socket = system::control_socket(name).ok()?;
     let mut words = [0; DRVINFO_WORDS];
     words[0] = ETHTOOL_GDRVINFO;
-    if IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_err() {
-        // Virtual ones are those that may lack a driver to ask.
-        return Ok(true);
-    }
-    let (driver, bus) = (text(&words[DRIVER_AT..]), text(&words[BUS_AT..]));
-    Ok(bus.is_empty() || driver == "tun")
+    IfRequest::new(name).ok()?.ethtool_words(&socket, &mut words).ok()?;
+    Some((text(&words[DRIVER_AT..]), text(&words[BUS_AT..])))
+}
+
+/// Whether `name` is a TUN or TAP device.
+pub fn is_tap(name: &str) -> bool {
+    driver(name).is_some_and(|(driver, _)| driver == "tun")
+}
+
+/// Whether `name` is an interface without hardware (veth, TAP), whose frames may come straight
+/// from a stack that left their checksums to hardware. Those that lack a driver to ask are.
+pub fn is_virtual(name: &str) -> bool {
+    driver(name).is_none_or(|(driver, bus)| bus.is_empty() || driver == "tun")
 }
 
 /// A text of 32 bytes that begins there.

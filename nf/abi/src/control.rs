@@ -6,6 +6,7 @@
 //! 128    STATUS     the wake-up word (a futex), written by both
 //! 256    COMMAND    written by the host
 //! 260    REQUESTS   written by the host: changes whenever it sent a request on the socket
+//! 264    WORKER_THRESHOLD  written by the host, then REQUESTS
 //! 384    HEARTBEAT  written by the Worker: changes whenever it made progress
 //! 512    figures    64-bit numbers of the Worker: see `Figure`
 //! 1024   counters   COUNTERS entries of COUNTER_LEN bytes: name (NUL-padded), value (u64)
@@ -21,6 +22,9 @@ pub const COMMAND: u32 = 256;
 /// Offset of a number that the host changes after it sent a READ or WRITE; it rings the bell then.
 /// So a Worker under load need not ask the kernel whether a request waits.
 pub const REQUESTS: u32 = 260;
+/// Offset of the threshold (WORKER_PKT_THRESHOLD) that the Worker is to use from now on; 0: that of
+/// its WELCOME. The host announces a change as it announces a request.
+pub const WORKER_THRESHOLD: u32 = 264;
 /// Offset of a number that changes whenever the Worker made progress.
 pub const HEARTBEAT: u32 = 384;
 /// Offset of the Worker's figures.

@@ -186,7 +186,7 @@ impl Keeper {
             Action::Publish => self.publish(),
             Action::Withdraw => {
                 self.shared.withdraw();
-                if let Some(wiring) = &self.wiring {
+                if let Some(wiring) = self.wiring.take() {
                     wiring.wake_masters();
                 }
             }
@@ -204,6 +204,7 @@ impl Keeper {
 
     fn start(&mut self) {
         self.cause = None;
+        self.wiring = None;
         self.handshake = Handshake::default();
         self.has_output = true;
         match Process::spawn(&self.spec.order) {
@@ -240,7 +241,6 @@ impl Keeper {
             status.output = output;
             status.last_end = end;
         });
-        self.wiring = None;
         for (_, reply) in self.calls.drain() {
             let _ = reply.try_send(Err(CallError::NotRunning));
         }

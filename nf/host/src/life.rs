@@ -330,7 +330,9 @@ impl Life {
     fn kill(&mut self, next: State, now: Duration) -> Vec<Action> {
         let published = self.state.is_published();
         self.enter(next, now);
-        if published { vec![Action::Withdraw, Action::Kill] } else { vec![Action::Kill] }
+        // In this order: Masters take slots and frames back when links are withdrawn, and one that
+        // is not dead yet could still write into them (verify/promela, mutant RECLAIM_ALIVE).
+        if published { vec![Action::Kill, Action::Withdraw] } else { vec![Action::Kill] }
     }
 
     fn pulse(&mut self, now: Duration, progress: u64, waiting: bool) -> Vec<Action> {

@@ -191,6 +191,10 @@ int thruway_cancel(thruway *t, uint64_t timer);
  * counters, the function does not start. Never NULL. */
 uint64_t *thruway_counter(thruway *t, const char *name);
 
+/* The text that the element's CONFIG gives; NULL if the host has gone. Waits for it: only for a
+ * function that cannot do without, because without CONFIG it never comes. */
+const char *thruway_configuration(thruway *t);
+
 /* Inputs and outputs of the element; whether the function begins again after a failure (scratch
  * then holds what it held). */
 uint32_t thruway_inputs(const thruway *t);

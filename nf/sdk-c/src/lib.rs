@@ -10,7 +10,7 @@ mod handle;
 mod packet;
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -160,6 +160,17 @@ exported! {
             Some(Phase::Start(start)) => start.counter(&name).as_ptr(),
             _ => UNSEEN.with(|unseen| unseen.as_ptr()),
         }
+    }
+
+    /// The text of CONFIG.
+    fn thruway_configuration(t: Option<&mut Thruway<'_, '_>>) -> *const c_char {
+        let text = match t.map(|t| &mut t.phase) {
+            Some(Phase::Start(start)) => start.configuration().ok(),
+            _ => None,
+        };
+        // Once in a process.
+        let text = text.and_then(|text| CString::new(text).ok());
+        text.map_or(std::ptr::null(), |text| text.into_raw())
     }
 
     /// Inputs of the element.

@@ -33,13 +33,13 @@ fn library() -> &'static Path {
 }
 
 /// A program of one source, without a single warning.
-fn compile(compiler: &[&str], source: &str) -> (TempDir, PathBuf) {
+fn compile(compiler: &[&str], source: impl AsRef<Path>) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("function");
     let (name, options) = compiler.split_first().unwrap();
     let mut command = Command::new(name);
     command.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-I"]);
-    command.arg(format!("{ROOT}/nf/sdk-c/include")).arg(format!("{ROOT}/{source}"));
+    command.arg(format!("{ROOT}/nf/sdk-c/include")).arg(Path::new(ROOT).join(source));
     command.args(["-x", "none"]).arg(library()).arg("-o").arg(&program);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -96,7 +96,7 @@ fn everything(mut trial: Trial) {
 fn everything_in_c_and_in_cpp() {
     for compiler in [C, CPP] {
         let (_folder, program) = compile(compiler, "nf/sdk-c/tests/everything.c");
-        let setup = Setup { outputs: 2, ..Setup::DEFAULT };
+        let setup = Setup { outputs: 2, configuration: "text of CONFIG", ..Setup::DEFAULT };
         everything(setup.program(&Command::new(program)).unwrap());
     }
 }
@@ -124,6 +124,26 @@ fn the_firewall_in_c() {
     assert_eq!(trial.counter("dropped"), Some(2));
     trial.finish().unwrap();
     assert!(start(&["http"]).is_err());
+}
+
+#[test]
+fn the_programs_of_the_authors_page() {
+    let page = std::fs::read_to_string(Path::new(ROOT).join("docs/nf-authors.md")).unwrap();
+    let programs = page.split("\n```c\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+    let folder = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for program in programs {
+        let source = folder.path().join("page.c");
+        std::fs::write(&source, program).unwrap();
+        let (_folder, program) = compile(C, &source);
+        let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
+        let given = trial.exchange(&[&[1; 1000], &[1; 1001]]).unwrap();
+        assert_eq!((given[0].way, given[1].way), (Way::Returned, Way::Dropped));
+        assert_eq!(trial.counter("dropped"), Some(1));
+        trial.finish().unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 1);
 }
 
 #[test]

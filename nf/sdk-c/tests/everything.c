@@ -12,6 +12,8 @@ static int level = 5;
 static int start(thruway *t, void *user) {
     if (strcmp((const char *)user, "user") != 0 || thruway_outputs(t) != 2 || thruway_restarted(t))
         return thruway_fail(t, "what it was given is wrong");
+    if (strcmp(thruway_configuration(t), "text of CONFIG") != 0)
+        return thruway_fail(t, "its configuration is wrong");
     seen = thruway_counter(t, "seen");
     sum = thruway_counter(t, "sum");
     often = thruway_every(t, 5 * 1000000);

@@ -66,3 +66,8 @@ pub use function::{Function, Start};
 pub use rounds::{RunError, run, run_on};
 pub use thruway_nf_abi::message::Welcome;
 pub use timers::Timer;
+
+/// The programs of the authors' page compile, and its trials run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/nf-authors.md")]
+struct AuthorsPage;

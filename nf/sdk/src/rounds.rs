@@ -141,6 +141,9 @@ impl<F: Function> Rounds<F> {
             let requests = self.state.control.requests();
             if requests != self.requests {
                 self.requests = requests;
+                if let Some(threshold) = self.state.control.worker_threshold() {
+                    self.links.iter_mut().for_each(|link| link.worker.set_threshold(threshold));
+                }
                 if !self.requests()? {
                     return Ok(());
                 }
@@ -175,10 +178,11 @@ impl<F: Function> Rounds<F> {
             let mut batch = Batch::new(&mut link.worker, &mut self.state, len, self.prefetch);
             self.function.batch(&mut batch);
             batch.finish();
+            // Before the packets: who has them back finds them counted.
+            self.state.counters.tell();
             link.flush();
         }
         if has_worked {
-            self.state.counters.tell();
             self.state.control.beat();
         }
         has_worked
@@ -199,10 +203,10 @@ impl<F: Function> Rounds<F> {
 
     /// Shows what was done outside of batches.
     fn publish(&mut self) {
+        self.state.counters.tell();
         for link in &mut self.links {
             link.flush();
         }
-        self.state.counters.tell();
         self.state.control.beat();
     }
 

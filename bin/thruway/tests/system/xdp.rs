@@ -55,13 +55,16 @@ fn the_best_way_is_taken_and_told() {
     let network = Network::new(&LAN, &WAN);
     // The host's stack uses one of the two.
     network.middle.ip("address add 10.4.0.1/24 dev wan0");
+    network.middle.ip("tuntap add tap0 mode tap");
+    network.middle.ip("link set tap0 up");
     let text =
         "from :: FromDevice(lan0) -> Queue -> to :: ToDevice(lan0); FromDevice(wan0) -> Discard;
-         Idle -> ToDevice(wan0); Script(wait 200ms, print from.method, print to.method, stop)";
+         Idle -> ToDevice(wan0); FromDevice(tap0) -> Discard; Script(wait 200ms, print from.method, print to.method, stop)";
     let done = run(&mut thruway(&network, text)).expect(0);
     let done = done.says(&[
         "from: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue",
         "to: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue, sends by queue 0",
+        "interface 'tap0': AF_PACKET (a TAP device",
         "interface 'wan0': AF_PACKET (the host's stack has 10.4.0.1 there, from which AF_XDP would",
     ]);
     done.prints(&["AF_XDP, native mode, the kernel copies, 1 queue\n", "sends by queue 0\n"]);

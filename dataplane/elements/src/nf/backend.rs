@@ -28,6 +28,9 @@ pub(super) trait Function: Send + Sync {
     /// What a handler says of it.
     fn tell(&self, what: Told) -> String;
 
+    /// Sets the threshold after which it hands packets back, of the present generation.
+    fn set_worker_threshold(&self, threshold: u32);
+
     /// Reads (`write: false`) or writes a handler inside the function.
     fn call(&self, write: bool, text: &str) -> Result<String, String>;
 

@@ -72,6 +72,12 @@ impl Shared {
             };
             made.region = Some(region.clone());
             let share = self.group.frames / made.threads.len().max(1) as u32;
+            if share == 0 {
+                let (name, threads) = (&self.group.name, made.threads.len());
+                return Err(format!(
+                    "{threads} threads share the frames of group '{name}': give it more FRAMES"
+                ));
+            }
             let nth = made.threads.iter().position(|known| *known == thread).unwrap_or(0) as u32;
             let frames = Arc::new(Frames::new(region, nth * share, share));
             made.frames.insert(thread, Arc::clone(&frames));

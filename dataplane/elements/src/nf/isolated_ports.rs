@@ -1,11 +1,12 @@
 //! IsolatedPorts: how packets come into the process of an isolated part, and leave it.
 
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Reason, Run, Spec, Topic, reasons};
 use thruway_exchange::socket::SocketError;
-use thruway_exchange::{Attached, Outgoing, lie_down};
+use thruway_exchange::{Attached, NoRoom, Outgoing, lie_down};
 use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, WaitMode};
 use thruway_nf_abi::{SlotHead, flag};
@@ -53,6 +54,10 @@ reasons! {
 
 /// Rounds without packets between two looks at the control socket.
 const SOCKET_EVERY: u32 = 1 << 12;
+/// Most packets that wait for the host to make room.
+const RESULTS_MAX: usize = 1 << 14;
+/// How often it is looked whether the host has made room, nanoseconds: a few exchanges.
+const ROOM_NS: i64 = 20_000;
 
 struct IsolatedPorts {
     host: Arc<Host>,
@@ -62,7 +67,9 @@ struct IsolatedPorts {
     /// The last link that had one.
     last: usize,
     /// What left since it was opened: input and bytes.
-    results: Vec<(u8, Packet)>,
+    results: VecDeque<(u8, Packet)>,
+    /// How many of them were put into or beside the slot.
+    sent: u32,
     bytes: Vec<u8>,
     requests: u32,
     lying: bool,
@@ -79,7 +86,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         attached: None,
         open: None,
         last: 0,
-        results: Vec::new(),
+        results: VecDeque::new(),
+        sent: 0,
         bytes: Vec::new(),
         requests: 0,
         lying: false,
@@ -89,31 +97,44 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl IsolatedPorts {
-    /// Gives the open slot back with what became of its packet.
-    fn close(&mut self, cx: &mut Cx<'_>) {
-        let (Some(attached), Some(at)) = (&mut self.attached, self.open.take()) else { return };
+    /// Gives the open slot back with what became of its packet. False when it must stay open,
+    /// because the host has to make room first for what goes beside it.
+    fn close(&mut self, cx: &mut Cx<'_>) -> bool {
+        let (Some(attached), Some(at)) = (&mut self.attached, self.open) else { return true };
         let link = &mut attached.links[at];
-        let Some(mut current) = link.worker.current() else { return };
-        let mut is_first = true;
-        for (output, mut packet) in self.results.drain(..) {
+        let room = link.worker.layout().shape.aux_slots;
+        let Some(mut current) = link.worker.current() else {
+            // It was there when it was opened.
+            self.open = None;
+            return true;
+        };
+        while let Some((output, mut packet)) = self.results.pop_front() {
             pack(&mut packet, &mut self.bytes);
-            let sent = if is_first {
-                is_first = false;
-                replace(&mut current.head, current.frame, output, &self.bytes)
-            } else {
-                let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
-                current.aside.emit(to, [&self.bytes, &[]]).is_ok()
-            };
-            if !sent {
-                let fits = self.bytes.len() <= current.frame.len();
-                let why = if fits { Lost::Full } else { Lost::TooLong };
-                if fits {
-                    attached.control.add_figure(Figure::AuxFull, 1);
+            let sent = match self.sent {
+                0 => replace(&mut current.head, current.frame, output, &self.bytes),
+                _ => {
+                    let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
+                    current.aside.emit(to, [&self.bytes, &[]])
                 }
-                cx.drop(why, packet);
+            };
+            match sent {
+                // What this slot has not used itself will be free again.
+                Err(NoRoom::Full) if self.sent <= room => {
+                    self.results.push_front((output, packet));
+                    current.close();
+                    link.flush();
+                    return false;
+                }
+                Err(NoRoom::Full) => {
+                    attached.control.add_figure(Figure::AuxFull, 1);
+                    cx.drop(Lost::Full, packet);
+                }
+                Err(NoRoom::Length) => cx.drop(Lost::TooLong, packet),
+                Ok(()) => {}
             }
+            self.sent += 1;
         }
-        if is_first {
+        if self.sent == 0 {
             current.head.flags |= flag::DROPPED;
         }
         current.close();
@@ -121,6 +142,8 @@ impl IsolatedPorts {
         if link.worker.waiting() == 0 {
             link.flush();
         }
+        (self.open, self.sent) = (None, 0);
+        true
     }
 
     /// Opens the next slot and sends its packet on; false when no link has one.
@@ -276,15 +299,15 @@ impl IsolatedPorts {
 }
 
 /// Puts bytes into a slot's frame, where the packet was if they fit there.
-fn replace(head: &mut SlotHead, frame: &mut [u8], output: u8, bytes: &[u8]) -> bool {
+fn replace(head: &mut SlotHead, frame: &mut [u8], output: u8, bytes: &[u8]) -> Result<(), NoRoom> {
     let start = usize::from(head.start).min(frame.len().saturating_sub(bytes.len()));
     let Some(to) = frame.get_mut(start..start + bytes.len()) else {
         head.flags |= flag::DROPPED;
-        return false;
+        return Err(NoRoom::Length);
     };
     to.copy_from_slice(bytes);
     (head.start, head.len, head.output) = (start as u16, bytes.len() as u16, output);
-    true
+    Ok(())
 }
 
 /// The packet in a slot.
@@ -308,7 +331,11 @@ impl Element for IsolatedPorts {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let output = port as u8;
         if self.open.is_some() {
-            self.results.extend(batch.drain().map(|packet| (output, packet)));
+            let room = RESULTS_MAX.saturating_sub(self.results.len());
+            self.results.extend(batch.drain_front(room).map(|packet| (output, packet)));
+            if !batch.is_empty() {
+                cx.drop_all(Lost::Full, batch);
+            }
         } else {
             for packet in batch.drain() {
                 self.inject(cx, output, packet);
@@ -320,11 +347,17 @@ impl Element for IsolatedPorts {
         if self.attached.is_none() && !self.attach(cx) {
             return Run::Idle;
         }
-        self.close(cx);
+        if !self.close(cx) {
+            return Run::At(cx.now() + ROOM_NS);
+        }
         if let Some(attached) = &self.attached {
             let requests = attached.control.requests();
             if requests != self.requests {
                 self.requests = requests;
+                let set = attached.control.worker_threshold();
+                if let (Some(set), Some(attached)) = (set, &mut self.attached) {
+                    attached.links.iter_mut().for_each(|link| link.worker.set_threshold(set));
+                }
                 self.get_up();
                 self.answer(cx);
             }

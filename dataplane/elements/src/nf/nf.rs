@@ -53,6 +53,7 @@ Its neighbours go on in any case.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
+Handler `handler` asks the function itself; the thread waits for the answer, two seconds at most.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
@@ -122,7 +123,7 @@ const HANDLERS: &[Handler] = &[
     Handler::both("handler", "read NAME or write NAME VALUE: a handler of the function").shared(),
     Handler::both("master_threshold", "see MASTER_THRESHOLD"),
     Handler::both("age", "see AGE; nanoseconds when read"),
-    Handler::both("worker_threshold", "see WORKER_THRESHOLD").shared(),
+    Handler::both("worker_threshold", "see WORKER_THRESHOLD"),
 ];
 
 reasons! {
@@ -228,7 +229,9 @@ impl Element for Nf {
             "latency" => Ok(state.latency.text()),
             "master_threshold" => Ok(self.tuning.master_threshold.to_string()),
             "age" => Ok(self.tuning.age_threshold.to_string()),
-            "worker_threshold" => Ok(self.settings.worker_threshold.to_string()),
+            "worker_threshold" => {
+                Ok(self.worker_threshold.unwrap_or(self.settings.worker_threshold).to_string())
+            }
             "generation" => Ok(state.function.generation().to_string()),
             "handler" => state.function.call(false, param).map_err(HandlerError::refused),
             _ => report::figure(&state.figures(), name)
@@ -250,9 +253,10 @@ impl Element for Nf {
             }
             "worker_threshold" => {
                 let threshold = report::threshold(name, value, slots)?.max(1);
-                let text = format!("worker_threshold {threshold}");
-                self.call(&text)?;
-                self.settings.worker_threshold = threshold;
+                self.worker_threshold = Some(threshold);
+                if let Some(state) = &self.running {
+                    state.function.set_worker_threshold(threshold);
+                }
             }
             "handler" => self.call(value)?,
             _ => return Err(HandlerError::no_write(name)),

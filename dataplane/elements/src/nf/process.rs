@@ -137,6 +137,14 @@ impl Function for Isolated {
         }
     }
 
+    fn set_worker_threshold(&self, threshold: u32) {
+        if let Some(control) = self.function.control() {
+            control.set_worker_threshold(threshold);
+            // A sleeping Worker need not know: it looks when it wakes.
+            control.count_request();
+        }
+    }
+
     fn call(&self, write: bool, text: &str) -> Result<String, String> {
         let kind = if write { Kind::Write } else { Kind::Read };
         self.function.call(kind, text).map_err(|error| error.to_string())

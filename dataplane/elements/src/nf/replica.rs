@@ -62,6 +62,8 @@ pub(super) struct Nf {
     /// Rounds in which nothing came back.
     pub idle: u32,
     pub resting: bool,
+    /// What a handler set instead of WORKER_THRESHOLD.
+    pub worker_threshold: Option<u32>,
     /// Tokens that came from another function and are not counted yet.
     pub came: usize,
 }
@@ -86,6 +88,7 @@ impl Nf {
             down_since: 0,
             idle: 0,
             resting: false,
+            worker_threshold: None,
             came: 0,
         })
     }
@@ -175,9 +178,10 @@ impl Nf {
                 latency: Latency::default(),
                 outlet: Outlet::new(self.settings.carry),
             });
-        } else if let Some(state) = &self.running {
+        } else if let Some(state) = &mut self.running {
             self.shared.start(|| Ok(Arc::clone(&state.function)))?;
-            if let Some(link) = &state.link {
+            if let Some(link) = &mut state.link {
+                link.tune(self.tuning);
                 cx.watch(link.wake())
                     .map_err(|error| format!("cannot watch the function: {error}"))?;
             }
@@ -211,6 +215,9 @@ impl Nf {
                 cx.chatter(&format!("cannot watch an isolated function: {error}"));
             }
             state.link = Some(link);
+            if let Some(threshold) = self.worker_threshold {
+                state.function.set_worker_threshold(threshold);
+            }
             (self.idle, self.resting) = (0, false);
         }
         self.press(cx);

@@ -18,6 +18,7 @@ use crate::rig::Rig;
 /// A function whose process is the test.
 struct Played {
     generation: AtomicU32,
+    threshold: AtomicU32,
     ready: Mutex<Option<Mapped>>,
     faults: Mutex<Vec<(u32, PeerFault)>>,
 }
@@ -40,6 +41,10 @@ impl Function for Played {
 
     fn tell(&self, what: Told) -> String {
         format!("{what:?}")
+    }
+
+    fn set_worker_threshold(&self, threshold: u32) {
+        self.threshold.store(threshold, Ordering::Relaxed);
     }
 
     fn call(&self, write: bool, text: &str) -> Result<String, String> {
@@ -80,6 +85,7 @@ impl Stage {
         let nf = Nf::of(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap();
         let function = Arc::new(Played {
             generation: AtomicU32::new(0),
+            threshold: AtomicU32::new(0),
             ready: Mutex::default(),
             faults: Mutex::default(),
         });
@@ -295,6 +301,14 @@ fn handlers_lead_to_the_function() {
     stage.rig.write("master_threshold", "7").unwrap();
     assert_eq!(stage.rig.read("master_threshold", "").unwrap(), "7");
     assert!(stage.rig.write("master_threshold", "8").is_err());
+    stage.rig.write("worker_threshold", "5").unwrap();
+    assert_eq!(stage.rig.read("worker_threshold", "").unwrap(), "5");
+    assert_eq!(stage.function.threshold.load(Ordering::Relaxed), 5);
+    // The next process gets it, too.
+    stage.function.threshold.store(0, Ordering::Relaxed);
+    stage.revives(2);
+    stage.run();
+    assert_eq!(stage.function.threshold.load(Ordering::Relaxed), 5);
     stage.rig.write("age", "5us").unwrap();
     assert_eq!(stage.rig.read("age", "").unwrap(), "5000");
 }

@@ -131,6 +131,9 @@ impl Wish {
                 Ok(device) => Ok(Way::Xdp(device)),
                 Err(error) => Err(error.to_string()),
             },
+            Method::Best if interface::is_tap(name) => Ok(Way::Packet(
+                "a TAP device, whose segments of up to 64 kB AF_XDP does not take".to_owned(),
+            )),
             Method::Best => Ok(match used_by_host(name) {
                 Some(use_) => Way::Packet(format!(
                     "{use_}, from which AF_XDP would take the packets; METHOD XDP does so"

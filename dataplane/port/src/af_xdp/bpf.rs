@@ -20,7 +20,7 @@ const ATTACH_XDP: u32 = 37;
 struct Attributes([u64; 16]);
 
 impl Attributes {
-    /// From 32-bit words in order; a pair of them may be a pointer, see [`pointer`].
+    /// From 32-bit words in order; a pair of them may be a pointer, see [`pointer()`].
     fn new(words: &[u32]) -> Attributes {
         let mut all = Attributes([0; 16]);
         for (to, pair) in all.0.iter_mut().zip(words.chunks(2)) {

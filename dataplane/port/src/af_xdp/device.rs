@@ -126,7 +126,7 @@ impl Device {
             key,
             mtu,
             zero_copy,
-            is_virtual: interface_driver::is_virtual(name)?,
+            is_virtual: interface_driver::is_virtual(name),
             options: *options,
             interface,
             _promiscuous: guard,

@@ -42,7 +42,7 @@ fn one_that_hangs_is_quarantined_and_restarted() {
     // Packets may have come long after the look before.
     assert_eq!(life.on(s(5), stuck), []);
     assert_eq!(life.on(Duration::from_millis(5999), stuck), []);
-    assert_eq!(life.on(s(6), stuck), [Action::Withdraw, Action::Kill]);
+    assert_eq!(life.on(s(6), stuck), [Action::Kill, Action::Withdraw]);
     assert_eq!((life.state(), life.overdue()), (State::Quarantined, Some(Overdue::Progress)));
     assert_eq!(life.on(s(6), Event::Ended), []);
     assert_eq!(life.on(s(6), Event::Time), []);
@@ -97,7 +97,7 @@ fn draining_ends_by_itself_or_by_force() {
     assert_eq!(life.state(), State::Stopped);
     let mut life = running();
     life.on(s(1), Event::Drain);
-    assert_eq!(life.on(s(3), Event::Time), [Action::Withdraw, Action::Kill]);
+    assert_eq!(life.on(s(3), Event::Time), [Action::Kill, Action::Withdraw]);
     assert_eq!(life.on(s(3), Event::Ended), []);
     assert_eq!(life.state(), State::Stopped);
 }
@@ -138,10 +138,11 @@ impl World {
             }
             Action::Withdraw => {
                 assert!(self.published);
+                assert!(self.killed || !self.alive, "taken back from a living function");
                 self.published = false;
             }
             Action::Kill => {
-                assert!(self.alive && !self.killed && !self.published, "killed while in use");
+                assert!(self.alive && !self.killed);
                 self.killed = true;
             }
             Action::AskToDrain => assert!(self.alive && self.published),

@@ -83,7 +83,10 @@ fn text(captures: &Captures, run: &str, isolate: bool) -> String {
             let _ = writeln!(text, "x{n}[{port}] -> {behind} {arrow} ToDump({to});");
         }
         if isolate {
-            let _ = writeln!(text, "Isolate(x{n}, ISOLATION relaxed, SLOTS 256, MEMORY 128M);");
+            let _ = writeln!(
+                text,
+                "Isolate(x{n}, ISOLATION relaxed, SLOTS 256, AUX_SLOTS 64, MEMORY 128M);"
+            );
         }
     }
     let waits = "wait, ".repeat(CASES.len());
@@ -143,4 +146,40 @@ fn what_cannot_be_isolated_is_told_with_its_place() {
     refuse("Idle -> q :: Queue -> Discard; Isolate(q)", &["pulls from 'q'", "Unqueue"]);
     refuse("Idle -> s :: Strip(14) -> Discard; Isolate(s, SLOTS 3)", &["power of two", "SLOTS 3"]);
     refuse("Idle -> s :: Strip(x) -> Discard; Isolate(s)", &["'x'", "Strip(x)"]);
+}
+
+#[test]
+fn several_threads_share_an_isolated_part() {
+    let text =
+        "a :: InfiniteSource(LIMIT 2000, BURST 8) -> c :: Counter -> d :: Counter -> Discard;
+        b :: InfiniteSource(LIMIT 2000, BURST 8) -> c;
+        StaticThreadSched(a 0, b 1); Isolate(c, ISOLATION relaxed, SLOTS 256);
+        DriverManager(wait 800ms, print d.count, print c.count, print c/nf.drops, stop)";
+    let done = run(&mut crate::process::click(&["-j", "2", "-e", text])).expect(0);
+    let mut lines = done.stdout.lines();
+    assert_eq!((lines.next(), lines.next()), (Some("4000"), Some("4000")));
+    assert!(lines.filter(|line| !line.is_empty()).all(|line| line.starts_with("0 ")), "{done:#?}");
+}
+
+#[test]
+fn an_isolated_part_that_is_killed_begins_anew() {
+    let text = "s :: RatedSource(RATE 5000) -> a :: Counter -> c :: Counter -> d :: Counter
+        -> Discard; Isolate(c, ISOLATION relaxed, ON_FAILURE restart);
+        DriverManager(wait 300ms, print c/nf.pid, wait 700ms, print c/nf.restarts, print c.count,
+            write s.active false, wait 100ms, print d.count, print a.count, print c/nf.drops,
+            stop)";
+    let driver = crate::process::Running::start(&mut crate::process::click(&["-e", text]));
+    let pid = crate::process::wait_for("the process", || {
+        driver.stdout().lines().next().and_then(|line| line.parse().ok())
+    });
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    let done = driver.wait(crate::process::LIMIT).expect(0);
+    let numbers: Vec<u64> = done.stdout.lines().filter_map(|line| line.parse().ok()).collect();
+    let [_, restarts, counted, left, came] = numbers[..] else { panic!("{done:#?}") };
+    assert_eq!(restarts, 1);
+    assert!(counted > 100 && counted < left, "the new one counts from nothing: {numbers:?}");
+    let drops = done.stdout.lines().filter_map(|line| line.split_once(' '));
+    let dropped: u64 = drops.map(|(count, _)| count.parse::<u64>().expect("a count")).sum();
+    assert_eq!(came, left + dropped, "{done:#?}");
 }

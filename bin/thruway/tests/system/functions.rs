@@ -260,6 +260,8 @@ fn handlers_reach_into_the_function() {
     assert!(client.read("nf.cpu_time").parse::<f64>().expect("seconds") > 0.0);
     assert_eq!(client.ask("WRITE nf.master_threshold 10").0, 200);
     assert_eq!(client.read("nf.master_threshold"), "10");
+    assert_eq!(client.ask("WRITE nf.worker_threshold 1").0, 200);
+    assert_eq!(client.read("nf.worker_threshold"), "1");
     watched.driver.interrupt().expect(0);
 }
 
