@@ -29,6 +29,16 @@ impl Goal {
     fn ratio(name: String, own: Cell, other: Cell, ratio: f64) -> Goal {
         Goal { name, own, against: Some((other, ratio)), rate: None, latency_ms: None }
     }
+
+    /// Lets Workers that would sleep at once look again before.
+    fn be_hybrid(&mut self) {
+        let other = self.against.as_mut().map(|(cell, _)| cell);
+        for cell in std::iter::once(&mut self.own).chain(other) {
+            if cell.choices.wait == Wait::Block {
+                cell.choices.wait = Wait::Hybrid;
+            }
+        }
+    }
 }
 
 fn goals(options: &Options) -> Vec<Goal> {
@@ -74,9 +84,6 @@ fn goals(options: &Options) -> Vec<Goal> {
 /// # Errors
 /// As [`Cell::measure`].
 pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<bool> {
-    let mut options = options.clone();
-    options.choices.wait.get_or_insert(Wait::Hybrid);
-    let options = &options;
     let mut sources = Sources::default();
     let mut is_met = true;
     println!(
@@ -85,8 +92,13 @@ pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<
     );
     let wanted =
         |goal: &Goal| options.workers.is_empty() || options.workers.contains(&goal.own.workers);
-    for goal in goals(options).iter().filter(|goal| wanted(goal)) {
-        is_met &= one(goal, options, cores, &mut sources)?;
+    for mut goal in goals(options).into_iter().filter(wanted) {
+        // Who has a core alone may look again for a while; who shares one would keep it from the
+        // others, and sleeps.
+        if options.choices.wait.is_none() && goal.own.workers < cores.count() {
+            goal.be_hybrid();
+        }
+        is_met &= one(&goal, options, cores, &mut sources)?;
     }
     print!("{}", bounds.text());
     Ok(is_met)

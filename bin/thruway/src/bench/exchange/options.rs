@@ -69,7 +69,7 @@ pub struct Options {
 #[command(next_help_heading = "Implementation choices (section 5 of the paper)")]
 pub struct ChoiceArgs {
     /// What Workers do when they have no packets; those of the zero-copy baseline always poll
-    /// [default: block; with --goals hybrid]
+    /// [default: block; with --goals hybrid where each has a core]
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
     /// Workers are threads, not processes
