@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::cell::{Cell, Result as Measured};
 use super::crew::Cores;
 use super::drive::Shape;
-use super::duty::Way;
+use super::duty::{Wait, Way};
 use super::figures::{cell, ring_cell};
 use super::options::Options;
 use super::run::{Sources, span};
@@ -28,6 +28,16 @@ struct Goal {
 impl Goal {
     fn ratio(name: String, own: Cell, other: Cell, ratio: f64) -> Goal {
         Goal { name, own, against: Some((other, ratio)), rate: None, latency_ms: None }
+    }
+
+    /// Lets Workers that would sleep at once look again before.
+    fn be_hybrid(&mut self) {
+        let other = self.against.as_mut().map(|(cell, _)| cell);
+        for cell in std::iter::once(&mut self.own).chain(other) {
+            if cell.choices.wait == Wait::Block {
+                cell.choices.wait = Wait::Hybrid;
+            }
+        }
     }
 }
 
@@ -82,8 +92,13 @@ pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<
     );
     let wanted =
         |goal: &Goal| options.workers.is_empty() || options.workers.contains(&goal.own.workers);
-    for goal in goals(options).iter().filter(|goal| wanted(goal)) {
-        is_met &= one(goal, options, cores, &mut sources)?;
+    for mut goal in goals(options).into_iter().filter(wanted) {
+        // Who has a core alone may look again for a while; who shares one would keep it from the
+        // others, and sleeps.
+        if options.choices.wait.is_none() && goal.own.workers < cores.count() {
+            goal.be_hybrid();
+        }
+        is_met &= one(&goal, options, cores, &mut sources)?;
     }
     print!("{}", bounds.text());
     Ok(is_met)

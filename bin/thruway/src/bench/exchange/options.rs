@@ -68,9 +68,10 @@ pub struct Options {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Implementation choices (section 5 of the paper)")]
 pub struct ChoiceArgs {
-    /// What Workers do when they have no packets (those of the zero-copy baseline always poll)
-    #[arg(long, value_enum, default_value_t = Wait::Block)]
-    pub wait: Wait,
+    /// What Workers do when they have no packets; those of the zero-copy baseline always poll
+    /// [default: block; with --goals hybrid where each has a core]
+    #[arg(long, value_enum)]
+    pub wait: Option<Wait>,
     /// Workers are threads, not processes
     #[arg(long)]
     pub threads: bool,
@@ -124,7 +125,7 @@ impl ChoiceArgs {
     pub fn choices(&self, is_many: bool) -> Choices {
         let slots = self.slots.unwrap_or(SLOTS[usize::from(is_many)]);
         Choices {
-            wait: self.wait,
+            wait: self.wait.unwrap_or(Wait::Block),
             is_process: !self.threads,
             slots,
             burst: self.burst,
