@@ -106,12 +106,14 @@ fn moves_and_is_shared_between_threads() {
 #[test]
 fn shared_bytes_copy_any_length_between_regions() {
     let [a, b] = [(); 2].map(|()| Region::new(8192, Pages::Normal).expect("a small region"));
-    for len in (0..200).chain([1514, 2000]) {
+    // The interpreter takes the way without assembly, byte by byte: few lengths tell all.
+    let few = if cfg!(miri) { 5 } else { 200 };
+    for len in (0..few).chain([64, 65, 200]) {
         for shift in [0, 1, 14] {
             let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + len + shift) as u8).collect();
             let from = a.bytes(64 + shift, len).expect("within");
             from.copy_from(&bytes);
-            b.copy_in(0, &[0xee; 4096]).expect("within");
+            b.copy_in(0, &[0xee; 512]).expect("within");
             from.copy_across(b.bytes(128, len).expect("within"), len);
             let mut back = vec![0; len + 2];
             b.copy_out(127, &mut back).expect("within");
