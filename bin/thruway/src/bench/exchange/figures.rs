@@ -1,6 +1,6 @@
 //! The figures of the paper: which points each has.
 
-use thruway_region::Pages;
+use thruway_region::{HUGE_PAGE_LEN, Pages, Region};
 
 use super::cell::Cell;
 use super::drive::Shape;
@@ -200,8 +200,14 @@ fn threads(options: &Options) -> Vec<Point> {
 }
 
 fn pages(options: &Options) -> Vec<Point> {
+    let mut kinds = vec![(Pages::Normal, "normal pages")];
+    // Never normal pages under the name of huge ones.
+    match Region::new(HUGE_PAGE_LEN, Pages::Huge) {
+        Ok(_) => kinds.push((Pages::Huge, "huge pages")),
+        Err(why) => eprintln!("figure pages has no rows of huge pages: {why}"),
+    }
     let mut points = Vec::new();
-    for (pages, name) in [(Pages::Normal, "normal pages"), (Pages::PreferHuge, "huge pages")] {
+    for (pages, name) in kinds {
         let mut some = named(line(options, Way::Exchange, Work::Automaton, options.memory), name);
         some.iter_mut().for_each(|point| point.cell.choices.pages = pages);
         points.extend(some.into_iter().filter(|point| [1, 2, 4].contains(&point.x)));
