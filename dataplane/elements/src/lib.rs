@@ -16,6 +16,7 @@ mod rate;
 #[cfg(test)]
 mod rig;
 mod seeing;
+mod sessions;
 mod traces;
 
 pub use nf::{HOST, Host};
@@ -30,5 +31,6 @@ pub static CATALOG: Registry = Registry(&[
     ip::ELEMENTS,
     ip6::ELEMENTS,
     nf::ELEMENTS,
+    sessions::ELEMENTS,
     faults::ELEMENTS,
 ]);
