@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::at;
 use super::lab::{GATEWAY, INSIDE, Lab, NARROW, NARROW_MTU, OUTSIDE, PROVIDER, undergo};
-use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, refused, segment};
+use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, ask_at_length, refused, segment};
 use super::web::{Files, Web, fetch_many, get, load, put};
 use crate::network::Namespace;
 use crate::process::{LIMIT, Running, need, privileged, root};
@@ -75,6 +75,13 @@ pub fn questions(lab: &Lab) -> Vec<Vec<Exchange>> {
     assert_eq!(all.len(), lab.inside.len() * servers.len() * 200);
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "shared by two: {all:?}");
     asked
+}
+
+/// Datagrams longer than any link's MTU, which travel in fragments.
+pub fn long_questions(lab: &Lab) {
+    let server = at(OUTSIDE[NARROW], 53);
+    let _echo = Echo::new(&lab.outside[NARROW], 53);
+    lab.inside.iter().for_each(|client| drop(ask_at_length(client, &[server], 10, 4000)));
 }
 
 /// Each host inside gets hundreds of files and sends one. The first is seen outside as `seen`.
@@ -167,6 +174,7 @@ fn the_stateless_gateway_routes() {
             ("the path's MTU is learnt", path_mtu),
             ("closed ports refuse", closed),
             ("datagrams are answered by whom was asked", |lab| drop(questions(lab))),
+            ("long datagrams", long_questions),
             ("files", |lab| files(lab, INSIDE[0])),
             ("requests", requests),
             ("streams", streams),

@@ -9,6 +9,7 @@ mod firewall;
 mod lab;
 mod nat;
 mod sockets;
+mod strays;
 mod web;
 
 use std::net::{Ipv4Addr, SocketAddrV4};

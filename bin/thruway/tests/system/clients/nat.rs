@@ -1,9 +1,12 @@
 //! Address translation: many clients behind one address, and a server of theirs seen outside.
 
 use super::at;
-use super::everyday::{closed, files, flood, path_mtu, pings, questions, requests, route, streams};
+use super::everyday::{
+    closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
+};
 use super::lab::{Lab, OUTSIDE, PUBLIC, Trial, undergo};
 use super::sockets::{Echo, ask};
+use super::strays::strays;
 use super::web::{Files, get, no_way, put};
 use crate::process::privileged;
 
@@ -15,11 +18,13 @@ const TRIALS: &[Trial] = &[
     ("the path's MTU is learnt", path_mtu),
     ("closed ports refuse", closed),
     ("datagrams are answered by whom was asked", translated_questions),
+    ("long datagrams", long_questions),
     ("files", |lab| files(lab, PUBLIC)),
     ("requests", requests),
     ("streams", streams),
     ("ports forwarded inside", forwarded),
     ("hairpin", hairpin),
+    ("strays stay outside", |lab| strays(lab, PUBLIC, at(PUBLIC, 8080))),
     ("flood", |lab| flood(lab, at(PUBLIC, 8080))),
 ];
 

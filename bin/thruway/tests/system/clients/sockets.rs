@@ -18,6 +18,9 @@ use crate::process::LIMIT;
 /// How long a thread waits before it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Longest datagram of an [`Echo`], with room.
+const LONGEST: usize = 8192;
+
 /// A thread that ends with this value.
 struct Worker {
     stop: Arc<AtomicBool>,
@@ -68,7 +71,7 @@ impl Echo {
 }
 
 fn echo_datagram(socket: &UdpSocket) {
-    let mut buffer = [0; 2048];
+    let mut buffer = [0; LONGEST];
     if let Ok((len, from)) = socket.recv_from(&mut buffer) {
         let mut answer = format!("{from} ").into_bytes();
         answer.extend(&buffer[..len]);
@@ -133,6 +136,17 @@ pub struct Exchange {
 /// by whom it was asked.
 #[track_caller]
 pub fn ask(client: &Namespace, servers: &[SocketAddrV4], count: u16) -> Vec<Exchange> {
+    ask_at_length(client, servers, count, 0)
+}
+
+/// The same, with questions of at least `len` bytes, and answers that are longer.
+#[track_caller]
+pub fn ask_at_length(
+    client: &Namespace,
+    servers: &[SocketAddrV4],
+    count: u16,
+    len: usize,
+) -> Vec<Exchange> {
     let bind = |port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).expect("a free port");
     let sockets: Vec<_> = client.within(|| (20000..20000 + count).map(bind).collect());
     let mut open: BTreeMap<String, (&UdpSocket, SocketAddrV4)> = BTreeMap::new();
@@ -146,15 +160,17 @@ pub fn ask(client: &Namespace, servers: &[SocketAddrV4], count: u16) -> Vec<Exch
     while !open.is_empty() {
         assert!(begin.elapsed() < LIMIT, "{} questions without an answer: {open:?}", open.len());
         for (question, (socket, server)) in &open {
+            let question = format!("{question:len$}");
             socket.send_to(question.as_bytes(), server).expect("a way");
         }
         let waiting: BTreeSet<_> = open.keys().cloned().collect();
         for question in waiting {
             // An answer to another question may have come first, or an earlier one twice.
             let Some((socket, _)) = open.get(&question) else { continue };
-            let mut buffer = [0; 2048];
+            let mut buffer = [0; LONGEST];
             let Ok((len, from)) = socket.recv_from(&mut buffer) else { continue };
             let answer = String::from_utf8_lossy(&buffer[..len]);
+            let answer = answer.trim_end();
             let (seen, asked) = answer.split_once(' ').expect("an address and a question");
             assert!(asked.ends_with(&format!(" {from}")), "'{asked}' was answered by {from}");
             if let Some((_, server)) = open.remove(asked) {
