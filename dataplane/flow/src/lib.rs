@@ -20,6 +20,8 @@
 
 pub mod ast;
 pub mod chain;
+pub mod consolidate;
+pub mod decision;
 pub mod error;
 pub mod fcb;
 mod few;
@@ -41,6 +43,7 @@ pub mod session;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};
+pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};
 pub use key::{Key, PacketView};
