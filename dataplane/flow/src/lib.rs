@@ -20,6 +20,8 @@
 
 pub mod ast;
 pub mod chain;
+pub mod consolidate;
+pub mod decision;
 pub mod error;
 pub mod fcb;
 mod few;
@@ -43,6 +45,7 @@ pub mod table;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};
+pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};
 pub use hash::Hasher;
