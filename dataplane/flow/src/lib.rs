@@ -10,6 +10,9 @@
 //!
 //! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
 //!
+//! Beside it, [`rendezvous`] is where the threads that serve the two directions of one connection
+//! find what they share, and [`hash`] the keyed hash of such tables.
+//!
 //! ```
 //! use thruway_flow::{IpProgram, NO_MATCH, NoNames, PacketView, parse_filter_rules};
 //! let rules = ["allow src net 10.0.0.0/8 and udp dst port 53", "drop all"];
@@ -39,6 +42,7 @@ mod parser;
 pub mod pattern;
 pub mod plan;
 pub mod program;
+pub mod rendezvous;
 pub mod rules;
 pub mod session;
 pub mod table;
