@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
-    HandlerError, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
+    Names, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
-    DROP, IpProgram, Key, NO_MATCH, Names, PacketView, Rule, RuleError, parse_classifier_rules,
+    DROP, IpProgram, Key, NO_MATCH, PacketView, Rule, RuleError, parse_classifier_rules,
     parse_filter_rules,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -72,26 +72,7 @@ struct Context {
     kind: Kind,
     outputs: usize,
     element: String,
-    addresses: Addresses,
-}
-
-impl Names for Context {
-    fn address(&self, name: &str) -> Option<u32> {
-        self.addresses.look_up(&self.element, name, |named| named.ip).map(u32::from)
-    }
-
-    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
-        let prefix = self.addresses.look_up(&self.element, name, |named| named.prefix)?;
-        Some((u32::from(prefix.addr), u32::from(prefix.mask)))
-    }
-
-    fn ether(&self, name: &str) -> Option<[u8; 6]> {
-        self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
-    }
-
-    fn port(&self, name: &str) -> Option<u16> {
-        self.addresses.look_up(&self.element, name, |named| named.tcp.or(named.udp))
-    }
+    names: Names,
 }
 
 impl Context {
@@ -101,12 +82,12 @@ impl Context {
     /// Every rule's first mistake; an error about all of them has no index.
     fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<(Option<usize>, String)>> {
         let rules = match self.kind {
-            Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, self),
+            Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, &self.names),
             Kind::Classifier if texts.len() != self.outputs => {
                 let message = format!("need {} arguments, one for each output", self.outputs);
                 return Err(vec![(None, message)]);
             }
-            Kind::Classifier => parse_classifier_rules(&texts, self),
+            Kind::Classifier => parse_classifier_rules(&texts, &self.names),
         };
         let rules = rules.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
         let program =
@@ -150,12 +131,8 @@ fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 /// Builds either.
 pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
-    let context = Context {
-        kind,
-        outputs: env.outputs,
-        element: env.name.to_owned(),
-        addresses: env.addresses.clone(),
-    };
+    let context =
+        Context { kind, outputs: env.outputs, element: env.name.to_owned(), names: args.names() };
     let indices: Vec<usize> = args.rest().map(|(index, _)| index).collect();
     let compile = || {
         let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
