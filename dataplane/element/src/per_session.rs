@@ -18,6 +18,10 @@ pub trait PerSession {
     /// a number.
     type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
 
+    /// Output for packets whose session is not taken, where it is connected; `None`: they are
+    /// dropped.
+    const REFUSES_TO: Option<usize> = None;
+
     /// The first packet of a session has come to this function; `state` is all zeros. The packet
     /// itself is then handed to [`PerSession::each`].
     ///

@@ -8,12 +8,12 @@ use thruway_element::{
     Names, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
-    DROP, IpProgram, Key, NO_MATCH, PacketView, Rule, RuleError, parse_classifier_rules,
-    parse_filter_rules,
+    DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::dispatch::{Sorter, drop_for};
+use super::rule_texts::{Mistake, listed, told, warnings};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -80,7 +80,7 @@ impl Context {
     ///
     /// # Errors
     /// Every rule's first mistake; an error about all of them has no index.
-    fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<(Option<usize>, String)>> {
+    fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<Mistake>> {
         let rules = match self.kind {
             Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, &self.names),
             Kind::Classifier if texts.len() != self.outputs => {
@@ -92,28 +92,10 @@ impl Context {
         let rules = rules.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
         let program =
             IpProgram::compile(&rules).map_err(|error| vec![(None, error.to_string())])?;
-        let warnings = self.warnings(&texts, &rules, &program);
+        let places: Vec<usize> = (0..texts.len()).collect();
+        let warnings = warnings(&self.element, &texts, &places, (&rules, &program));
         Ok(Compiled { texts, program, warnings })
     }
-
-    fn warnings(&self, texts: &[String], rules: &[Rule], program: &IpProgram) -> Vec<String> {
-        let name = &self.element;
-        let parsed = rules.iter().enumerate().flat_map(|(at, rule)| {
-            rule.warnings.iter().map(move |warning| format!("{name}: pattern {at}: {warning}"))
-        });
-        let silent = program.unreachable().iter().map(|at| {
-            let text = texts.get(*at).map_or("", String::as_str);
-            format!("{name}: warning: pattern {at} matches no packets: {text}")
-        });
-        parsed.chain(silent).collect()
-    }
-}
-
-/// A parser's error as index and message.
-fn told(error: &RuleError) -> (Option<usize>, String) {
-    let hint =
-        error.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean '{s}'?"));
-    (Some(error.rule), format!("{}{hint}", error.message))
 }
 
 struct IpFilter {
@@ -158,7 +140,7 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
 
 /// A packet's bytes as the compiled program looks at them.
 #[inline]
-fn view(packet: &Packet) -> PacketView<'_> {
+pub(crate) fn view(packet: &Packet) -> PacketView<'_> {
     PacketView {
         // Only Ethernet addresses are asked for.
         frame: packet.mac_bytes(14).unwrap_or(&[]),
@@ -179,13 +161,8 @@ fn port_of(verdict: u32) -> u32 {
 
 impl IpFilter {
     fn recompile(&mut self, texts: Vec<String>) -> Result<(), HandlerError> {
-        let compiled = self.context.compile(texts).map_err(|errors| {
-            let line = |(rule, message): &(Option<usize>, String)| match rule {
-                Some(rule) => format!("pattern {rule}: {message}"),
-                None => message.clone(),
-            };
-            HandlerError::refused(errors.iter().map(line).collect::<Vec<_>>().join("\n"))
-        })?;
+        let compiled = self.context.compile(texts);
+        let compiled = compiled.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;
         self.compiled = Arc::new(compiled);
         Ok(())
     }
