@@ -35,6 +35,7 @@ pub mod key;
 mod lexer;
 pub mod life;
 mod lower;
+pub mod manager;
 pub mod naive;
 pub mod names;
 pub mod normal;
