@@ -2,8 +2,7 @@
 //!
 //! Folded multiplication: two 64-bit words, each mixed with secret state, are multiplied to 128
 //! bits, and the halves of the product are xored. One multiplication takes in 16 bytes, so a
-//! five-tuple costs a few nanoseconds (the method of wyhash, <https://github.com/wangyi-fudan/wyhash>,
-//! and foldhash, <https://github.com/orlp/foldhash>).
+//! five-tuple costs a few nanoseconds. (The method of the hash functions wyhash and foldhash.)
 //!
 //! Keys come off the wire. With a seed that nobody outside knows, a sender cannot choose keys that
 //! collide, as he can with a CRC, which is linear: keys that collide under one CRC seed collide

@@ -21,14 +21,17 @@ const BUCKETS_MIN: u32 = 1 << IMPLIED_BITS;
 /// of overflow.
 const SPLITS_MAX: usize = 2;
 
-/// Lines of a segment: 16 kB. It is allocated as a whole and its pages are touched at once, so this
-/// is what the slowest insertion has to wait for.
-const SEGMENT: usize = 256;
+/// Splits between the fetching of a line and its use.
+const SPLITS_AHEAD: u32 = 4;
+
+/// Lines of a segment: 1 MB of address space. Memory is only touched as lines are added.
+const SEGMENT: usize = 1 << 14;
 
 /// Lines that never move.
 #[derive(Default)]
 struct Lines {
-    segments: Vec<Box<[Line; SEGMENT]>>,
+    /// Each but the last has [`SEGMENT`] lines, and none more capacity than at its begin.
+    segments: Vec<Vec<Line>>,
     len: u32,
 }
 
@@ -46,17 +49,16 @@ impl Lines {
     /// One more line, an empty one: its number.
     fn push(&mut self) -> u32 {
         let at = self.len;
-        if at as usize / SEGMENT == self.segments.len() {
-            let segment = <[Line; SEGMENT]>::new_box_zeroed();
-            // Ends the process, as every allocation that fails.
-            self.segments.push(segment.expect("memory for 16 kB of index"));
+        if (at as usize).is_multiple_of(SEGMENT) {
+            self.segments.push(Vec::with_capacity(SEGMENT));
         }
+        self.segments[at as usize / SEGMENT].push(Line::new_zeroed());
         self.len += 1;
         at
     }
 
     fn memory_bytes(&self) -> usize {
-        self.segments.len() * size_of::<[Line; SEGMENT]>() + self.segments.capacity() * 8
+        self.len as usize * size_of::<Line>() + self.segments.capacity() * size_of::<Vec<Line>>()
     }
 }
 
@@ -140,10 +142,10 @@ impl Index {
     }
 
     pub fn memory_max_bytes(&self) -> usize {
-        // Two kinds of lines, each with a segment that is not full. Their lists double when they
-        // are full, and begin with four.
+        // The lists of segments, of two kinds of lines, double when they are full, and begin with
+        // four.
         let segments = (self.lines_max as usize).div_ceil(SEGMENT) + 1;
-        segments * (size_of::<[Line; SEGMENT]>() + 2 * 8) + 2 * 4 * 8
+        self.lines_max as usize * size_of::<Line>() + (segments * 2 + 8) * size_of::<Vec<Line>>()
     }
 
     /// The bucket of a hash.
@@ -228,6 +230,7 @@ impl Index {
     fn split(&mut self) {
         let new = self.buckets.push();
         let bit = 1 << new.ilog2();
+        self.fetch_ahead(new - bit);
         let chain = self.chain(new - bit);
         let (mut entries, mut count) = ([(Tag::of(0), 0); CHAIN_MAX * SLOTS], 0);
         for at in &chain.lines[..chain.len] {
@@ -247,6 +250,14 @@ impl Index {
             // Two chains of the same entries need no more overflow than the one had.
             let kept = self.append(if moves { new } else { new - bit }, *tag, *entry);
             debug_assert!(kept);
+        }
+    }
+
+    /// Buckets are split in their order, so those of the next splits can be fetched before.
+    fn fetch_ahead(&self, split: u32) {
+        self.buckets.get(split + 2 * SPLITS_AHEAD).prefetch();
+        if let Some(more) = self.next(self.buckets.get(split + SPLITS_AHEAD)) {
+            more.prefetch();
         }
     }
 
