@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+#[cfg(test)]
+mod changes;
 mod faults;
 mod ip;
 mod ip6;

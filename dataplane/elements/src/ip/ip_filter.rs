@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Spec, Topic, Ty, reasons,
+    Addresses, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
+    HandlerError, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, Names, PacketView, Rule, RuleError, parse_classifier_rules,
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("config", "the rules; those written take the place of all"),
         ],
         cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build_filter,
