@@ -81,6 +81,30 @@ impl Chain {
     }
 }
 
+/// Entries between two buckets.
+struct Gathered {
+    entries: [(Tag, u32); CHAIN_MAX * SLOTS],
+    len: usize,
+}
+
+impl Default for Gathered {
+    fn default() -> Gathered {
+        Gathered { entries: [(Tag::of(0), 0); CHAIN_MAX * SLOTS], len: 0 }
+    }
+}
+
+impl Gathered {
+    #[inline]
+    fn push(&mut self, tag: Tag, entry: u32) {
+        self.entries[self.len] = (tag, entry);
+        self.len += 1;
+    }
+
+    fn used(&self) -> &[(Tag, u32)] {
+        &self.entries[..self.len]
+    }
+}
+
 /// How the index stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -232,11 +256,10 @@ impl Index {
         let bit = 1 << new.ilog2();
         self.fetch_ahead(new - bit);
         let chain = self.chain(new - bit);
-        let (mut entries, mut count) = ([(Tag::of(0), 0); CHAIN_MAX * SLOTS], 0);
+        let mut halves = [Gathered::default(), Gathered::default()];
         for at in &chain.lines[..chain.len] {
-            while let Some(entry) = self.line_mut(*at).pop() {
-                entries[count] = entry;
-                count += 1;
+            for (tag, entry) in self.line_mut(*at).drain() {
+                halves[usize::from(tag.has(bit))].push(tag, entry);
             }
             self.line_mut(*at).set_link(None);
             if let At::Overflow(number) = at {
@@ -244,12 +267,23 @@ impl Index {
             }
         }
         self.load.buckets += 1;
-        for (tag, entry) in &entries[..count] {
-            let moves = tag.has(bit);
-            self.load.moved += u64::from(moves);
-            // Two chains of the same entries need no more overflow than the one had.
-            let kept = self.append(if moves { new } else { new - bit }, *tag, *entry);
-            debug_assert!(kept);
+        self.load.moved += halves[1].len as u64;
+        self.refill(new - bit, &halves[0]);
+        self.refill(new, &halves[1]);
+    }
+
+    /// Puts entries into an empty bucket.
+    fn refill(&mut self, bucket: u32, entries: &Gathered) {
+        let mut at = At::Bucket(bucket);
+        for (n, some) in entries.used().chunks(SLOTS).enumerate() {
+            if n > 0 {
+                // Two chains need no more overflow for the same entries than the one had.
+                let Some(number) = self.acquire() else { return };
+                self.line_mut(at).set_link(Some(number));
+                at = At::Overflow(number);
+            }
+            let line = self.line_mut(at);
+            some.iter().for_each(|(tag, entry)| line.push(*tag, *entry));
         }
     }
 
@@ -263,19 +297,21 @@ impl Index {
 
     /// Adds an entry at the end of a chain. Says whether there was room.
     fn append(&mut self, bucket: u32, tag: Tag, entry: u32) -> bool {
-        let chain = self.chain(bucket);
-        let last = chain.last();
+        let (mut last, mut lines) = (At::Bucket(bucket), 1);
+        while let Some(number) = self.line(last).link() {
+            (last, lines) = (At::Overflow(number), lines + 1);
+        }
         if self.line(last).len() < SLOTS {
             self.line_mut(last).push(tag, entry);
             return true;
         }
-        if chain.len == CHAIN_MAX {
+        if lines == CHAIN_MAX {
             return false;
         }
         let Some(number) = self.acquire() else { return false };
         self.line_mut(last).set_link(Some(number));
         self.overflow.get_mut(number).push(tag, entry);
-        self.load.chain_max = self.load.chain_max.max(chain.len as u32 + 1);
+        self.load.chain_max = self.load.chain_max.max(lines as u32 + 1);
         true
     }
 

@@ -271,6 +271,12 @@ impl Records {
         &mut self.words_mut(index)[HEAD_WORDS..end]
     }
 
+    /// The words from the key on.
+    #[inline]
+    pub fn keys(&self, index: u32) -> &[u32] {
+        &self.words(index)[HEAD_WORDS..]
+    }
+
     /// The second key but for its last word. Only where the shape has one.
     #[inline]
     pub fn alias(&self, index: u32) -> &[u32] {
