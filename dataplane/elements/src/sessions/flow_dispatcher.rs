@@ -2,11 +2,11 @@
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Entry, Handler,
-    HandlerError, Role, Rule, Spec, Topic, Ty, reasons,
+    HandlerError, Hop, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::rules::parse_class;
-use thruway_flow::{Base, Expr, IpProgram, PacketView, PatternProgram, SessionDef};
+use thruway_flow::{Base, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::ip::dispatch::{Sorter, drop_for, verdict};
@@ -211,17 +211,25 @@ impl Element for FlowDispatcher {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (program, outputs) = (&self.program, self.outputs);
-        let port_of = |packet: &Packet| match program.classify(packet) {
-            output if (output as usize) < outputs => output,
-            _ => drop_for(Unsorted::NoClass as u8),
+        let port_of = |cx: &Cx<'_>, packet: &Packet| {
+            let output = match cx.hop(packet) {
+                Hop::Output(output) => u32::from(output),
+                Hop::Drop => NO_MATCH,
+                Hop::InPlace | Hop::Never => program.classify(packet),
+            };
+            let exists = (output as usize) < outputs;
+            if exists { output } else { drop_for(Unsorted::NoClass as u8) }
         };
         if batch.len() > MAX_BATCH {
-            cx.sift(batch, |packet| verdict(port_of(packet)));
+            for packet in batch.drain() {
+                let port = port_of(cx, &packet);
+                cx.settle(packet, verdict(port));
+            }
             return;
         }
         let ports = &mut self.ports[..batch.len()];
         for (port, packet) in ports.iter_mut().zip(batch.iter()) {
-            *port = port_of(packet);
+            *port = port_of(cx, packet);
         }
         let alike = ports.iter().all(|port| *port == ports[0]);
         self.sorter.send(cx, batch, ports, alike);
