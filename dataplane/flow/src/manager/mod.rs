@@ -42,7 +42,7 @@ pub(crate) fn ticks(now: i64) -> u32 {
 }
 
 /// What a user may set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many sessions of one level a thread keeps.
     pub bounds: Bounds,
