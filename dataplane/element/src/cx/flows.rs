@@ -37,7 +37,7 @@ impl Cx<'_> {
     ) {
         let Some(mut flows) = self.wires.flows.take() else { return };
         let now = self.wires.now;
-        flows.classify(self.node, input, batch, now, |packet, refusal| {
+        flows.classify((self.node, input), batch, now, |packet, refusal| {
             self.drop(reason(refusal), packet);
         });
         let ended = flows.next_ended().is_some();

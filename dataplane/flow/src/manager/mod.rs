@@ -92,6 +92,8 @@ pub struct Manager {
     /// Packets without a session, by [`Kind`].
     sessionless: [u64; 6],
     swept: i64,
+    /// Time of the batch that is under way, in ticks.
+    now: u32,
 }
 
 impl Manager {
@@ -155,6 +157,7 @@ impl Manager {
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
             swept: 0,
+            now: 0,
         })
     }
 
