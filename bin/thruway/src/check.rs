@@ -27,6 +27,12 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     print!("{}", elements(layout).render());
+    if args.explain {
+        match router.plan().entries.is_empty() {
+            true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
+            false => println!("\n{}", router.plan().explain(router.chain())),
+        }
+    }
     println!(
         "{name}: {} elements, {} connections, no errors",
         layout.graph.elements.len(),

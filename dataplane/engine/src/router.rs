@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use thruway_element::{Addresses, Element, HandlerError, Registry, Role, Shared, Stats};
 use thruway_flow::chain::Chain;
+use thruway_flow::plan::Plan;
 use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
@@ -73,6 +74,7 @@ pub struct Router {
     control: Arc<Control>,
     engines: Vec<Engine>,
     chain: Chain,
+    plan: Arc<Plan>,
 }
 
 /// What the elements want of the flow manager; dispatchers without rules are given those that follow
@@ -130,6 +132,7 @@ impl Router {
         let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
         let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
         let chain = flows(&layout, &mut replicas, &addresses)?;
+        let plan = Arc::new(chain::plan(&chain)?);
         let mut engines = Vec::new();
         for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());
@@ -143,12 +146,17 @@ impl Router {
             engines.push(Engine::new(wires, core, options.clock));
         }
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines, chain })
+        Ok(Router { layout, control, engines, chain, plan })
     }
 
     /// The configuration as the flow manager sees it.
     pub fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    /// What the flow manager does.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 
     /// The checked graph and who runs what.
