@@ -8,8 +8,7 @@ use thruway_element::{
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
-use thruway_flow::rules::parse_class;
-use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive};
+use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive, parse_class};
 use thruway_lang::{NoLibraries, Source, Variables, load};
 
 thread_local! {
@@ -209,6 +208,17 @@ fn sessions_are_those_of_the_element_or_its_spec() {
     let pairs = demand("p").unwrap();
     assert_eq!((pairs.initial, pairs.translates, pairs.timeout_s), (vec![1], true, Some(7)));
     assert_eq!(demand("n"), None);
+}
+
+#[test]
+fn what_is_wanted_is_planned_or_refused() {
+    let planned = router("Source -> FlowClassifier -> d :: FlowDispatcher -> Firewall -> Sink");
+    let planned = planned.unwrap();
+    assert_eq!((planned.flows().plan.entries.len(), planned.flows().plan.levels.len()), (1, 2));
+    let none = router("Source -> FlowDispatcher(tcp) -> Sink").unwrap();
+    assert!(none.flows().plan.nodes.is_empty(), "nobody wants anything");
+    let error = router("Source -> f :: Firewall -> Sink").err().unwrap();
+    assert!(error.starts_with("f: 'f': it wants sessions, and no FlowClassifier"), "{error}");
 }
 
 #[test]
