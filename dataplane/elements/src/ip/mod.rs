@@ -33,6 +33,7 @@ mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_header;
 mod mpls_push;
+mod mpls_switch;
 mod outer;
 mod port_info;
 pub(crate) mod resolution;
@@ -85,6 +86,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
+    &mpls_switch::ENTRY,
     &port_info::ENTRY,
     &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,
