@@ -77,7 +77,8 @@ proptest! {
                     map.0.retain(|_, (.., fixed)| *fixed);
                 }
             }
-            let listed: Vec<_> = table.entries(now).iter().map(|one| (one.key, one.value)).collect();
+            let entries = table.entries(now);
+            let listed: Vec<_> = entries.iter().map(|one| (one.key, one.value)).collect();
             let wanted: Vec<_> =
                 (1..=5).filter_map(|key| Some((key, map.find(key, at)?))).collect();
             prop_assert_eq!(listed, wanted);

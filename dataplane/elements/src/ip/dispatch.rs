@@ -1,6 +1,6 @@
 //! Sends the packets of a batch to the outputs that were found for them.
 
-use thruway_element::{Cx, Reason, Verdict};
+use thruway_element::{ArgError, Args, Cx, Reason, Verdict};
 use thruway_packet::Batch;
 
 /// Ports from this one on mean "drop": its distance from the top says why.
@@ -15,11 +15,37 @@ pub(crate) const fn drop_for(reason: u8) -> u32 {
 }
 
 #[inline]
-fn verdict(port: u32) -> Verdict {
+fn of_port(port: u32) -> Verdict {
     match port {
         0 => Verdict::Pass,
         DROP_FIRST.. => Verdict::Drop(Reason((u32::MAX - port) as u8)),
         port => Verdict::To(port as usize),
+    }
+}
+
+/// Argument PUNT: the output of packets that an element does not forward, if there is one.
+///
+/// # Errors
+/// When there is no such output.
+pub(crate) fn punt(args: &Args<'_>) -> Result<Option<usize>, ArgError> {
+    let (punt, outputs) = (args.opt("PUNT")?, args.env().outputs);
+    match punt {
+        Some(port) if port >= outputs => {
+            Err(args.error("PUNT", format!("there is no output {port}; there are {outputs}")))
+        }
+        punt => Ok(punt),
+    }
+}
+
+/// What becomes of a packet that was forwarded to an output, or not for a reason.
+#[inline]
+pub(crate) fn verdict(done: Result<u16, Reason>, punt: Option<usize>) -> Verdict {
+    match (done, punt) {
+        (Ok(0), _) => Verdict::Pass,
+        (Ok(port), _) => Verdict::To(port.into()),
+        // What has no memory has no more of its headers either.
+        (Err(reason), Some(punt)) if reason != Reason::NO_MEMORY => Verdict::Reject(punt, reason),
+        (Err(reason), _) => Verdict::Drop(reason),
     }
 }
 
@@ -48,7 +74,7 @@ impl Sorter {
         if !alike {
             return self.deal(cx, batch, ports);
         }
-        match verdict(first) {
+        match of_port(first) {
             Verdict::Pass => {}
             Verdict::To(port) => cx.emit_all(port, batch),
             Verdict::Drop(reason) | Verdict::Reject(_, reason) => cx.drop_all(reason, batch),
@@ -58,7 +84,7 @@ impl Sorter {
     fn deal(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32]) {
         let Some(last) = self.lanes.len().checked_sub(1) else {
             let mut ports = ports.iter();
-            cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| verdict(*port)));
+            cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| of_port(*port)));
             return;
         };
         for (packet, &port) in batch.drain().zip(ports) {
@@ -72,7 +98,7 @@ impl Sorter {
         if !self.lanes[last].is_empty() {
             let why = ports.iter().filter(|port| **port as usize >= last);
             for (packet, &port) in self.lanes[last].drain().zip(why) {
-                cx.settle(packet, verdict(port));
+                cx.settle(packet, of_port(port));
             }
         }
         batch.append(&mut self.lanes[0]);

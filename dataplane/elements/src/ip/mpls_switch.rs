@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Names, Reason, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -16,6 +16,7 @@ use thruway_wire::mpls::{MAX_LABELS, MplsLabel};
 use thruway_wire::{Header, MacAddr};
 
 use self::labels::{Hop, Labels, Operation, Reading};
+use super::dispatch::{punt, verdict};
 use super::mpls_push::is_stack;
 
 /// See the spec.
@@ -148,10 +149,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
     }
-    let punt: Option<usize> = args.opt("PUNT")?;
-    if punt.is_some_and(|port| port >= outputs) {
-        return Err(args.error("PUNT", format!("there are {outputs} outputs")).into());
-    }
+    let punt = punt(args)?;
     let entries = entries(args)?;
     let labels: Arc<Table> = args.shared("labels", || Labels::new(capacity, &entries));
     if let Err(message) = &*labels {
@@ -288,14 +286,7 @@ fn table(table: &Table) -> Result<&Labels, HandlerError> {
 impl Element for MplsSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Ok(labels) = &*self.labels else { return };
-        cx.sift(batch, |packet| match (self.switch(labels, packet), self.punt) {
-            (Ok(0), _) => Verdict::Pass,
-            (Ok(port), _) => Verdict::To(port.into()),
-            (Err(reason), Some(punt)) if reason != Reason::NO_MEMORY => {
-                Verdict::Reject(punt, reason)
-            }
-            (Err(reason), _) => Verdict::Drop(reason),
-        });
+        cx.sift(batch, |packet| verdict(self.switch(labels, packet), self.punt));
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
