@@ -1,6 +1,6 @@
 //! VLANDecap: the VLAN tag off Ethernet frames.
 
-use thruway_element::{Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Anno, Batch};
 
 use super::vlan_tag::take_tag;
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ETHERTYPE", Ty::UInt, "type of tags").or("0x8100"),
         ],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,
