@@ -161,6 +161,20 @@ impl Rig {
         self.left()
     }
 
+    /// Allocations while a batch of copies of a frame passes, once another one has passed.
+    pub(crate) fn allocations(&mut self, port: usize, bytes: &[u8]) -> u64 {
+        let mut count = 0;
+        for _ in 0..2 {
+            let packet = || Packet::new(bytes).expect("memory");
+            let mut batch: Batch = (0..64).map(|_| packet()).collect();
+            let process = || self.with(|element, cx| element.process(cx, port, &mut batch));
+            count = allocation_counter::measure(process).count_total;
+            let done: usize = batch.len() + self.left().iter().map(Vec::len).sum::<usize>();
+            assert!(done >= 64 || self.drops().iter().sum::<u64>() >= 64);
+        }
+        count
+    }
+
     /// Drops so far, by reason.
     pub(crate) fn drops(&self) -> Vec<u64> {
         self.wires.stats[0].drops.iter().map(|count| count.get()).collect()

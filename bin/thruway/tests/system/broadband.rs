@@ -72,16 +72,12 @@ fn labels_over_the_bundled_captures() {
     let sent = read_capture(&dir.path().join("labels.pcap"));
     let came = read_capture(&dir.path().join("east.pcap"));
     let label = |frame: &[u8]| u32::from_be_bytes([0, frame[14], frame[15], frame[16]]) >> 4;
-    // By label, what became of them; where a packet begins, going in and coming out.
-    let paths: [(u32, &dyn Fn(&[u8]) -> bool, usize); 3] = [
-        (16, &|frame| frame[12..14] == [0x88, 0x47] && label(frame) == 100, 18),
-        (17, &|frame| frame[12..14] == [0x88, 0x47] && label(frame) == 200, 22),
-        (18, &|frame| frame[12..14] == [8, 0], 14),
-    ];
-    for (number, is_of_path, at) in paths {
-        let of_path = |frame: &&Vec<u8>| label(frame) == number;
-        let went: Vec<Vec<u8>> = sent.iter().filter(of_path).cloned().collect();
-        let got: Vec<Vec<u8>> = came.iter().filter(|frame| is_of_path(frame)).cloned().collect();
+    let top = |frame: &[u8]| (frame[12..14] == [0x88, 0x47]).then(|| label(frame));
+    // By label, the one that they have then, and where a packet begins behind it.
+    for (number, then, at) in [(16, Some(100), 18), (17, Some(200), 22), (18, None, 14)] {
+        let went: Vec<Vec<u8>> =
+            sent.iter().filter(|frame| top(frame) == Some(number)).cloned().collect();
+        let got: Vec<Vec<u8>> = came.iter().filter(|frame| top(frame) == then).cloned().collect();
         let found = difference(&packets(&went, 18), &packets(&got, at));
         assert_eq!((went.len(), found), (2_482, (0, 0)), "label {number}");
     }

@@ -19,7 +19,7 @@ use thruway_wire::{Header, MacAddr};
 
 use self::entries::Reading;
 use self::tables::Tables;
-use super::dispatch::{punt, verdict};
+use super::dispatch::{outcome, punt};
 use super::outer::{Destination, Outer};
 
 /// See the spec.
@@ -303,7 +303,7 @@ impl Element for Bng {
             } else {
                 gateway.downstream(tables, packet, now)
             };
-            verdict(done, punt)
+            outcome(done, punt)
         });
     }
 

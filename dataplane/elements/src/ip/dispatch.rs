@@ -14,8 +14,9 @@ pub(crate) const fn drop_for(reason: u8) -> u32 {
     u32::MAX - reason as u32
 }
 
+/// What a port means for one packet.
 #[inline]
-fn of_port(port: u32) -> Verdict {
+pub(crate) fn verdict(port: u32) -> Verdict {
     match port {
         0 => Verdict::Pass,
         DROP_FIRST.. => Verdict::Drop(Reason((u32::MAX - port) as u8)),
@@ -39,7 +40,7 @@ pub(crate) fn punt(args: &Args<'_>) -> Result<Option<usize>, ArgError> {
 
 /// What becomes of a packet that was forwarded to an output, or not for a reason.
 #[inline]
-pub(crate) fn verdict(done: Result<u16, Reason>, punt: Option<usize>) -> Verdict {
+pub(crate) fn outcome(done: Result<u16, Reason>, punt: Option<usize>) -> Verdict {
     match (done, punt) {
         (Ok(0), _) => Verdict::Pass,
         (Ok(port), _) => Verdict::To(port.into()),
@@ -74,7 +75,7 @@ impl Sorter {
         if !alike {
             return self.deal(cx, batch, ports);
         }
-        match of_port(first) {
+        match verdict(first) {
             Verdict::Pass => {}
             Verdict::To(port) => cx.emit_all(port, batch),
             Verdict::Drop(reason) | Verdict::Reject(_, reason) => cx.drop_all(reason, batch),
@@ -84,7 +85,7 @@ impl Sorter {
     fn deal(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32]) {
         let Some(last) = self.lanes.len().checked_sub(1) else {
             let mut ports = ports.iter();
-            cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| of_port(*port)));
+            cx.sift(batch, |_| ports.next().map_or(Verdict::Pass, |port| verdict(*port)));
             return;
         };
         for (packet, &port) in batch.drain().zip(ports) {
@@ -98,7 +99,7 @@ impl Sorter {
         if !self.lanes[last].is_empty() {
             let why = ports.iter().filter(|port| **port as usize >= last);
             for (packet, &port) in self.lanes[last].drain().zip(why) {
-                cx.settle(packet, of_port(port));
+                cx.settle(packet, verdict(port));
             }
         }
         batch.append(&mut self.lanes[0]);

@@ -16,7 +16,7 @@ use thruway_wire::mpls::{MAX_LABELS, MplsLabel};
 use thruway_wire::{Header, MacAddr};
 
 use self::labels::{Hop, Labels, Operation, Reading};
-use super::dispatch::{punt, verdict};
+use super::dispatch::{outcome, punt};
 use super::mpls_push::is_stack;
 
 /// See the spec.
@@ -286,7 +286,7 @@ fn table(table: &Table) -> Result<&Labels, HandlerError> {
 impl Element for MplsSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Ok(labels) = &*self.labels else { return };
-        cx.sift(batch, |packet| verdict(self.switch(labels, packet), self.punt));
+        cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {

@@ -219,8 +219,8 @@ impl Manager {
     fn meet(&mut self, level: usize, found: Found, item: &Item, now: u32) -> Option<Fcb> {
         let index = found.index()?;
         let state = &mut self.levels[level];
-        let head = state.pool.head(index);
-        let life = Life(head.state);
+        let head = *state.pool.head(index);
+        let (life, seen) = state.both(index);
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -230,10 +230,10 @@ impl Manager {
         if item.related {
             return Some(Fcb::of_session(level as LevelId, index, direction, true));
         }
-        let idle = now.wrapping_sub(head.seen);
+        let idle = now.wrapping_sub(seen);
         if idle >= self.limit_min || head.flags & (ENDING | END_ASKED) != 0 {
             let limit = self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])]
-                [usize::from(head.state)];
+                [usize::from(life.0)];
             // Behind the sweep: who comes too late begins anew, however late the sweep is.
             if idle >= limit && idle < u32::MAX / 2 {
                 return self.over(level, index, Ended::TimedOut);
@@ -248,9 +248,10 @@ impl Manager {
         let one_way = !self.plan.levels[level].session.both_ways;
         let after = if one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         let state = &mut self.levels[level];
-        if after != life {
+        if after.0 != head.state {
             state.advance(index, after);
         }
+        state.tell(index, now, after);
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
@@ -282,19 +283,34 @@ impl Manager {
         packet: &mut Packet,
         now: u32,
     ) -> Result<Fcb, Refused> {
-        let life = Life::begin(item.protocol, item.tcp_flags);
-        let index = self.insert(level, key, life)?;
-        let head = self.levels[usize::from(level)].pool.head_mut(index);
+        let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
+        let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
+        let life = Life::begin(item.protocol, item.tcp_flags, direction);
+        let index = match self.insert(level, key, life) {
+            Ok(index) => index,
+            Err(refused) => {
+                self.levels[usize::from(level)].forget(met);
+                return Err(refused);
+            }
+        };
+        let state = &mut self.levels[usize::from(level)];
+        if let Some(met) = &met {
+            state.hold(index, met);
+            state.tell(index, now, life);
+        }
+        let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
-        head.flags |= if item.exchanged { FORWARD_EXCHANGED } else { 0 };
+        // As the packet that opened the session has it, wherever that was.
+        let exchanged = item.exchanged != (direction == Direction::Reply);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         if !self.plan.levels[usize::from(level)].links.is_empty()
             && let Err(refused) = self.link(level, index, item, packet, now)
         {
             self.end(level, index, Ended::Evicted);
             return Err(refused);
         }
-        Ok(Fcb::of_session(level, index, Direction::Forward, false))
+        Ok(Fcb::of_session(level, index, direction, false))
     }
 
     /// A new record, for which an embryonic session may have to go.
@@ -344,7 +360,7 @@ impl Manager {
 
     /// A session that exists for the sake of finer ones.
     fn begin_coarse(&mut self, level: LevelId, key: &Key, exchanged: bool) -> Result<u32, Refused> {
-        let index = self.insert(level, key, Life::begin(0, 0).opened())?;
+        let index = self.insert(level, key, Life::begin(0, 0, Direction::Forward).opened())?;
         let head = self.levels[usize::from(level)].pool.head_mut(index);
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         head.leaf = LeafId::MAX;

@@ -166,3 +166,13 @@ fn wrong_ports_are_refused() {
     assert!(refused("TIMEUOT 4").contains("unknown 'TIMEUOT'"));
     assert!(refused("PORT").contains("expected PORT"));
 }
+
+#[test]
+fn frames_allocate_nothing() {
+    let mut switch = Rig::with_inputs(&ENTRY, &PORTS, 4, 4).unwrap();
+    // A tag put on, one taken off, a flood, and a frame that is known.
+    for (dst, tci, port) in [(2, None, 0), (1, Some(10), 2), (9, Some(20), 3), (1, None, 3)] {
+        let bytes = Frame { dst, src: port as u8 + 1, tci }.bytes(tci);
+        assert_eq!(switch.allocations(port, &bytes), 0);
+    }
+}

@@ -319,3 +319,18 @@ fn entries_change_while_it_runs() {
     assert_eq!(refused(gateway, 2, &down(60)), "unknown-peer");
     assert!(gateway.write("add", "ROUTE 30.0.0.0/8 0").is_err());
 }
+
+#[test]
+fn packets_allocate_nothing() {
+    let mut gateway = rig(true);
+    let up = ip([10, 0, 0, 9], [8, 8, 8, 8], 9, 0, b"x");
+    let down = gre(u32::MAX, true, &ip([8, 8, 8, 8], [10, 0, 0, 9], 9, 0, b"x"));
+    let down =
+        core_frame(Some(label(77, 0, 9)), CORE_MAC, HOST, &ip_of(47, PEER, US, [9, 0, 0], &down));
+    let query = arp(1, [10, 0, 0, 7], [10, 0, 0, 1], (100, 7));
+    for (port, bytes) in [(1, access_frame(ACCESS_MAC, HOST, (101, 7), &up)), (2, down), (0, query)]
+    {
+        assert_eq!(gateway.allocations(port, &bytes), 0, "port {port}");
+    }
+    assert_eq!(gateway.drops().iter().sum::<u64>(), 0);
+}

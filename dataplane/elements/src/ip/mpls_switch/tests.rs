@@ -199,3 +199,13 @@ fn entries_change_while_it_runs() {
     switch.write("flush", "").unwrap();
     assert_eq!(switch.read("table", "").unwrap(), "");
 }
+
+#[test]
+fn packets_allocate_nothing() {
+    let mut switch = rig(&[]);
+    for label in 16..24 {
+        let labels = vec![(label, 0, 9), (16, 0, 9)];
+        let bytes = frame(&OLD, &Parts { labels, version: 4, ttl: 9 });
+        assert_eq!(switch.allocations(0, &bytes), 0, "label {label}");
+    }
+}
