@@ -35,8 +35,10 @@ pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
 
-use thruway_flow::Ended;
+pub use thruway_flow::Ended;
 pub use thruway_flow::chain::Demand;
+pub use thruway_flow::manager::{Input, Refusal, Settings};
+pub use thruway_flow::plan::Hop;
 pub use thruway_flow::{Direction, Life, Phase};
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -147,6 +149,11 @@ pub trait Element: Send {
     /// arguments; else its spec's counts.
     fn class(&self, port: usize) -> Option<String> {
         let _ = port;
+        None
+    }
+
+    /// What the user set of the flow manager, of an element where classification begins.
+    fn flow_settings(&self) -> Option<Settings> {
         None
     }
 

@@ -234,6 +234,7 @@ impl Router {
     pub fn finish(&mut self) -> Vec<BuildError> {
         let mut errors = Vec::new();
         for engine in &mut self.engines {
+            engine.end_sessions();
             for node in 0..self.layout.graph.elements.len() {
                 let Engine { wires, core, .. } = engine;
                 let done = core.with(wires, node as u32, |element, cx| element.finish(cx));

@@ -72,6 +72,13 @@ impl Life {
         Life(life.0 | picked_up).after(Direction::Forward, tcp_flags)
     }
 
+    /// Of a session that is not embryonic whoever speaks: one of one direction that has had more
+    /// than one packet, or one that others link to.
+    #[must_use]
+    pub fn opened(self) -> Life {
+        Life(self.0 | Life::REPLIED | Life::CONFIRMED)
+    }
+
     /// The protocol's sort.
     pub fn transport(self) -> Transport {
         match self.0 >> Life::TRANSPORT_SHIFT {

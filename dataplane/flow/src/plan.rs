@@ -2,6 +2,8 @@
 //! sessions' keys are, and where each function finds its state.
 
 use crate::chain::Demand;
+use crate::decision::{Decision, Goto};
+use crate::key::PacketView;
 use crate::session::{KeyField, SessionDef};
 
 /// Most different levels of sessions in one configuration.
@@ -61,10 +63,15 @@ pub struct KeyPlan {
     /// Level of the session that packets find (the finest).
     pub level: LevelId,
     /// The fields that are read from the packet: those of the definition that the leaf's decisions
-    /// do not fix already.
+    /// do not fix already. Each stands at the place of its field in [`Level::fields`]; where the
+    /// orientation is [`Orientation::Exchanged`], it is that field's mirror image, so that its
+    /// value is the key's as it stands.
     pub fields: Vec<KeyField>,
     /// Which way round.
     pub orientation: Orientation,
+    /// How the records that [`Level::links`] names are found, in the same order: a packet that
+    /// opens a session looks them up, or opens them.
+    pub links: Vec<KeyPlan>,
 }
 
 /// One result of classification: every decision on the way is made.
@@ -102,7 +109,12 @@ pub struct Room {
 pub struct Level {
     /// The definition.
     pub session: SessionDef,
-    /// Version of IP that its sessions are of.
+    /// The fields of its keys: those of the definition but for what all leaves fix.
+    pub fields: Vec<KeyField>,
+    /// Why fields were left out or kept, for people.
+    pub remarks: Vec<String>,
+    /// Version of IP that its sessions are of; [`Family::Other`] where the definition has no field
+    /// of IP: then packets of all versions share them.
     pub family: Family,
     /// The functions whose state its records hold.
     pub rooms: Vec<Room>,
@@ -144,6 +156,43 @@ pub struct NodePlan {
     pub access: [Option<Access>; LEVELS_MAX],
     /// Of an entry: its place in [`Plan::entries`].
     pub entry: Option<u32>,
+}
+
+/// Everything that is known of a configuration before its first packet.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Nodes where classification begins.
+    pub entries: Vec<EntryPlan>,
+    /// Classes of packets.
+    pub leaves: Vec<Leaf>,
+    /// Sorts of sessions.
+    pub levels: Vec<Level>,
+    /// By node of the chain.
+    pub nodes: Vec<NodePlan>,
+    /// The decision structure.
+    pub decision: Decision,
+    /// What may surprise: dispatchers that could not be decided in front, and the like.
+    pub remarks: Vec<String>,
+}
+
+/// A place where classification begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPlan {
+    /// The node.
+    pub node: u32,
+    /// Where its packets begin in the decision structure.
+    pub start: Goto,
+}
+
+impl Plan {
+    /// The class of a packet that comes to an entry (a place in [`Plan::entries`]).
+    ///
+    /// # Panics
+    /// When there is no such entry.
+    #[inline]
+    pub fn classify(&self, entry: u32, view: &PacketView<'_>) -> LeafId {
+        self.decision.classify(self.entries[entry as usize].start, view)
+    }
 }
 
 /// Something that a configuration asks for and cannot have.

@@ -75,6 +75,12 @@ impl Pool {
         ((from..end).filter(|index| self.records.is_live(*index)), next)
     }
 
+    /// No record has this number or a larger one.
+    #[inline]
+    pub fn extent(&self) -> u32 {
+        self.records.end()
+    }
+
     /// Records in use, linked or not.
     pub fn len(&self) -> u32 {
         self.records.len()
