@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Where a word's offset counts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Base {
     /// The first byte of the frame: what `Classifier` and `ether host` look at.
     Frame,

@@ -46,18 +46,31 @@ impl<'a> PacketView<'a> {
             None => passes_at_the_end(bytes.get(at..).unwrap_or(&[]), word),
         }
     }
+
+    /// The four bytes that a word test looks at, masked; `None` when bytes under the mask are
+    /// missing.
+    #[inline]
+    pub(crate) fn word(&self, word: &Word) -> Option<u32> {
+        let rest = self.bytes(word.base).get(usize::from(word.at)..).unwrap_or(&[]);
+        match rest.first_chunk::<4>() {
+            Some(four) => Some(u32::from_be_bytes(*four) & word.mask),
+            None => last_word(rest, word),
+        }
+    }
 }
 
 #[cold]
-fn passes_at_the_end(rest: &[u8], word: &Word) -> bool {
-    if rest.len() < word.needed_bytes() {
-        return false;
-    }
+fn last_word(rest: &[u8], word: &Word) -> Option<u32> {
     let mut four = [0; 4];
     for (to, from) in four.iter_mut().zip(rest) {
         *to = *from;
     }
-    word.holds(u32::from_be_bytes(four))
+    (rest.len() >= word.needed_bytes()).then(|| u32::from_be_bytes(four) & word.mask)
+}
+
+#[cold]
+fn passes_at_the_end(rest: &[u8], word: &Word) -> bool {
+    last_word(rest, word).is_some_and(|value| word.holds(value))
 }
 
 /// A port that the packet is too short to have.

@@ -22,32 +22,49 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod chain;
+pub mod class;
+pub mod consolidate;
+pub mod decision;
 pub mod error;
+mod explain;
+pub mod fcb;
 mod few;
 mod five_tuple;
 pub mod general;
 pub mod hash;
 pub mod key;
 mod lexer;
+pub mod life;
 mod lower;
+pub mod manager;
 pub mod naive;
 pub mod names;
 pub mod normal;
 mod parser;
 pub mod pattern;
+pub mod plan;
 pub mod program;
 pub mod rendezvous;
 pub mod rules;
+pub mod session;
+pub mod table;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};
+pub use class::parse_class;
+pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
+pub use fcb::{Direction, Fcb};
+pub use hash::Hasher;
 pub use key::{Key, PacketView};
+pub use life::{Ended, Life, Phase, Timeouts};
 pub use naive::evaluate_naive;
 pub use names::{Names, NoNames};
 pub use pattern::{PatternProgram, parse_pattern};
 pub use program::IpProgram;
 pub use rules::{parse_classifier_rules, parse_expression, parse_filter_rules};
+pub use session::{KeyField, SessionDef};
 
 /// Verdict of a packet that no rule matched.
 pub const NO_MATCH: u32 = 0x7fff_ffff;

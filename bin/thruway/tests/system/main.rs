@@ -6,6 +6,7 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod clients;
 mod control;
 mod driver;
 mod footprint;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec,
-    Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -44,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("timeout", "how long an address counts, in seconds").shared(),
         ],
         cost: &[Cost { operation: "hash-lookup", count: 2.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! VLANDecap: the VLAN tag off Ethernet frames.
 
-use thruway_element::{Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Anno, Batch, Packet};
 
 /// See the spec.
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ETHERTYPE", Ty::UInt, "type of tags").or("0x8100"),
         ],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

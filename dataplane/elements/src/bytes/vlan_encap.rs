@@ -1,8 +1,8 @@
 //! VLANEncap: a VLAN tag into Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
         ],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

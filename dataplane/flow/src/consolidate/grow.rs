@@ -1,0 +1,391 @@
+//! Grows the decision graph by partial evaluation: each step is a test of some dispatcher's rules
+//! whose result the way there does not tell already.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::facts::Facts;
+use super::known::Known;
+use super::walk::{Graph, Manner, State};
+use crate::NO_MATCH;
+use crate::ast::Word;
+use crate::general::{Target, verdict};
+use crate::plan::{Hop, LEAVES_MAX};
+
+/// Most steps.
+pub(super) const STEPS_MAX: usize = 1 << 15;
+/// Most memory for states and facts, in words of eight bytes, about; and most tests looked at.
+const WORK_MAX: usize = 1 << 23;
+/// Top bit of a target: a verdict.
+const VERDICT: Target = 1 << 31;
+
+/// Where a step leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Way {
+    Step(u32),
+    Leaf(u32),
+}
+
+/// A step of the graph.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Draft {
+    /// A test.
+    Test { word: Word, yes: Way, no: Way },
+    /// All rules of a dispatcher: where its outputs lead, and everything else.
+    Whole { node: u32, outputs: Vec<(u32, Way)>, otherwise: Way },
+}
+
+impl Draft {
+    /// Everywhere it leads.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        match self {
+            Draft::Test { yes, no, .. } => vec![*yes, *no],
+            Draft::Whole { outputs, otherwise, .. } => {
+                outputs.iter().map(|(_, way)| *way).chain([*otherwise]).collect()
+            }
+        }
+    }
+
+    fn mapped(&self, map: impl Fn(Way) -> Way) -> Draft {
+        match self {
+            Draft::Test { word, yes, no } => {
+                Draft::Test { word: *word, yes: map(*yes), no: map(*no) }
+            }
+            Draft::Whole { node, outputs, otherwise } => Draft::Whole {
+                node: *node,
+                outputs: outputs.iter().map(|(output, way)| (*output, map(*way))).collect(),
+                otherwise: map(*otherwise),
+            },
+        }
+    }
+}
+
+/// Ends in the order in which they are met, the first way of each step first.
+fn ends_in_order(starts: &[Way], steps: &[Draft]) -> Vec<u32> {
+    let (mut order, mut met) = (Vec::new(), HashSet::new());
+    let mut stack: Vec<Way> = starts.iter().rev().copied().collect();
+    while let Some(way) = stack.pop() {
+        if !met.insert(way) {
+            continue;
+        }
+        match way {
+            Way::Leaf(leaf) => order.push(leaf),
+            Way::Step(step) => stack.extend(steps[step as usize].ways().into_iter().rev()),
+        }
+    }
+    order
+}
+
+/// An end: packets that take one way through the graph.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct End {
+    pub entry: u32,
+    pub hops: Vec<(u32, Hop)>,
+    pub functions: Vec<u32>,
+    pub lost: Vec<(u32, u32)>,
+    pub wanted: bool,
+}
+
+/// The graph.
+#[derive(Debug, Default)]
+pub(super) struct Grown {
+    pub steps: Vec<Draft>,
+    /// By entry.
+    pub starts: Vec<Way>,
+    pub ends: Vec<End>,
+}
+
+/// More steps, leaves or work than are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooMuch;
+
+type Grow<T> = Result<T, TooMuch>;
+
+/// A step to be made: the state it is met in, the instruction, and what is known.
+type Spot = (u32, Target, Facts);
+
+struct Grower<'a, 'b> {
+    graph: &'b Graph<'a>,
+    states: Vec<Rc<State>>,
+    state_ids: HashMap<Rc<State>, u32>,
+    decided: HashMap<(u32, u32), u32>,
+    spots: Vec<Rc<Spot>>,
+    spot_ids: HashMap<Rc<Spot>, u32>,
+    ends: Vec<End>,
+    end_ids: HashMap<End, u32>,
+    work: usize,
+}
+
+/// The decision graph of a chain from these entries.
+pub(super) fn grow(graph: &Graph<'_>, entries: &[usize]) -> Grow<Grown> {
+    let mut grower = Grower {
+        graph,
+        states: Vec::new(),
+        state_ids: HashMap::new(),
+        decided: HashMap::new(),
+        spots: Vec::new(),
+        spot_ids: HashMap::new(),
+        ends: Vec::new(),
+        end_ids: HashMap::new(),
+        work: 0,
+    };
+    let mut grown = Grown::default();
+    for entry in entries {
+        let mut state = graph.start(*entry);
+        graph.advance(&mut state);
+        let state = grower.state(state)?;
+        let start = grower.reach(state, None, Facts::default())?;
+        grown.starts.push(start);
+    }
+    // Steps get their numbers when they are first reached; each is made in its turn.
+    while grown.steps.len() < grower.spots.len() {
+        let spot = Rc::clone(&grower.spots[grown.steps.len()]);
+        grown.steps.push(grower.step(&spot)?);
+    }
+    grown.ends = grower.ends;
+    Ok(grown)
+}
+
+impl Grower<'_, '_> {
+    fn spend(&mut self, work: usize) -> Grow<()> {
+        self.work += work;
+        if self.work > WORK_MAX { Err(TooMuch) } else { Ok(()) }
+    }
+
+    fn state(&mut self, state: State) -> Grow<u32> {
+        if let Some(id) = self.state_ids.get(&state) {
+            return Ok(*id);
+        }
+        self.spend(state.weight())?;
+        let (id, state) = (self.states.len() as u32, Rc::new(state));
+        self.states.push(Rc::clone(&state));
+        self.state_ids.insert(state, id);
+        Ok(id)
+    }
+
+    fn after_verdict(&mut self, state: u32, value: u32) -> Grow<u32> {
+        if let Some(id) = self.decided.get(&(state, value)) {
+            return Ok(*id);
+        }
+        let next = self.graph.decided(&self.states[state as usize], value);
+        // The walk from one decision to the next may have been long.
+        self.spend(next.weight())?;
+        let id = self.state(next)?;
+        self.decided.insert((state, value), id);
+        Ok(id)
+    }
+
+    /// Where packets in this state go on that are at this instruction (`None`: the first), when
+    /// these facts are known.
+    fn reach(&mut self, mut state: u32, target: Option<Target>, facts: Facts) -> Grow<Way> {
+        let mut target = target;
+        loop {
+            self.spend(1)?;
+            let now = Rc::clone(&self.states[state as usize]);
+            let rules = now.at.and_then(|place| self.graph.rules[place.node as usize].as_ref());
+            let Some(rules) = rules else { return self.end(&now) };
+            let at = target.unwrap_or(rules.start);
+            if at & VERDICT != 0 {
+                state = self.after_verdict(state, at & !VERDICT)?;
+                target = None;
+                continue;
+            }
+            if rules.manner == Manner::Tests
+                && let Some(insn) = rules.program.insn(at)
+                && let Some(holds) = facts.decide(&insn.word)
+            {
+                target = Some(if holds { insn.yes } else { insn.no });
+                continue;
+            }
+            return self.spot(state, at, &facts);
+        }
+    }
+
+    fn spot(&mut self, state: u32, target: Target, facts: &Facts) -> Grow<Way> {
+        let matters = self.graph.matters(&self.states[state as usize], target);
+        let spot = (state, target, facts.about(matters));
+        if let Some(id) = self.spot_ids.get(&spot) {
+            return Ok(Way::Step(*id));
+        }
+        let id = self.spots.len() as u32;
+        if self.spots.len() >= STEPS_MAX {
+            return Err(TooMuch);
+        }
+        self.spend(4 + spot.2.weight())?;
+        let spot = Rc::new(spot);
+        self.spots.push(Rc::clone(&spot));
+        self.spot_ids.insert(spot, id);
+        Ok(Way::Step(id))
+    }
+
+    fn end(&mut self, state: &State) -> Grow<Way> {
+        let end = End {
+            entry: state.entry,
+            hops: state.hops.clone(),
+            functions: state.functions.clone(),
+            lost: state.lost.clone(),
+            wanted: state.wanted,
+        };
+        if let Some(id) = self.end_ids.get(&end) {
+            return Ok(Way::Leaf(*id));
+        }
+        let id = self.ends.len() as u32;
+        if self.ends.len() >= LEAVES_MAX {
+            return Err(TooMuch);
+        }
+        self.spend(state.weight())?;
+        self.ends.push(end.clone());
+        self.end_ids.insert(end, id);
+        Ok(Way::Leaf(id))
+    }
+
+    fn step(&mut self, (state, target, facts): &Spot) -> Grow<Draft> {
+        let graph = self.graph;
+        let place = self.states[*state as usize].at.ok_or(TooMuch)?;
+        let rules = graph.rules[place.node as usize].as_ref().ok_or(TooMuch)?;
+        if rules.manner == Manner::Tests
+            && let Some(insn) = rules.program.insn(*target)
+        {
+            let yes = self.reach(*state, Some(insn.yes), facts.with(&insn.word, true))?;
+            let no = self.reach(*state, Some(insn.no), facts.with(&insn.word, false))?;
+            return Ok(Draft::Test { word: insn.word, yes, no });
+        }
+        let otherwise = self.reach(*state, Some(verdict(NO_MATCH)), facts.clone())?;
+        let mut outputs = Vec::new();
+        for output in rules.outputs() {
+            let implied = rules.implied(output);
+            let possible = implied.iter().all(|word| facts.decide(word) != Some(false));
+            if possible {
+                let facts = implied.iter().fold(facts.clone(), |all, word| all.with(word, true));
+                let output = output.min(NO_MATCH);
+                outputs.push((output, self.reach(*state, Some(verdict(output)), facts)?));
+            }
+        }
+        Ok(Draft::Whole { node: place.node, outputs, otherwise })
+    }
+}
+
+impl Grown {
+    /// Leaves out what makes no difference: equal steps are one, and a step whose ways are all the
+    /// same is none. Steps are then in an order in which each comes before those it leads to.
+    pub(super) fn tidy(self) -> Grown {
+        let order = self.order();
+        let mut new: Vec<Way> = vec![Way::Leaf(0); self.steps.len()];
+        let mut ids: HashMap<Draft, u32> = HashMap::new();
+        let mut steps: Vec<Draft> = Vec::new();
+        for old in order {
+            let map = |way: Way| match way {
+                Way::Step(step) => new[step as usize],
+                leaf @ Way::Leaf(_) => leaf,
+            };
+            let draft = self.steps[old as usize].mapped(map);
+            let ways = draft.ways();
+            if ways.iter().all(|way| *way == ways[0]) {
+                new[old as usize] = ways[0];
+                continue;
+            }
+            let id = *ids.entry(draft.clone()).or_insert_with(|| {
+                steps.push(draft);
+                steps.len() as u32 - 1
+            });
+            new[old as usize] = Way::Step(id);
+        }
+        self.renumbered(steps, &new)
+    }
+
+    /// Children come first in `steps`: turns them round. Ends get their numbers in the order in
+    /// which one meets them that tries "yes" first; those that nothing leads to are left out.
+    fn renumbered(self, steps: Vec<Draft>, new: &[Way]) -> Grown {
+        let last = steps.len() as u32;
+        let turned = |way: Way| match way {
+            Way::Step(step) => Way::Step(last - 1 - step),
+            leaf @ Way::Leaf(_) => leaf,
+        };
+        let starts = self.starts.iter().map(|way| match way {
+            Way::Step(step) => turned(new[*step as usize]),
+            leaf @ Way::Leaf(_) => *leaf,
+        });
+        let starts: Vec<Way> = starts.collect();
+        let steps: Vec<Draft> = steps.iter().rev().map(|draft| draft.mapped(turned)).collect();
+        let order = ends_in_order(&starts, &steps);
+        let mut number = vec![0; self.ends.len()];
+        for (new, old) in order.iter().enumerate() {
+            number[*old as usize] = new as u32;
+        }
+        let renamed = |way: Way| match way {
+            Way::Leaf(leaf) => Way::Leaf(number[leaf as usize]),
+            step @ Way::Step(_) => step,
+        };
+        Grown {
+            steps: steps.iter().map(|draft| draft.mapped(renamed)).collect(),
+            starts: starts.into_iter().map(renamed).collect(),
+            ends: order.into_iter().map(|end| self.ends[end as usize].clone()).collect(),
+        }
+    }
+
+    /// All steps, each after those that it leads to.
+    fn order(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.steps.len());
+        let mut met = vec![false; self.steps.len()];
+        let mut stack: Vec<(u32, bool)> = Vec::new();
+        for start in self.starts.iter().rev() {
+            if let Way::Step(step) = start {
+                stack.push((*step, false));
+            }
+            while let Some((step, done)) = stack.pop() {
+                if done {
+                    order.push(step);
+                    continue;
+                }
+                if std::mem::replace(&mut met[step as usize], true) {
+                    continue;
+                }
+                stack.push((step, true));
+                for way in self.steps[step as usize].ways().into_iter().rev() {
+                    if let Way::Step(next) = way {
+                        stack.push((next, false));
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// By end: what is known of its packets. The steps must be in order ([`Grown::tidy`]).
+    pub(super) fn known(&self, graph: &Graph<'_>) -> Vec<Known> {
+        let mut steps: Vec<Option<Known>> = vec![None; self.steps.len()];
+        let mut ends: Vec<Option<Known>> = vec![None; self.ends.len()];
+        let mut add = |steps: &mut Vec<Option<Known>>, way: Way, known: Known| {
+            let to = match way {
+                Way::Step(step) => &mut steps[step as usize],
+                Way::Leaf(leaf) => &mut ends[leaf as usize],
+            };
+            match to {
+                Some(so_far) => so_far.join(known),
+                None => *to = Some(known),
+            }
+        };
+        for start in &self.starts {
+            add(&mut steps, *start, Known::nothing());
+        }
+        for (at, draft) in self.steps.iter().enumerate() {
+            let Some(known) = steps[at].take() else { continue };
+            match draft {
+                Draft::Test { word, yes, no } => {
+                    add(&mut steps, *yes, known.after(word, true));
+                    add(&mut steps, *no, known.after(word, false));
+                }
+                Draft::Whole { node, outputs, otherwise } => {
+                    let rules = graph.rules[*node as usize].as_ref();
+                    for (output, way) in outputs {
+                        let words = rules.map(|rules| rules.implied(*output)).unwrap_or_default();
+                        let known = words.iter().fold(known.clone(), |all, w| all.after(w, true));
+                        add(&mut steps, *way, known);
+                    }
+                    add(&mut steps, *otherwise, known);
+                }
+            }
+        }
+        ends.into_iter().map(|known| known.unwrap_or_else(Known::nothing)).collect()
+    }
+}

@@ -1,0 +1,424 @@
+//! Levels of sessions and the keys that find them.
+
+use std::collections::BTreeSet;
+
+use super::known::Known;
+use crate::ast::Base;
+use crate::chain::{Chain, Demand};
+use crate::explain::protocol_name;
+use crate::plan::{Family, KeyPlan, LEVELS_MAX, Leaf, LevelId, Orientation};
+use crate::session::{KeyField, SessionDef};
+
+/// Most classes that are compared with each other; where more share a definition, they are taken
+/// to share sessions.
+pub(super) const COMPARED_MAX: usize = 64;
+pub(super) const FAMILIES: [Family; 3] = [Family::V4, Family::V6, Family::Other];
+
+/// A definition of sessions with the version of IP that they are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sort {
+    pub session: SessionDef,
+    pub family: Family,
+}
+
+fn is_of_ip(field: &KeyField) -> bool {
+    !matches!(field, KeyField::Word(word) if word.base == Base::Frame)
+}
+
+impl Sort {
+    /// The sessions that packets of this version have under a definition.
+    fn of(session: &SessionDef, family: Family) -> Option<Sort> {
+        let of_ip = session.fields.iter().any(is_of_ip);
+        let family = match family {
+            Family::Other if of_ip => return None,
+            family if of_ip => family,
+            _ => Family::Other,
+        };
+        Some(Sort { session: session.clone(), family })
+    }
+}
+
+/// Whether a session of the one definition always belongs to one session of the other.
+fn reaches(fine: &SessionDef, coarse: &SessionDef) -> bool {
+    let fields = coarse.fields.iter().all(|field| fine.fields.contains(field));
+    fields && (!fine.both_ways || coarse.both_ways || is_symmetric(coarse))
+}
+
+fn is_symmetric(session: &SessionDef) -> bool {
+    session.fields.iter().all(|field| field.mirrored().as_ref() == Some(field))
+}
+
+/// The coarsest definition that reaches all of these.
+fn union(sessions: &[&SessionDef]) -> SessionDef {
+    let mut fields: Vec<KeyField> = sessions.iter().flat_map(|s| s.fields.clone()).collect();
+    fields.sort();
+    fields.dedup();
+    let both_ways = sessions.iter().any(|session| session.both_ways)
+        && sessions.iter().all(|session| session.both_ways || is_symmetric(session));
+    SessionDef { fields, both_ways }
+}
+
+/// A table of sessions: one level.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub sort: usize,
+    /// Classes whose packets find or open its records.
+    pub leaves: Vec<usize>,
+    /// Of those: sets that share no session with the others.
+    pub groups: Vec<Vec<usize>>,
+    pub fields: Vec<KeyField>,
+    /// Leaves whose packets go the other way, where fields were left out that tell the direction.
+    orientation: Orientations,
+    /// Sorts that its records link to.
+    pub links: BTreeSet<usize>,
+    pub remarks: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Orientations {
+    Same(Orientation),
+    /// Leaves that are exchanged; the others are as they are.
+    Exchanged(BTreeSet<usize>),
+}
+
+/// The finest sort of sessions of a leaf's packets, and all sorts.
+type Wanted = (usize, BTreeSet<usize>);
+
+/// What the leaves want.
+pub(super) struct Wants<'a> {
+    pub known: &'a [Known],
+    pub sorts: Vec<Sort>,
+    /// By leaf, then by family.
+    pub leaves: Vec<[Option<Wanted>; 3]>,
+    /// By sort: whether a function on it translates addresses.
+    translates: Vec<bool>,
+}
+
+impl<'a> Wants<'a> {
+    pub(super) fn of(chain: &Chain, leaves: &[Leaf], known: &'a [Known]) -> Wants<'a> {
+        let none = leaves.iter().map(|_| [const { None }; 3]).collect();
+        let mut wants = Wants { known, sorts: Vec::new(), leaves: none, translates: Vec::new() };
+        for (at, leaf) in leaves.iter().enumerate() {
+            let demands: Vec<&Demand> = leaf
+                .functions
+                .iter()
+                .filter_map(|node| chain.nodes[*node as usize].demand.as_ref())
+                .collect();
+            for family in FAMILIES {
+                if !demands.is_empty() && known[at].has_family(family) {
+                    wants.leaves[at][family as usize] = wants.finest(&demands, family);
+                }
+            }
+        }
+        wants
+    }
+
+    fn number(&mut self, sort: Sort) -> usize {
+        let found = self.sorts.iter().position(|old| *old == sort);
+        found.unwrap_or_else(|| {
+            self.sorts.push(sort);
+            self.translates.push(false);
+            self.sorts.len() - 1
+        })
+    }
+
+    fn finest(&mut self, demands: &[&Demand], family: Family) -> Option<Wanted> {
+        let mut all = BTreeSet::new();
+        let mut translates = false;
+        for demand in demands {
+            if let Some(sort) = Sort::of(&demand.session, family) {
+                all.insert(self.number(sort));
+                translates |= demand.translates;
+            }
+        }
+        let sessions: Vec<&SessionDef> =
+            all.iter().map(|sort| &self.sorts[*sort].session).collect();
+        let finest = all
+            .iter()
+            .copied()
+            .find(|sort| sessions.iter().all(|coarse| reaches(&self.sorts[*sort].session, coarse)));
+        let finest = match finest {
+            Some(finest) => finest,
+            None if all.is_empty() => return None,
+            None => {
+                let sort = Sort::of(&union(&sessions), family)?;
+                self.number(sort)
+            }
+        };
+        all.insert(finest);
+        if translates {
+            all.iter().for_each(|sort| self.translates[*sort] = true);
+        }
+        Some((finest, all))
+    }
+
+    /// The sort of a function's sessions, for packets of this version.
+    pub(super) fn sort_of(&self, session: &SessionDef, family: Family) -> Option<usize> {
+        let sort = Sort::of(session, family)?;
+        self.sorts.iter().position(|old| *old == sort)
+    }
+
+    /// Whether packets of two leaves can be of one session.
+    pub(super) fn share(&self, a: usize, b: usize, sort: usize) -> bool {
+        self.translates[sort] || self.agree(a, b, sort, false) || self.agree(a, b, sort, true)
+    }
+
+    fn agree(&self, a: usize, b: usize, sort: usize, exchanged: bool) -> bool {
+        let Sort { session, family } = &self.sorts[sort];
+        (!exchanged || session.both_ways)
+            && self.known[a].can_agree(&self.known[b], &session.fields, *family, exchanged)
+    }
+
+    /// The levels: few enough, or as few as there can be. `simple` leaves nothing out of keys that
+    /// would need a level of its own.
+    pub(super) fn parts(&self, simple: bool) -> Vec<Part> {
+        let mut members: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.sorts.len()];
+        for (leaf, families) in self.leaves.iter().enumerate() {
+            for (finest, all) in families.iter().flatten() {
+                members[*finest].insert(leaf);
+                all.iter().for_each(|sort| {
+                    members[*sort].insert(leaf);
+                });
+            }
+        }
+        loop {
+            let linked: BTreeSet<usize> = self
+                .leaves
+                .iter()
+                .flatten()
+                .flatten()
+                .flat_map(|(finest, all)| all.iter().copied().filter(move |sort| sort != finest))
+                .collect();
+            let mut parts = Vec::new();
+            for (sort, leaves) in members.iter().enumerate() {
+                let whole = simple || linked.contains(&sort) || self.translates[sort];
+                parts.extend(self.parts_of(sort, leaves, whole));
+            }
+            let mut grew = false;
+            for part in &mut parts {
+                part.links = self.links_of(part);
+                for link in &part.links {
+                    for leaf in &part.leaves {
+                        grew |= members[*link].insert(*leaf);
+                    }
+                }
+            }
+            // Links lead from finer to coarser sorts only, so this ends.
+            if !grew {
+                return parts;
+            }
+        }
+    }
+
+    fn links_of(&self, part: &Part) -> BTreeSet<usize> {
+        let families = part.leaves.iter().flat_map(|leaf| self.leaves[*leaf].iter().flatten());
+        let finest = families.filter(|(finest, _)| *finest == part.sort);
+        finest.flat_map(|(_, all)| all.iter().copied()).filter(|sort| *sort != part.sort).collect()
+    }
+
+    fn parts_of(&self, sort: usize, leaves: &BTreeSet<usize>, whole: bool) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut shared: Vec<Vec<usize>> = Vec::new();
+        for group in self.groups(sort, leaves) {
+            match (!whole).then(|| self.own_part(sort, &group)).flatten() {
+                Some(part) => parts.push(part),
+                None => shared.push(group),
+            }
+        }
+        if !shared.is_empty() {
+            parts.push(self.shared_part(sort, shared));
+        }
+        parts
+    }
+
+    /// Sets of leaves that can share sessions, directly or by way of others.
+    fn groups(&self, sort: usize, leaves: &BTreeSet<usize>) -> Vec<Vec<usize>> {
+        if leaves.len() > COMPARED_MAX {
+            return vec![leaves.iter().copied().collect()];
+        }
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for leaf in leaves {
+            let (near, mut far): (Vec<_>, Vec<_>) = groups
+                .into_iter()
+                .partition(|group| group.iter().any(|other| self.share(*leaf, *other, sort)));
+            let mut joined: Vec<usize> = near.into_iter().flatten().collect();
+            joined.push(*leaf);
+            far.push(joined);
+            groups = far;
+        }
+        groups
+    }
+
+    /// A level for leaves that fix more of the key than the protocol, alike.
+    fn own_part(&self, sort: usize, group: &[usize]) -> Option<Part> {
+        let session = &self.sorts[sort].session;
+        let (exchanged, orientation) = if session.both_ways {
+            let exchanged = self.directions(sort, group)?;
+            (exchanged.clone(), Orientations::Exchanged(exchanged))
+        } else {
+            (BTreeSet::new(), Orientations::Same(Orientation::OneWay))
+        };
+        let family = self.sorts[sort].family;
+        let value = |leaf: usize, field: &KeyField| match field.mirrored() {
+            Some(mirrored) if exchanged.contains(&leaf) => {
+                self.known[leaf].fixed(&mirrored, family)
+            }
+            _ => self.known[leaf].fixed(field, family),
+        };
+        let (out, fields) = left_out(session, |field| same(group.iter().map(|l| value(*l, field))));
+        let more = out.iter().any(|(field, _)| *field != KeyField::Protocol);
+        more.then(|| {
+            let remarks = out.iter().map(|(field, value)| told_out(field, *value)).collect();
+            let (leaves, groups) = (group.to_vec(), vec![group.to_vec()]);
+            Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
+        })
+    }
+
+    /// The leaves whose packets go against the others' direction; `None` where a class does not
+    /// tell the direction.
+    fn directions(&self, sort: usize, group: &[usize]) -> Option<BTreeSet<usize>> {
+        let mut exchanged: Vec<Option<bool>> = vec![None; group.len()];
+        let mut next = vec![0];
+        *exchanged.first_mut()? = Some(false);
+        while let Some(at) = next.pop() {
+            for other in 0..group.len() {
+                let same = self.agree(group[at], group[other], sort, false) && at != other;
+                let opposite = self.agree(group[at], group[other], sort, true);
+                match (same || at == other, opposite) {
+                    (true, true) => return None,
+                    (false, false) => continue,
+                    _ => {}
+                }
+                let wanted = exchanged[at]? != opposite;
+                match exchanged[other] {
+                    None => {
+                        exchanged[other] = Some(wanted);
+                        next.push(other);
+                    }
+                    Some(already) if already != wanted => return None,
+                    Some(_) => {}
+                }
+            }
+        }
+        let leaves = group.iter().zip(&exchanged);
+        Some(leaves.filter(|(_, e)| **e == Some(true)).map(|(leaf, _)| *leaf).collect())
+    }
+
+    /// A level for all other leaves of a sort.
+    fn shared_part(&self, sort: usize, groups: Vec<Vec<usize>>) -> Part {
+        let Sort { session, family } = &self.sorts[sort];
+        let leaves: Vec<usize> = groups.iter().flatten().copied().collect();
+        let fixed = |field: &KeyField| {
+            same(leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)))
+        };
+        let moves = self.translates[sort];
+        let (out, fields) = left_out(session, |field| match field.mirrored() {
+            _ if moves && *field != KeyField::Protocol => None,
+            Some(mirrored) if session.both_ways => {
+                fixed(field).filter(|v| fixed(&mirrored) == Some(*v))
+            }
+            _ => fixed(field),
+        });
+        let mut remarks: Vec<String> =
+            out.iter().map(|(field, value)| told_out(field, *value)).collect();
+        for field in &fields {
+            let values: Vec<Option<u32>> =
+                leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)).collect();
+            remarks.extend(told_kept(field, &values, session.both_ways, moves));
+        }
+        let orientation = Orientations::Same(match session.both_ways {
+            true => Orientation::Compared,
+            false => Orientation::OneWay,
+        });
+        Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
+    }
+
+    /// How packets of a leaf find the records of a sort, and those that they link to.
+    pub(super) fn key(&self, parts: &[Part], sort: usize, leaf: usize) -> Option<KeyPlan> {
+        let mine = |part: &Part| part.sort == sort && part.leaves.contains(&leaf);
+        let level = parts.iter().position(mine)?;
+        let part = &parts[level];
+        let orientation = match &part.orientation {
+            Orientations::Same(orientation) => *orientation,
+            Orientations::Exchanged(leaves) if leaves.contains(&leaf) => Orientation::Exchanged,
+            Orientations::Exchanged(_) => Orientation::AsIs,
+        };
+        let mirror = |field: &KeyField| match orientation {
+            Orientation::Exchanged => field.mirrored().unwrap_or_else(|| field.clone()),
+            _ => field.clone(),
+        };
+        Some(KeyPlan {
+            level: level.min(LEVELS_MAX) as LevelId,
+            fields: part.fields.iter().map(mirror).collect(),
+            orientation,
+            links: part.links.iter().filter_map(|link| self.key(parts, *link, leaf)).collect(),
+        })
+    }
+
+    /// Whether a function on a way with these sessions translates addresses.
+    pub(super) fn translates(&self, sort: usize) -> bool {
+        self.translates[sort]
+    }
+}
+
+/// The value that all have.
+fn same(mut values: impl Iterator<Item = Option<u32>>) -> Option<u32> {
+    let first = values.next()??;
+    values.all(|value| value == Some(first)).then_some(first)
+}
+
+/// Fields with a fixed value, and the others, which are never none.
+fn left_out(
+    session: &SessionDef,
+    fixed: impl Fn(&KeyField) -> Option<u32>,
+) -> (Vec<(KeyField, u32)>, Vec<KeyField>) {
+    let (mut out, mut kept) = (Vec::new(), Vec::new());
+    for field in &session.fields {
+        match fixed(field) {
+            Some(value) => out.push((field.clone(), value)),
+            None => kept.push(field.clone()),
+        }
+    }
+    if kept.is_empty() { (Vec::new(), session.fields.clone()) } else { (out, kept) }
+}
+
+fn told_out(field: &KeyField, value: u32) -> String {
+    format!("'{field}' is left out: it is {} in every class that comes here", shown(field, value))
+}
+
+/// Why a field that some leaf fixes is in the key nevertheless.
+fn told_kept(
+    field: &KeyField,
+    values: &[Option<u32>],
+    both_ways: bool,
+    translated: bool,
+) -> Option<String> {
+    let fixed = values.iter().flatten().count();
+    let why = match () {
+        () if fixed == 0 => return None,
+        () if translated => {
+            "addresses are translated, and replies come under other ones".to_owned()
+        }
+        () if fixed < values.len() => {
+            format!("{fixed} of {} classes that share this table fix it", values.len())
+        }
+        () if same(values.iter().copied()).is_none() => {
+            "classes that share this table fix it to different values".to_owned()
+        }
+        () if both_ways => "a session's replies carry it on the other side, and so can its own \
+                            packets: its class does not tell the direction"
+            .to_owned(),
+        () => "a key has at least one field".to_owned(),
+    };
+    Some(format!("'{field}' is kept: {why}"))
+}
+
+/// A field's value, for people.
+fn shown(field: &KeyField, value: u32) -> String {
+    match field {
+        KeyField::Protocol => protocol_name(value),
+        KeyField::Src | KeyField::Dst => std::net::Ipv4Addr::from(value).to_string(),
+        KeyField::Word(_) => format!("{value:08x}"),
+        _ => value.to_string(),
+    }
+}

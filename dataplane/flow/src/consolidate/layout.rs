@@ -1,0 +1,189 @@
+//! Where each function's state stands in the records: one offset whatever the way, and the same
+//! space for functions that no session meets both of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::keys::{FAMILIES, Part, Wants};
+use crate::chain::{Chain, Demand};
+use crate::plan::{Access, LEVELS_MAX, Leaf, Level, LevelId, NodePlan, Room};
+
+/// What a function wants, and who may not share with it.
+struct Asking<'a> {
+    node: u32,
+    demand: &'a Demand,
+    /// By place in the list.
+    conflicts: BTreeSet<usize>,
+}
+
+/// Functions with state in most levels first, so that records of the other levels have no hole
+/// before them; then in the order in which they are met.
+fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> {
+    let mut order: Vec<u32> = Vec::new();
+    for node in leaves.iter().flat_map(|leaf| &leaf.functions) {
+        if !order.contains(node) {
+            order.push(*node);
+        }
+    }
+    let levels = |node: &u32| tenants.iter().filter(|level| level.contains_key(node)).count();
+    order.sort_by_key(|node| std::cmp::Reverse(levels(node)));
+    order
+}
+
+/// By level: the functions whose own sessions it holds, with the leaves that they are met on.
+fn tenants(
+    chain: &Chain,
+    leaves: &[Leaf],
+    wants: &Wants<'_>,
+    parts: &[Part],
+) -> Vec<BTreeMap<u32, Vec<usize>>> {
+    let mut tenants = vec![BTreeMap::new(); parts.len()];
+    for (at, leaf) in leaves.iter().enumerate() {
+        for family in FAMILIES {
+            if wants.leaves[at][family as usize].is_none() {
+                continue;
+            }
+            for node in &leaf.functions {
+                let demand = chain.nodes[*node as usize].demand.as_ref();
+                let Some(sort) = demand.and_then(|d| wants.sort_of(&d.session, family)) else {
+                    continue;
+                };
+                let mine = |part: &Part| part.sort == sort && part.leaves.contains(&at);
+                if let Some(level) = parts.iter().position(mine) {
+                    let met: &mut Vec<usize> = tenants[level].entry(*node).or_default();
+                    if met.last() != Some(&at) {
+                        met.push(at);
+                    }
+                }
+            }
+        }
+    }
+    tenants
+}
+
+/// Whether a session of the level can meet both functions.
+fn meet(wants: &Wants<'_>, part: &Part, a: &[usize], b: &[usize]) -> bool {
+    part.groups.iter().any(|group| {
+        let inside = |leaves: &[usize]| -> Vec<usize> {
+            leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
+        };
+        let (a, b) = (inside(a), inside(b));
+        let known = group.len() <= super::keys::COMPARED_MAX;
+        a.iter().any(|a| b.iter().any(|b| a == b || !known || wants.share(*a, *b, part.sort)))
+    })
+}
+
+/// Places of things in a row: each at the lowest aligned place where nothing of its conflicts is.
+fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> Vec<usize> {
+    let mut places: Vec<usize> = Vec::with_capacity(asking.len());
+    for one in asking {
+        let (size, align) = extent(one.demand);
+        let align = align.max(1);
+        let mut taken: Vec<(usize, usize)> = one
+            .conflicts
+            .iter()
+            .filter_map(|other| Some((*places.get(*other)?, extent(asking[*other].demand).0)))
+            .filter(|(_, size)| *size > 0)
+            .collect();
+        taken.sort_unstable();
+        let mut at = 0_usize;
+        for (begin, len) in taken {
+            if begin >= at.saturating_add(size) {
+                break;
+            }
+            at = at.max(begin.saturating_add(len)).next_multiple_of(align);
+        }
+        places.push(at);
+    }
+    places
+}
+
+/// The levels with their rooms, and what each node has to know.
+pub(super) fn lay_out(
+    chain: &Chain,
+    leaves: &[Leaf],
+    wants: &Wants<'_>,
+    parts: &[Part],
+) -> (Vec<Level>, Vec<NodePlan>) {
+    let tenants = tenants(chain, leaves, wants, parts);
+    let mut asking: Vec<Asking<'_>> = in_order(leaves, &tenants)
+        .into_iter()
+        .filter_map(|node| {
+            let demand = chain.nodes[node as usize].demand.as_ref()?;
+            Some(Asking { node, demand, conflicts: BTreeSet::new() })
+        })
+        .collect();
+    let number: BTreeMap<u32, usize> =
+        asking.iter().enumerate().map(|(at, one)| (one.node, at)).collect();
+    for (part, tenants) in parts.iter().zip(&tenants) {
+        let all: Vec<(&u32, &Vec<usize>)> = tenants.iter().collect();
+        for (at, (a, on_a)) in all.iter().enumerate() {
+            for (b, on_b) in &all[at + 1..] {
+                if meet(wants, part, on_a, on_b) {
+                    asking[number[*a]].conflicts.insert(number[*b]);
+                    asking[number[*b]].conflicts.insert(number[*a]);
+                }
+            }
+        }
+    }
+    let offsets = place(&asking, |demand| (demand.size, demand.align));
+    let shared = place(&asking, |demand| (demand.shared_words, 1));
+    let room = |at: usize, bit: usize| Room {
+        node: asking[at].node,
+        demand: asking[at].demand.clone(),
+        offset: u32::try_from(offsets[at]).unwrap_or(u32::MAX),
+        bit: bit as u8,
+        shared_at: u16::try_from(shared[at]).unwrap_or(u16::MAX),
+    };
+    let levels: Vec<Level> = (0..parts.len())
+        .map(|at| {
+            let mut order: Vec<usize> = tenants[at].keys().map(|node| number[node]).collect();
+            order.sort_unstable();
+            let rooms = order.iter().enumerate().map(|(bit, at)| room(*at, bit)).collect();
+            level(wants, parts, at, rooms)
+        })
+        .collect();
+    let nodes = accesses(chain.nodes.len(), &levels);
+    (levels, nodes)
+}
+
+fn level(wants: &Wants<'_>, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
+    let part = &parts[at];
+    let sort = &wants.sorts[part.sort];
+    let end = |room: &Room| room.offset as usize + room.demand.size;
+    let shared_end = |room: &Room| usize::from(room.shared_at) + room.demand.shared_words;
+    // A sort that others link to is whole: one level.
+    let link = |sort: &usize| parts.iter().position(|part| part.sort == *sort);
+    Level {
+        session: sort.session.clone(),
+        fields: part.fields.clone(),
+        remarks: part.remarks.clone(),
+        family: sort.family,
+        scratch_len: rooms.iter().map(end).max().unwrap_or(0),
+        scratch_align: rooms.iter().map(|room| room.demand.align.max(1)).max().unwrap_or(1),
+        links: part.links.iter().filter_map(link).map(|level| level as LevelId).collect(),
+        translates: wants.translates(part.sort),
+        shared_words: rooms.iter().map(shared_end).max().unwrap_or(0),
+        rooms,
+    }
+}
+
+fn accesses(nodes: usize, levels: &[Level]) -> Vec<NodePlan> {
+    let mut plans = vec![NodePlan::default(); nodes];
+    for (from, level) in levels.iter().enumerate().take(LEVELS_MAX) {
+        let own = [(from as LevelId, None)];
+        let linked = level.links.iter().enumerate().map(|(via, to)| (*to, Some(via as u8)));
+        for (holder, via) in own.into_iter().chain(linked) {
+            for room in &levels[usize::from(holder)].rooms {
+                plans[room.node as usize].access[from] = Some(Access {
+                    level: holder,
+                    via,
+                    offset: room.offset,
+                    size: u32::try_from(room.demand.size).unwrap_or(u32::MAX),
+                    bit: room.bit,
+                    shared_at: room.shared_at,
+                });
+            }
+        }
+    }
+    plans
+}

@@ -1,0 +1,100 @@
+//! The 32 bits that a packet carries of its flow control block.
+//!
+//! ```text
+//! 0                     not classified
+//! 1 leaf                classified, no session: the leaf's number
+//! 0 reply related level index + 1
+//!   1     1       3     26 bits
+//! ```
+
+use crate::plan::{LeafId, LevelId};
+
+/// Most records of one level.
+pub const RECORDS_MAX: u32 = (1 << 26) - 2;
+
+const LEAF: u32 = 1 << 31;
+const REPLY: u32 = 1 << 30;
+const RELATED: u32 = 1 << 29;
+const LEVEL_SHIFT: u32 = 26;
+const INDEX: u32 = (1 << LEVEL_SHIFT) - 1;
+
+/// What the flow manager wrote into a packet's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Fcb(pub u32);
+
+/// In which direction of its session a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Direction {
+    /// As the packet that opened it.
+    #[default]
+    Forward,
+    /// The other way.
+    Reply,
+}
+
+impl Fcb {
+    /// Not classified.
+    pub const NONE: Fcb = Fcb(0);
+
+    /// Of packets without a session.
+    #[inline]
+    pub fn of_leaf(leaf: LeafId) -> Fcb {
+        Fcb(LEAF | u32::from(leaf))
+    }
+
+    /// Of a session's packets. `level` is below 8, `index` at most [`RECORDS_MAX`].
+    #[inline]
+    pub fn of_session(level: LevelId, index: u32, direction: Direction, related: bool) -> Fcb {
+        let reply = if direction == Direction::Reply { REPLY } else { 0 };
+        let related = if related { RELATED } else { 0 };
+        Fcb(reply | related | u32::from(level) << LEVEL_SHIFT | (index + 1) & INDEX)
+    }
+
+    /// The leaf, where there is no session.
+    #[inline]
+    pub fn leaf(self) -> Option<LeafId> {
+        (self.0 & LEAF != 0).then_some(self.0 as LeafId)
+    }
+
+    /// Level and record of the session, where there is one.
+    #[inline]
+    pub fn session(self) -> Option<(LevelId, u32)> {
+        let index = self.0 & INDEX;
+        let level = (self.0 >> LEVEL_SHIFT & 7) as LevelId;
+        (self.0 & LEAF == 0 && index != 0).then(|| (level, index.wrapping_sub(1)))
+    }
+
+    /// Which way the packet goes.
+    #[inline]
+    pub fn direction(self) -> Direction {
+        if self.0 & (LEAF | REPLY) == REPLY { Direction::Reply } else { Direction::Forward }
+    }
+
+    /// Whether it is an ICMP error about a packet of the session, not one of its own packets.
+    #[inline]
+    pub fn is_related(self) -> bool {
+        self.0 & (LEAF | RELATED) == RELATED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        assert_eq!((Fcb::NONE.leaf(), Fcb::NONE.session()), (None, None));
+        let leaf = Fcb::of_leaf(0x7fff);
+        assert_eq!((leaf.leaf(), leaf.session()), (Some(0x7fff), None));
+        assert_eq!((leaf.direction(), leaf.is_related()), (Direction::Forward, false));
+        for (level, index) in [(0, 0), (7, RECORDS_MAX), (3, 77)] {
+            for direction in [Direction::Forward, Direction::Reply] {
+                for related in [false, true] {
+                    let fcb = Fcb::of_session(level, index, direction, related);
+                    assert_eq!((fcb.leaf(), fcb.session()), (None, Some((level, index))));
+                    assert_eq!((fcb.direction(), fcb.is_related()), (direction, related));
+                }
+            }
+        }
+    }
+}
