@@ -43,10 +43,8 @@ pub(crate) fn plan(
     let mut settings = settings.unwrap_or_default();
     settings.seeds = std::array::from_fn(|_| RandomState::new().build_hasher().finish());
     chain.early_drop = settings.early_drop;
-    let plan = consolidate(&chain);
-    let plan =
-        plan.map_err(|errors| errors.into_iter().map(BuildError::from).collect::<Vec<_>>())?;
-    Ok(Flows { chain, plan: Arc::new(plan), settings })
+    let plan = Arc::new(chain::plan(&chain)?);
+    Ok(Flows { chain, plan, settings })
 }
 
 /// Hands dispatchers the rules that were derived for them.
