@@ -2,8 +2,7 @@
 
 use thruway_element::{Addresses, Changes, Demand, Element, Names, Role, Rule, Spec, Topic};
 use thruway_flow::chain::{Chain, Node, useless_rule};
-use thruway_flow::plan::{Plan, PlanError};
-use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
+use thruway_flow::{Expr, SessionDef, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
@@ -30,9 +29,7 @@ pub(crate) fn view(
     addresses: &Addresses,
 ) -> Result<View, Vec<BuildError>> {
     let viewer = Viewer { graph, checked, elements, addresses };
-    let mut settings = elements.iter().flatten().filter_map(|element| element.flow_settings());
-    let early_drop = settings.all(|settings| settings.early_drop);
-    let mut view = View { chain: Chain { nodes: Vec::new(), early_drop }, derived: Vec::new() };
+    let mut view = View { chain: Chain::default(), derived: Vec::new() };
     let mut errors = Vec::new();
     for index in 0..graph.elements.len() {
         match viewer.node(index, &mut view.derived) {
@@ -41,24 +38,6 @@ pub(crate) fn view(
         }
     }
     if errors.is_empty() { Ok(view) } else { Err(errors) }
-}
-
-/// What the flow manager does for a chain; nothing, where no element wants anything of it.
-///
-/// # Errors
-/// Everything that the elements want and cannot have.
-pub(crate) fn plan(chain: &Chain) -> Result<Plan, Vec<BuildError>> {
-    let concerned = |node: &Node| node.demand.is_some() || node.role == Role::Entry;
-    if !chain.nodes.iter().any(concerned) {
-        return Ok(Plan::default());
-    }
-    let error = |error: PlanError| BuildError {
-        stage: Stage::Arguments,
-        node: error.node,
-        arg: error.arg,
-        message: error.message,
-    };
-    consolidate(chain).map_err(|errors| errors.into_iter().map(error).collect())
 }
 
 struct Viewer<'a> {

@@ -75,6 +75,7 @@ mod memory;
 mod record;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod words;
 
 use thruway_sync::atomic::Ordering;
 

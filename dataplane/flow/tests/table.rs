@@ -293,7 +293,7 @@ fn a_session_takes_at_most_64_bytes() {
                 pool.alias(index, &[0xc0a8_0001, source, ports, protocol]).unwrap();
             }
         }
-        let bytes = pool.memory_max_bytes() - 130_000;
+        let bytes = pool.memory_max_bytes() - 35_000;
         assert!(bytes / SESSIONS as usize <= 64, "{bytes} bytes");
         assert!(pool.memory_bytes() <= pool.memory_max_bytes());
         // The index has the lines it needs, not more.
@@ -322,9 +322,8 @@ fn lookups_do_not_allocate_and_insertions_rarely_do() {
     let inserted = allocation_counter::measure(|| {
         (0..100_000).for_each(|n| _ = pool.insert(&key(n)).unwrap());
     });
-    // Segments of 1,024 records and of 256 lines, and their lists.
-    assert!((150..250).contains(&inserted.count_total), "{} allocations", inserted.count_total);
-    assert!(inserted.bytes_total < 100_000 * 64);
+    // Segments of 1 MB, of records and of two kinds of lines, and their lists.
+    assert!((4..16).contains(&inserted.count_total), "{} allocations", inserted.count_total);
     let keys: Vec<[u32; 4]> = (0..256).map(|n| key(n * 500)).collect();
     let mut found = [Found::NONE; 256];
     let rest = allocation_counter::measure(|| {
@@ -333,8 +332,7 @@ fn lookups_do_not_allocate_and_insertions_rarely_do() {
         (200_000..250_000).for_each(|n| _ = pool.insert(&key(n)).unwrap());
     });
     assert_eq!(found.iter().filter(|found| !found.is_none()).count(), 200);
-    // New keys, as many as before: there may be some more lines of overflow.
-    assert!(rest.count_total < 5, "{} allocations", rest.count_total);
+    assert_eq!(rest.count_total, 0);
 }
 
 #[test]

@@ -21,14 +21,17 @@ const BUCKETS_MIN: u32 = 1 << IMPLIED_BITS;
 /// of overflow.
 const SPLITS_MAX: usize = 2;
 
-/// Lines of a segment: 16 kB. It is allocated as a whole and its pages are touched at once, so this
-/// is what the slowest insertion has to wait for.
-const SEGMENT: usize = 256;
+/// Splits between the fetching of a line and its use.
+const SPLITS_AHEAD: u32 = 4;
+
+/// Lines of a segment: 1 MB of address space. Memory is only touched as lines are added.
+const SEGMENT: usize = 1 << 14;
 
 /// Lines that never move.
 #[derive(Default)]
 struct Lines {
-    segments: Vec<Box<[Line; SEGMENT]>>,
+    /// Each but the last has [`SEGMENT`] lines, and none more capacity than at its begin.
+    segments: Vec<Vec<Line>>,
     len: u32,
 }
 
@@ -46,17 +49,16 @@ impl Lines {
     /// One more line, an empty one: its number.
     fn push(&mut self) -> u32 {
         let at = self.len;
-        if at as usize / SEGMENT == self.segments.len() {
-            let segment = <[Line; SEGMENT]>::new_box_zeroed();
-            // Ends the process, as every allocation that fails.
-            self.segments.push(segment.expect("memory for 16 kB of index"));
+        if (at as usize).is_multiple_of(SEGMENT) {
+            self.segments.push(Vec::with_capacity(SEGMENT));
         }
+        self.segments[at as usize / SEGMENT].push(Line::new_zeroed());
         self.len += 1;
         at
     }
 
     fn memory_bytes(&self) -> usize {
-        self.segments.len() * size_of::<[Line; SEGMENT]>() + self.segments.capacity() * 8
+        self.len as usize * size_of::<Line>() + self.segments.capacity() * size_of::<Vec<Line>>()
     }
 }
 
@@ -76,6 +78,30 @@ struct Chain {
 impl Chain {
     fn last(&self) -> At {
         self.lines[self.len - 1]
+    }
+}
+
+/// Entries between two buckets.
+struct Gathered {
+    entries: [(Tag, u32); CHAIN_MAX * SLOTS],
+    len: usize,
+}
+
+impl Default for Gathered {
+    fn default() -> Gathered {
+        Gathered { entries: [(Tag::of(0), 0); CHAIN_MAX * SLOTS], len: 0 }
+    }
+}
+
+impl Gathered {
+    #[inline]
+    fn push(&mut self, tag: Tag, entry: u32) {
+        self.entries[self.len] = (tag, entry);
+        self.len += 1;
+    }
+
+    fn used(&self) -> &[(Tag, u32)] {
+        &self.entries[..self.len]
     }
 }
 
@@ -140,10 +166,10 @@ impl Index {
     }
 
     pub fn memory_max_bytes(&self) -> usize {
-        // Two kinds of lines, each with a segment that is not full. Their lists double when they
-        // are full, and begin with four.
+        // The lists of segments, of two kinds of lines, double when they are full, and begin with
+        // four.
         let segments = (self.lines_max as usize).div_ceil(SEGMENT) + 1;
-        segments * (size_of::<[Line; SEGMENT]>() + 2 * 8) + 2 * 4 * 8
+        self.lines_max as usize * size_of::<Line>() + (segments * 2 + 8) * size_of::<Vec<Line>>()
     }
 
     /// The bucket of a hash.
@@ -228,12 +254,12 @@ impl Index {
     fn split(&mut self) {
         let new = self.buckets.push();
         let bit = 1 << new.ilog2();
+        self.fetch_ahead(new - bit);
         let chain = self.chain(new - bit);
-        let (mut entries, mut count) = ([(Tag::of(0), 0); CHAIN_MAX * SLOTS], 0);
+        let mut halves = [Gathered::default(), Gathered::default()];
         for at in &chain.lines[..chain.len] {
-            while let Some(entry) = self.line_mut(*at).pop() {
-                entries[count] = entry;
-                count += 1;
+            for (tag, entry) in self.line_mut(*at).drain() {
+                halves[usize::from(tag.has(bit))].push(tag, entry);
             }
             self.line_mut(*at).set_link(None);
             if let At::Overflow(number) = at {
@@ -241,30 +267,51 @@ impl Index {
             }
         }
         self.load.buckets += 1;
-        for (tag, entry) in &entries[..count] {
-            let moves = tag.has(bit);
-            self.load.moved += u64::from(moves);
-            // Two chains of the same entries need no more overflow than the one had.
-            let kept = self.append(if moves { new } else { new - bit }, *tag, *entry);
-            debug_assert!(kept);
+        self.load.moved += halves[1].len as u64;
+        self.refill(new - bit, &halves[0]);
+        self.refill(new, &halves[1]);
+    }
+
+    /// Puts entries into an empty bucket.
+    fn refill(&mut self, bucket: u32, entries: &Gathered) {
+        let mut at = At::Bucket(bucket);
+        for (n, some) in entries.used().chunks(SLOTS).enumerate() {
+            if n > 0 {
+                // Two chains need no more overflow for the same entries than the one had.
+                let Some(number) = self.acquire() else { return };
+                self.line_mut(at).set_link(Some(number));
+                at = At::Overflow(number);
+            }
+            let line = self.line_mut(at);
+            some.iter().for_each(|(tag, entry)| line.push(*tag, *entry));
+        }
+    }
+
+    /// Buckets are split in their order, so those of the next splits can be fetched before.
+    fn fetch_ahead(&self, split: u32) {
+        self.buckets.get(split + 2 * SPLITS_AHEAD).prefetch();
+        if let Some(more) = self.next(self.buckets.get(split + SPLITS_AHEAD)) {
+            more.prefetch();
         }
     }
 
     /// Adds an entry at the end of a chain. Says whether there was room.
     fn append(&mut self, bucket: u32, tag: Tag, entry: u32) -> bool {
-        let chain = self.chain(bucket);
-        let last = chain.last();
+        let (mut last, mut lines) = (At::Bucket(bucket), 1);
+        while let Some(number) = self.line(last).link() {
+            (last, lines) = (At::Overflow(number), lines + 1);
+        }
         if self.line(last).len() < SLOTS {
             self.line_mut(last).push(tag, entry);
             return true;
         }
-        if chain.len == CHAIN_MAX {
+        if lines == CHAIN_MAX {
             return false;
         }
         let Some(number) = self.acquire() else { return false };
         self.line_mut(last).set_link(Some(number));
         self.overflow.get_mut(number).push(tag, entry);
-        self.load.chain_max = self.load.chain_max.max(chain.len as u32 + 1);
+        self.load.chain_max = self.load.chain_max.max(lines as u32 + 1);
         true
     }
 

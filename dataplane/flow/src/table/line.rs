@@ -75,22 +75,18 @@ impl Line {
         Matches(zero & used)
     }
 
-    pub fn tag(&self, slot: usize) -> Tag {
-        let byte = |plane: u64| plane.to_le_bytes()[slot % SLOTS];
-        let [a, b, c] = self.planes.map(byte);
-        Tag(u32::from_le_bytes([a, b, c, 0]))
-    }
-
+    #[inline]
     pub fn set(&mut self, slot: usize, tag: Tag, entry: u32) {
         let slot = slot % SLOTS;
+        let shift = 8 * slot;
         for (plane, byte) in self.planes.iter_mut().zip(tag.0.to_le_bytes()) {
-            let shift = 8 * slot;
             *plane = *plane & !(0xff << shift) | u64::from(byte) << shift;
         }
         self.entries[slot] = entry;
     }
 
     /// Takes one more entry. The line must not be full.
+    #[inline]
     pub fn push(&mut self, tag: Tag, entry: u32) {
         debug_assert!(self.len() < SLOTS);
         self.set(self.len(), tag, entry);
@@ -100,13 +96,29 @@ impl Line {
     /// Gives back the last entry.
     pub fn pop(&mut self) -> Option<(Tag, u32)> {
         self.len = self.len.checked_sub(1)?;
-        Some((self.tag(self.len()), self.entry(self.len())))
+        Some((tag_of(&self.planes, self.len()), self.entry(self.len())))
+    }
+
+    /// Gives back all entries.
+    #[inline]
+    pub fn drain(&mut self) -> impl Iterator<Item = (Tag, u32)> + use<> {
+        let (planes, entries) = (self.planes, self.entries);
+        let len = std::mem::take(&mut self.len) as usize;
+        (0..len.min(SLOTS)).map(move |slot| (tag_of(&planes, slot), entries[slot]))
     }
 
     #[inline]
     pub fn prefetch(&self) {
         prefetch_bytes(self.as_bytes());
     }
+}
+
+/// The tag of a slot.
+#[inline]
+fn tag_of(planes: &[u64; 3], slot: usize) -> Tag {
+    let byte = |plane: u64| (plane >> (8 * (slot % SLOTS))) as u8;
+    let [a, b, c] = planes.map(byte);
+    Tag(u32::from_le_bytes([a, b, c, 0]))
 }
 
 /// Slots of a line, lowest first.

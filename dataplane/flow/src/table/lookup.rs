@@ -1,7 +1,7 @@
 //! Looking up many keys at once, so that the memory of one is fetched while others are compared.
 
 use crate::table::line::Tag;
-use crate::table::{Found, INDEX, Pool};
+use crate::table::{ALIAS, Found, INDEX, Pool};
 
 /// Keys under way at a time. Fewer, and lines have not come when they are looked at; more, and
 /// the first are gone again from the smallest cache.
@@ -46,10 +46,28 @@ impl Pool {
         }
         for ((key, hash), found) in keys.iter().zip(&hashes).zip(found.iter_mut()) {
             // Another key may have the same tag: then the right one is searched for from the start.
-            if *found != Found::NONE && !self.is_key(found.0, key) {
+            if *found != Found::NONE && !self.is_array(found.0, key) {
                 *found = self.find_hashed(*hash, key);
             }
         }
+    }
+
+    /// [`Pool::is_key`] for keys whose length is known when this is compiled, which are compared in
+    /// registers.
+    #[inline]
+    fn is_array<const W: usize>(&self, entry: u32, key: &[u32; W]) -> bool {
+        let words = self.records.keys(entry & INDEX);
+        let Some((own, rest)) = words.split_first_chunk::<W>() else { return false };
+        if entry & ALIAS == 0 {
+            return own == key;
+        }
+        // The last word is that of the first key.
+        let mut alias = *own;
+        match rest.get(..W - 1) {
+            Some(rest) => alias[..W - 1].copy_from_slice(rest),
+            None => return false,
+        }
+        alias == *key
     }
 
     /// A session that may be the right one: its record is fetched.

@@ -5,9 +5,9 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::table::Shape;
 
-/// Bytes of a segment, where a record is not longer. A segment is allocated as a whole and its
-/// pages are touched at once, so this is what the slowest insertion has to wait for.
-const SEGMENT_BYTES: usize = 32 * 1024;
+/// Bytes of address space of a segment. Memory is only touched as records are used for the first
+/// time, so that no insertion waits for more pages than its record has.
+const SEGMENT_BYTES: usize = 1 << 20;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -99,8 +99,9 @@ impl Layout {
         self.stride
     }
 
-    pub fn segment_bytes(&self) -> usize {
-        (self.stride << self.segment_bits).next_multiple_of(LINE)
+    /// Lines of so many records that follow each other.
+    fn lines(&self, records: usize) -> usize {
+        (records * self.stride).div_ceil(LINE)
     }
 }
 
@@ -116,7 +117,8 @@ fn stride(bytes: usize) -> usize {
 /// See the module.
 pub struct Records {
     layout: Layout,
-    segments: Vec<Box<[Line]>>,
+    /// None has more capacity than at its begin.
+    segments: Vec<Vec<Line>>,
     /// Records below were in use before; those from here on are all zeros.
     fresh: u32,
     /// First of the free ones, which are linked by [`Head::seen`]: number plus 1, 0 for none.
@@ -158,15 +160,15 @@ impl Records {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.segments.len() * self.layout.segment_bytes()
-            + self.segments.capacity() * size_of::<Box<[Line]>>()
+        let list = self.segments.capacity() * size_of::<Vec<Line>>();
+        self.segments.iter().map(|lines| lines.len() * LINE).sum::<usize>() + list
     }
 
     pub fn memory_max_bytes(&self) -> usize {
         let segments = (self.sessions_max as usize).div_ceil(1 << self.layout.segment_bits);
         // The list of segments doubles when it is full, and begins with four.
-        let list = (segments * 2).max(4) * size_of::<Box<[Line]>>();
-        segments * self.layout.segment_bytes() + list
+        let list = (segments * 2 + 4) * size_of::<Vec<Line>>();
+        self.layout.lines(self.sessions_max as usize) * LINE + segments * LINE + list
     }
 
     /// A record as it shall begin: its head zero, its scratch of the initial value, its other
@@ -175,6 +177,8 @@ impl Records {
         let index = match self.free.checked_sub(1) {
             Some(index) => {
                 self.free = self.head(index).seen;
+                // Free records are anywhere in memory: the next one comes while this one is used.
+                self.prefetch(self.free.wrapping_sub(1));
                 *self.head_mut(index) = Head::default();
                 self.scratch_mut(index).fill(0);
                 index
@@ -194,12 +198,13 @@ impl Records {
     /// Takes a record that was never used.
     fn extend(&mut self) -> u32 {
         let index = self.fresh;
-        if (index >> self.layout.segment_bits) as usize == self.segments.len() {
-            let lines = self.layout.segment_bytes() / LINE;
-            let segment = <[Line]>::new_box_zeroed_with_elems(lines);
-            // Ends the process, as every allocation that fails.
-            self.segments.push(segment.expect("memory for a segment of sessions"));
+        let per_segment = 1_usize << self.layout.segment_bits;
+        if (index as usize).is_multiple_of(per_segment) {
+            self.segments.push(Vec::with_capacity(self.layout.lines(per_segment)));
         }
+        let used = self.layout.lines(index as usize % per_segment + 1);
+        let segment = &mut self.segments[index as usize / per_segment];
+        segment.resize_with(used, Line::new_zeroed);
         self.fresh += 1;
         index
     }
@@ -264,6 +269,12 @@ impl Records {
     pub fn key_mut(&mut self, index: u32) -> &mut [u32] {
         let end = self.layout.alias_at;
         &mut self.words_mut(index)[HEAD_WORDS..end]
+    }
+
+    /// The words from the key on.
+    #[inline]
+    pub fn keys(&self, index: u32) -> &[u32] {
+        &self.words(index)[HEAD_WORDS..]
     }
 
     /// The second key but for its last word. Only where the shape has one.
