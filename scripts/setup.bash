@@ -17,6 +17,28 @@ as_root() {
     fi
 }
 
+# Runs a command that installs packages, so that no service of theirs starts: by policy-rc.d, which
+# Debian's packages ask first (invoke-rc.d(8)). A policy that is there already stays.
+without_services() {
+    local policy=/usr/sbin/policy-rc.d
+    if [ -e $policy ]; then
+        "$@"
+        return
+    fi
+    (
+        trap 'as_root rm -f $policy' EXIT
+        printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+        as_root chmod 755 $policy
+        "$@"
+    )
+}
+
+# Services of freshly installed packages that would start at the next boot: the tests run their own.
+disable_services() { # PACKAGE...
+    [[ " $* " == *" nginx "* ]] && command -v systemctl >/dev/null || return 0
+    as_root systemctl disable -q nginx.service || true
+}
+
 # need_packages COMMAND:PACKAGE... installs the packages whose command is missing.
 need_packages() {
     local pair missing=()
@@ -30,8 +52,9 @@ need_packages() {
         return 1
     fi
     if ! { as_root apt-get -qq update &&
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
-            --no-install-recommends install "${missing[@]}"; } >"$setup_log" 2>&1; then
+        without_services as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+            --no-install-recommends install "${missing[@]}" &&
+        disable_services "${missing[@]}"; } >"$setup_log" 2>&1; then
         tail -n 5 "$setup_log"
         setup_remarks+=("apt-get could not install ${missing[*]} (root or sudo, and a working apt, are needed)")
         return 1

@@ -14,6 +14,8 @@
 //! assert_ne!(pseudo.with(&data).checksum(), before);
 //! ```
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 /// One's complement sum of bytes, taken two at a time in network order. Parts may be added in any
 /// lengths, odd ones too: the result is that of their concatenation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +114,10 @@ pub fn checksum_20(header: &[u8; 20]) -> u16 {
 /// Gives what a full recomputation would, 0x0000 and 0xffff told apart, as long as some covered
 /// byte stays other than zero: always so for IP, TCP, UDP and ICMPv6, whose headers and pseudo
 /// headers have a constant in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+#[repr(transparent)]
 pub struct Delta(u16);
 
 impl Delta {
@@ -160,6 +165,14 @@ impl Delta {
     #[inline]
     pub const fn and(self, other: Self) -> Self {
         Self(add16(self.0, other.0))
+    }
+
+    /// The change back: from the new value to the old one.
+    #[must_use]
+    #[inline]
+    pub const fn inverse(self) -> Self {
+        // -(m' - m): in one's complement a number is negated by inverting its bits.
+        Self(!self.0)
     }
 
     /// The checksum after the change, from the one before: HC' = ~(~HC + ~m + m').

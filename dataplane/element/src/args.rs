@@ -239,7 +239,7 @@ impl<'a> Args<'a> {
 
     /// The names of addresses that the element may use, for what its handlers will be given.
     pub fn names(&self) -> Names {
-        Names { element: self.env.name.to_owned(), addresses: self.env.addresses.clone() }
+        Names::of(self.env.name, self.env.addresses)
     }
 
     /// Whether the user gave the argument.
@@ -318,7 +318,31 @@ pub struct Names {
     addresses: Addresses,
 }
 
+impl thruway_flow::Names for Names {
+    fn address(&self, name: &str) -> Option<u32> {
+        self.addresses.look_up(&self.element, name, |named| named.ip).map(u32::from)
+    }
+
+    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
+        let prefix = self.addresses.look_up(&self.element, name, |named| named.prefix)?;
+        Some((u32::from(prefix.addr), u32::from(prefix.mask)))
+    }
+
+    fn ether(&self, name: &str) -> Option<[u8; 6]> {
+        self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
+    }
+
+    fn port(&self, name: &str) -> Option<u16> {
+        self.addresses.look_up(&self.element, name, |named| named.tcp.or(named.udp))
+    }
+}
+
 impl Names {
+    /// Those that the element called `element` may use.
+    pub fn of(element: &str, addresses: &Addresses) -> Names {
+        Names { element: element.to_owned(), addresses: addresses.clone() }
+    }
+
     /// Parses a text as a value.
     ///
     /// # Errors

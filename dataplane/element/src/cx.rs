@@ -1,5 +1,7 @@
 //! What an element sees of the world while it runs.
 
+mod flows;
+
 use std::any::Any;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
@@ -147,6 +149,12 @@ pub trait Host {
     fn raise(&mut self, signal: i32) -> bool {
         let _ = signal;
         false
+    }
+
+    /// Tells functions that sessions of theirs have ended, and lets the flow manager use their
+    /// records again.
+    fn tell_ended(&mut self, wires: &mut Wires) {
+        let _ = wires;
     }
 
     /// A line for the user (standard error).

@@ -11,6 +11,7 @@ pub mod args;
 mod cx;
 mod entry;
 mod nearest;
+mod per_session;
 mod reason;
 pub mod spec;
 mod stats;
@@ -22,9 +23,11 @@ pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
+pub use per_session::{Answers, NoAnswer, Opening, PerSession, Session};
 pub use reason::Reason;
 pub use spec::{
-    Access, Alias, Arg, ArgRule, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
+    Access, Alias, Arg, ArgRule, Changes, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty,
+    Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
@@ -32,6 +35,10 @@ pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
 
+pub use thruway_flow::chain::{Demand, Role};
+pub use thruway_flow::manager::{Input, Refusal, Settings};
+pub use thruway_flow::plan::Hop;
+pub use thruway_flow::{Direction, Ended, Life, Phase, Rule};
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// What [`Element::run`] wants next.
@@ -129,6 +136,46 @@ pub trait Element: Send {
     /// Itself, for a neighbour upstream that hands it more than packets ([`Cx::visit`]).
     fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
         None
+    }
+
+    /// What it wants of the flow manager where that depends on its arguments; else its spec's
+    /// [`Spec::wants`] counts.
+    fn demand(&self) -> Option<Demand> {
+        None
+    }
+
+    /// Traffic class of input `port`, as `FlowDispatcher` takes it, where that depends on the
+    /// arguments; else its spec's counts.
+    fn class(&self, port: usize) -> Option<String> {
+        let _ = port;
+        None
+    }
+
+    /// What the user set of the flow manager, of an element where classification begins.
+    fn flow_settings(&self) -> Option<Settings> {
+        None
+    }
+
+    /// What it is to the flow manager, if it is no entry ([`Element::flow_settings`]). A dispatcher
+    /// names its rules; with none, they follow from the elements behind its outputs.
+    fn role(&self) -> Role {
+        Role::Function
+    }
+
+    /// Of a dispatcher without rules of its own: those that follow from the elements behind its
+    /// outputs, and the class of each output as text. Called before [`Element::initialize`].
+    ///
+    /// # Errors
+    /// Why it cannot go by them.
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
+        let _ = (rules, classes);
+        Ok(())
+    }
+
+    /// A session that this element had opened has ended; `state` is a copy of its scratch. Called
+    /// exactly once for each.
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        let _ = (cx, state, why);
     }
 
     /// Packets that it keeps for later: a stop that drains waits for them.

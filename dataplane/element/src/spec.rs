@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+pub use thruway_flow::chain::Changes;
+
 /// The declaration of one element class.
 ///
 /// Written as a `const`/`static` with `..Spec::DEFAULT` for what does not apply.
@@ -43,6 +45,9 @@ pub struct Spec {
     pub task_everywhere: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
+    /// What it does to the bytes that classification looks at: what was found out about a packet
+    /// in front of the element may not hold behind it.
+    pub changes: Changes,
     /// Cost per packet in elementary operations, for the performance model.
     pub cost: &'static [Cost],
 }
@@ -64,7 +69,8 @@ impl Spec {
         handlers: &[],
         task: false,
         task_everywhere: false,
-        wants: Wants { class: None, session: None, scratch: None },
+        wants: Wants::NOTHING,
+        changes: Changes::Everything,
         cost: &[],
     };
 
@@ -103,6 +109,8 @@ pub enum Topic {
     Ip,
     /// Internet protocol, version 6.
     Ip6,
+    /// Functions that keep state for each session.
+    Sessions,
     /// Functions that run as processes of their own.
     Nf,
     /// Faults to inject.
@@ -111,13 +119,14 @@ pub enum Topic {
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 8] = [
+    pub const ALL: [Topic; 9] = [
         Topic::Seeing,
         Topic::Traces,
         Topic::Moving,
         Topic::Bytes,
         Topic::Ip,
         Topic::Ip6,
+        Topic::Sessions,
         Topic::Nf,
         Topic::Faults,
     ];
@@ -132,6 +141,7 @@ impl fmt::Display for Topic {
             Topic::Bytes => "bytes and Ethernet",
             Topic::Ip => "IP",
             Topic::Ip6 => "IPv6",
+            Topic::Sessions => "sessions",
             Topic::Nf => "isolated functions",
             Topic::Faults => "faults to inject",
         })
@@ -409,24 +419,53 @@ impl Merge {
     }
 }
 
-/// What an element wants of the flow manager.
+/// What an element wants of the flow manager, whatever its arguments; [`crate::Element::demand`]
+/// says it where they matter.
 #[derive(Debug, Clone, Copy)]
 pub struct Wants {
-    /// Traffic class, in the filter language.
-    pub class: Option<&'static str>,
-    /// Session definition: the fields that make two packets one session.
+    /// Traffic class of each input, as `FlowDispatcher` takes it; the last one counts for further
+    /// inputs. Empty: any.
+    pub classes: &'static [&'static str],
+    /// Session definition ([`thruway_flow::SessionDef::parse`]).
     pub session: Option<&'static str>,
     /// Per-session scratch.
-    pub scratch: Option<Scratch>,
+    pub scratch: Scratch,
+    /// Whether it translates addresses, so that replies come under another key.
+    pub translates: bool,
+    /// Words that it publishes per session for the thread that serves the other direction.
+    pub shared_words: usize,
+}
+
+impl Wants {
+    /// Of an element that asks for nothing.
+    pub const NOTHING: Wants = Wants {
+        classes: &[],
+        session: None,
+        scratch: Scratch { size: 0, align: 1 },
+        translates: false,
+        shared_words: 0,
+    };
+
+    /// A session of this definition with a state of type `S` (see [`crate::PerSession`]).
+    pub const fn session<S>(definition: &'static str) -> Wants {
+        Wants { session: Some(definition), scratch: Scratch::of::<S>(), ..Wants::NOTHING }
+    }
 }
 
 /// Size and alignment of per-session state.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scratch {
     /// Bytes.
     pub size: usize,
     /// Power of two.
     pub align: usize,
+}
+
+impl Scratch {
+    /// Those of a type.
+    pub const fn of<S>() -> Scratch {
+        Scratch { size: size_of::<S>(), align: align_of::<S>() }
+    }
 }
 
 /// One term of the cost: an elementary operation and how often it is done per packet.

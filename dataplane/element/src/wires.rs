@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use thruway_flow::manager::Manager;
 use thruway_packet::{Batch, Packet};
 
 use crate::stats::Stats;
@@ -74,7 +75,7 @@ impl Stores {
 }
 
 /// The wiring of one thread's graph and the packets on it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Wires {
     /// Slots in dispatch order.
     pub slots: Vec<Slot>,
@@ -100,6 +101,8 @@ pub struct Wires {
     pub returned: Batch,
     /// Elements that store packets.
     pub stores: Stores,
+    /// The flow manager, where the configuration has one; taken out while it works.
+    pub flows: Option<Box<Manager>>,
     /// Counters by element index.
     pub stats: Arc<Stats>,
     /// Present time, nanoseconds since the Unix epoch.

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+#[cfg(test)]
+mod changes;
 mod faults;
 mod ip;
 mod ip6;
@@ -16,6 +18,7 @@ mod rate;
 #[cfg(test)]
 mod rig;
 mod seeing;
+mod sessions;
 mod traces;
 
 pub use nf::{HOST, Host};
@@ -30,5 +33,6 @@ pub static CATALOG: Registry = Registry(&[
     ip::ELEMENTS,
     ip6::ELEMENTS,
     nf::ELEMENTS,
+    sessions::ELEMENTS,
     faults::ELEMENTS,
 ]);

@@ -68,6 +68,8 @@ pub struct Core {
     pub(crate) later: Vec<(u32, String, String)>,
     pub(crate) burst: usize,
     pub(crate) meter: Meter,
+    /// A copy of the state of a session that has ended, while its function is told.
+    telling: Vec<u8>,
     /// Pieces of work so far, and for how many the present one counts; 0 when it is not measured.
     works: u32,
     weight: u32,
@@ -94,6 +96,7 @@ impl Core {
             later: Vec::new(),
             burst,
             meter: Meter { since: 0, node: IDLE },
+            telling: Vec::new(),
             works: 0,
             weight: 0,
         }
@@ -255,6 +258,24 @@ impl Core {
         Err(HandlerError::refused("the router is stopping"))
     }
 
+    /// Tells the functions that had opened them of sessions that have ended.
+    #[cold]
+    pub(crate) fn tell_functions(&mut self, wires: &mut Wires) {
+        let mut state = std::mem::take(&mut self.telling);
+        while let Some(ended) = wires.flows.as_ref().and_then(|flows| flows.next_ended()) {
+            for nth in 0.. {
+                let flows = wires.flows.as_ref();
+                let node = flows.and_then(|flows| flows.telling(&ended, nth, &mut state));
+                let Some(node) = node else { break };
+                self.with(wires, node, |element, cx| element.closed(cx, &state, ended.why));
+            }
+            if let Some(flows) = &mut wires.flows {
+                flows.release(&ended);
+            }
+        }
+        self.telling = state;
+    }
+
     /// Reads a handler of this thread's replica.
     pub(crate) fn read_local(
         &mut self,
@@ -320,6 +341,10 @@ impl Host for Core {
                 visit(neighbour, cx);
             }
         });
+    }
+
+    fn tell_ended(&mut self, wires: &mut Wires) {
+        self.tell_functions(wires);
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use thruway_element::{Run, Wires};
+use thruway_element::{Ended, Run, Wires};
 use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::clock::{ClockKind, real_now};
@@ -112,6 +112,7 @@ impl Engine {
             self.core.serve(&mut self.wires);
             self.drain();
         }
+        self.sweep_sessions();
         let mut worked = self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
@@ -122,6 +123,24 @@ impl Engine {
             }
         }
         worked
+    }
+
+    /// Ends some of the sessions whose time is up.
+    #[inline]
+    fn sweep_sessions(&mut self) {
+        if let Some(flows) = &mut self.wires.flows {
+            flows.sweep(self.wires.now);
+            if flows.next_ended().is_some() {
+                self.core.tell_functions(&mut self.wires);
+            }
+        }
+    }
+
+    /// Ends all sessions.
+    pub(crate) fn end_sessions(&mut self) {
+        while self.wires.flows.as_mut().is_some_and(|flows| flows.end_some(Ended::Removed)) {
+            self.core.tell_functions(&mut self.wires);
+        }
     }
 
     /// Reads the clock, now and then.

@@ -10,6 +10,9 @@
 //!
 //! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
 //!
+//! Beside it, [`rendezvous`] is where the threads that serve the two directions of one connection
+//! find what they share, and [`hash`] the keyed hash of such tables.
+//!
 //! ```
 //! use thruway_flow::{IpProgram, NO_MATCH, NoNames, PacketView, parse_filter_rules};
 //! let rules = ["allow src net 10.0.0.0/8 and udp dst port 53", "drop all"];
@@ -29,10 +32,12 @@ pub mod fcb;
 mod few;
 mod five_tuple;
 pub mod general;
+pub mod hash;
 pub mod key;
 mod lexer;
 pub mod life;
 mod lower;
+pub mod manager;
 pub mod naive;
 pub mod names;
 pub mod normal;
@@ -40,8 +45,10 @@ mod parser;
 pub mod pattern;
 pub mod plan;
 pub mod program;
+pub mod rendezvous;
 pub mod rules;
 pub mod session;
+pub mod table;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};
@@ -49,6 +56,7 @@ pub use class::parse_class;
 pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};
+pub use hash::Hasher;
 pub use key::{Key, PacketView};
 pub use life::{Ended, Life, Phase, Timeouts};
 pub use naive::evaluate_naive;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::checked::{Checked, ElementPorts, Port, Processing};
 use crate::codes::{Flow, PortCount, ProcessingCode};
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::graph::{Edge, ElementDecl, Graph, PortRef};
+use crate::graph::{Edge, EdgeKind, ElementDecl, Graph, PortRef};
 use crate::reach;
 
 /// Most ports of all elements together.
@@ -283,6 +283,10 @@ impl Check<'_> {
             let to = self.elements[edge.to.element].inputs[edge.to.port].processing;
             let known = |at: PortRef| !self.graph.elements[at.element].is_unknown();
             if from != to && known(edge.from) && known(edge.to) {
+                if edge.kind == EdgeKind::Context {
+                    self.pulled_context(&edge, from);
+                    continue;
+                }
                 let name = |at: PortRef| declaration(&self.graph.elements[at.element]);
                 let message = format!(
                     "'{}' {} output {} connected to '{}' {} input {}",
@@ -308,13 +312,34 @@ impl Check<'_> {
                 Some(format!("{input} input {i}, {output} output {o}"))
             });
             if let Some(clash) = clash {
-                let what = declaration(&self.graph.elements[element]);
-                let message = format!("agnostic '{what}' in mixed context: {clash}");
-                self.error(element, message);
+                let decl = &self.graph.elements[element];
+                let message = format!("agnostic '{}' in mixed context: {clash}", declaration(decl));
+                let mut error = Diagnostic::error(decl.span, message);
+                let edges = [&ports.inputs, &ports.outputs].into_iter().flatten();
+                let mut edges = edges.flat_map(|port| &port.edges).map(|e| &self.graph.edges[*e]);
+                if let Some(link) = edges.find(|edge| edge.kind == EdgeKind::Context) {
+                    error = error.note_at(link.span, PUSH_ONLY);
+                }
+                self.diagnostics.push(within(error, decl));
             }
         }
     }
+
+    /// A context link at one end of which packets are pulled.
+    fn pulled_context(&mut self, edge: &Edge, from: Processing) {
+        let name = |at: PortRef| declaration(&self.graph.elements[at.element]);
+        let what = match from {
+            Processing::Pull => format!("'{}' pull output {}", name(edge.from), edge.from.port),
+            Processing::Push => format!("'{}' pull input {}", name(edge.to), edge.to.port),
+        };
+        self.edge_error(edge, format!("context link at {what}: {PUSH_ONLY}"));
+    }
 }
+
+/// Why a context link is no place to pull at.
+const PUSH_ONLY: &str = "a context link sorts packets as they are pushed, and pulling would have \
+                         to choose an element before there is a packet; put a Queue behind it, or \
+                         an Unqueue before it";
 
 fn side(is_output: bool) -> &'static str {
     if is_output { "output" } else { "input" }

@@ -1,5 +1,7 @@
-//! Compound elements to plain ones: overloads are chosen, variables replaced, and connections
-//! through `input` and `output` joined.
+//! Compound elements to plain ones: overloads are chosen, variables replaced, connections through
+//! `input` and `output` joined, and dispatchers put where context links are.
+
+mod links;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -8,7 +10,7 @@ use thruway_element::text;
 
 use crate::connect::Point;
 use crate::diagnostics::Diagnostic;
-use crate::graph::{ArgText, Edge, ElementDecl, Frame, PortRef, UNKNOWN};
+use crate::graph::{ArgText, Edge, EdgeKind, ElementDecl, Frame, PortRef, UNKNOWN};
 use crate::lower::Lowerer;
 use crate::overload;
 use crate::scope::{Class, ClassId, CompoundClass, Conn, DeclKind, Scope};
@@ -60,6 +62,17 @@ struct Border {
     outputs: u32,
 }
 
+/// A connection between elements.
+#[derive(Clone, Copy)]
+struct Joined {
+    from: Point,
+    to: Point,
+    /// The connection as written that is the first context link on the way, if any is one.
+    link: Option<usize>,
+    /// Of that link, or of the connection that leaves `from`.
+    span: Span,
+}
+
 /// A limit was exceeded and reported.
 struct Stop;
 
@@ -105,7 +118,7 @@ impl Expander<'_, '_> {
         self.lowerer.diagnostics.push(Diagnostic::error(span, message));
     }
 
-    fn all(&mut self, scope: Scope, env: Rc<Env>) -> Result<Vec<(Point, Point, Conn)>, Stop> {
+    fn all(&mut self, scope: Scope, env: Rc<Env>) -> Result<Vec<Joined>, Stop> {
         let nodes = self.place(&scope, "", None)?;
         for (decl, node) in scope.decls.iter().zip(nodes) {
             if let (DeclKind::Class(_), Some(node)) = (decl.kind, node) {
@@ -113,7 +126,8 @@ impl Expander<'_, '_> {
             }
         }
         self.check_borders();
-        self.join()
+        let joined = self.join()?;
+        self.dispatch(joined)
     }
 
     /// Adds the declarations of a scope, with names that begin with `prefix`.
@@ -310,33 +324,40 @@ impl Expander<'_, '_> {
         }
     }
 
-    /// Connections between elements, those through `input`s and `output`s joined.
-    fn join(&mut self) -> Result<Vec<(Point, Point, Conn)>, Stop> {
+    /// Connections between elements, those through `input`s and `output`s joined; those of an
+    /// output in the order in which they are written, outer ones first.
+    fn join(&mut self) -> Result<Vec<Joined>, Stop> {
         let mut by_source: HashMap<Point, Vec<usize>> = HashMap::new();
         for (index, conn) in self.conns.iter().enumerate() {
             if matches!(self.nodes[conn.from.0].kind, NodeKind::Tunnel(_)) {
                 by_source.entry(conn.from).or_default().push(index);
             }
         }
+        let context = |index: usize| {
+            let is_context = self.conns[index].kind == EdgeKind::Context;
+            is_context.then_some(index)
+        };
         let mut edges = Vec::new();
         let mut steps = 0;
-        for conn in &self.conns {
+        for (index, conn) in self.conns.iter().enumerate() {
             if !matches!(self.nodes[conn.from.0].kind, NodeKind::Element(_)) {
                 continue;
             }
             let mut seen = HashSet::new();
-            let mut ways = vec![(conn.to, conn.kind)];
-            while let Some((to, kind)) = ways.pop() {
+            let mut ways = vec![(conn.to, context(index))];
+            while let Some((to, link)) = ways.pop() {
                 steps += 1;
                 match self.nodes[to.0].kind {
-                    NodeKind::Element(_) => edges.push((conn.from, to, Conn { kind, ..*conn })),
+                    NodeKind::Element(_) => {
+                        let span = self.conns[link.unwrap_or(index)].span;
+                        edges.push(Joined { from: conn.from, to, link, span });
+                    }
                     NodeKind::Tunnel(None) => {}
-                    NodeKind::Tunnel(Some(exit)) if seen.insert(to) => {
+                    NodeKind::Tunnel(Some(exit)) if seen.insert((to, link.is_some())) => {
                         let next = by_source.get(&(exit, to.1)).map_or(&[][..], Vec::as_slice);
-                        ways.extend(next.iter().map(|index| {
-                            let next = &self.conns[*index];
-                            (next.to, kind.max(next.kind))
-                        }));
+                        let further =
+                            |next: &usize| (self.conns[*next].to, link.or(context(*next)));
+                        ways.extend(next.iter().rev().map(further));
                     }
                     NodeKind::Tunnel(Some(_)) => {}
                 }
@@ -350,7 +371,7 @@ impl Expander<'_, '_> {
         Ok(edges)
     }
 
-    fn finish(self, joined: Vec<(Point, Point, Conn)>) -> (Vec<ElementDecl>, Vec<Edge>) {
+    fn finish(self, joined: Vec<Joined>) -> (Vec<ElementDecl>, Vec<Edge>) {
         let mut index_of = vec![usize::MAX; self.nodes.len()];
         let mut elements = Vec::new();
         for (node, place) in self.nodes.into_iter().zip(&mut index_of) {
@@ -362,15 +383,14 @@ impl Expander<'_, '_> {
         let port = |point: Point| PortRef { element: index_of[point.0], port: point.1 as usize };
         let mut edges: Vec<Edge> = joined
             .into_iter()
-            .map(|(from, to, conn)| Edge {
-                from: port(from),
-                to: port(to),
-                kind: conn.kind,
-                span: conn.span,
+            .map(|edge| Edge {
+                from: port(edge.from),
+                to: port(edge.to),
+                kind: if edge.link.is_some() { EdgeKind::Context } else { EdgeKind::Packet },
+                span: edge.span,
             })
             .collect();
-        // A context border wins over a plain duplicate.
-        edges.sort_by_key(|edge| (edge.from, edge.to, std::cmp::Reverse(edge.kind)));
+        edges.sort_by_key(|edge| (edge.from, edge.to));
         edges.dedup_by_key(|edge| (edge.from, edge.to));
         (elements, edges)
     }

@@ -10,7 +10,8 @@ use crate::diagnostics::{SourceMap, Span};
 /// A flat configuration: no compound elements, no variables.
 #[derive(Debug, Clone)]
 pub struct Graph {
-    /// In Click's order: as declared, then what compound elements expand to.
+    /// In Click's order: as declared, then what compound elements expand to; then the dispatchers
+    /// of context links.
     pub elements: Vec<ElementDecl>,
     /// Sorted by source port, then by target port; no duplicates.
     pub edges: Vec<Edge>,
@@ -99,7 +100,8 @@ pub struct PortRef {
 pub enum EdgeKind {
     /// `->` or `=>`: packets.
     Packet,
-    /// `~>`: packets, and a border between traffic classes for the flow manager.
+    /// `~>`: packets, sorted by what the elements behind it want. Leads to or from the dispatcher
+    /// that sorts them.
     Context,
 }
 

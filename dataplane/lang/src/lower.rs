@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{Catalog, nearest, text};
+use thruway_element::{Catalog, Spec, nearest, text};
 
 use crate::ast::*;
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -185,6 +185,11 @@ impl<'a> Lowerer<'a> {
             self.class_names[0].insert(name.to_string(), id);
             Some(id)
         })
+    }
+
+    /// The catalog's class called `name`, whatever the configuration calls so.
+    pub(crate) fn catalog_spec(&self, name: &str) -> Option<&'static Spec> {
+        self.catalog.spec(name)
     }
 
     fn add_class(&mut self, class: Class) -> ClassId {

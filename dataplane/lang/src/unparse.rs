@@ -95,8 +95,9 @@ mod tests {
             a[1] -> [1]b; b ~> [2]b";
         assert_eq!(
             super::unparse(&graph(text)),
-            "require(package \"p\");\n\nb :: Any;\na :: Any(1, x);\n@3/Null@1 :: Null;\n\n\
-             a [1] -> [1] b;\na -> @3/Null@1\n    -> b\n    ~> [2] b;\n"
+            "require(package \"p\");\n\nb :: Any;\na :: Any(1, x);\n@3/Null@1 :: Null;\n\
+             FlowDispatcher@4 :: FlowDispatcher;\n\n\
+             a [1] -> [1] b;\na -> @3/Null@1\n    -> b\n    ~> FlowDispatcher@4\n    ~> [2] b;\n"
         );
     }
 }

@@ -19,6 +19,7 @@ fn folder(topic: Topic) -> &'static str {
         Topic::Bytes => "bytes",
         Topic::Ip => "ip",
         Topic::Ip6 => "ip6",
+        Topic::Sessions => "sessions",
         Topic::Nf => "nf",
         Topic::Faults => "faults",
     }

@@ -52,6 +52,7 @@ proptest! {
         let before = naive(&bytes);
         bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
         prop_assert_eq!(Delta::of_u16(old, new).apply(before), naive(&bytes));
+        prop_assert_eq!(Delta::of_u16(old, new).inverse().apply(naive(&bytes)), before);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod broadband;
+mod clients;
 mod control;
 mod driver;
 mod footprint;

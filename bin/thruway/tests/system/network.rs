@@ -1,7 +1,10 @@
 //! Two hosts and a router between them, each in a network namespace of its own.
 
+use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::process::Command;
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::{Done, Running, run, wait_for};
@@ -13,7 +16,7 @@ pub struct Namespace {
 
 impl Namespace {
     /// A new one, with its loopback up.
-    fn new(role: &str) -> Namespace {
+    pub fn new(role: &str) -> Namespace {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("twt-{}-{number}-{role}", std::process::id());
@@ -55,6 +58,33 @@ impl Namespace {
     #[track_caller]
     pub fn ip(&self, line: &str) {
         ip(&format!("-n {} {line}", self.name));
+    }
+
+    /// Lays a cable from an interface `port` here to `far_port` there, with these options of each
+    /// end. This end is up; the kernel here has no address on it.
+    pub fn cable(&self, port: &str, far: (&Namespace, &str), options: &str) {
+        let peer = format!("peer name {} {options} netns {}", far.1, far.0.name);
+        self.ip(&format!("link add {port} {options} type veth {peer}"));
+        self.ip(&format!("link set {port} addrgenmode none"));
+        self.ip(&format!("link set {port} up"));
+    }
+
+    /// What `work` gives, done by a thread in this namespace: sockets made there stay there.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let enter = || {
+            let file = File::open(format!("/run/netns/{}", self.name)).expect("it is there");
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(file.as_fd(), network).expect("root may enter");
+            work()
+        };
+        let done = std::thread::scope(|scope| scope.spawn(enter).join());
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Sets a parameter of its kernel, named as under `/proc/sys/net`.
+    pub fn set(&self, name: &str, value: &str) {
+        let path = format!("/proc/sys/net/{name}");
+        self.within(|| std::fs::write(&path, value)).unwrap_or_else(|e| panic!("{path}: {e}"));
     }
 }
 
@@ -114,12 +144,8 @@ impl Network {
     }
 
     fn cable(&self, port: &str, host: &Namespace, site: &Site, queues: &str) {
-        let middle = &self.middle;
-        let peer = format!("peer name eth0 {queues} netns {}", host.name);
-        middle.ip(&format!("link add {port} {queues} type veth {peer}"));
         // The kernel of the router's namespace keeps out of it: no address, no forwarding.
-        middle.ip(&format!("link set {port} addrgenmode none"));
-        middle.ip(&format!("link set {port} up"));
+        self.middle.cable(port, (host, "eth0"), queues);
         for address in site.addresses {
             let nodad = if address.contains(':') { "nodad" } else { "" };
             host.ip(&format!("address add {address} dev eth0 {nodad}"));

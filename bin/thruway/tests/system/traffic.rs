@@ -32,20 +32,24 @@ fn serve(host: &Namespace, address: &str, dir: &std::path::Path) -> Running {
     server
 }
 
-fn listening(host: &Namespace, port: &str) {
+/// Waits until something in `host` listens at a TCP port.
+#[track_caller]
+pub fn listening(host: &Namespace, port: &str) {
     wait_for("a server", || {
-        let sockets = host.succeed(&format!("ss -Hltn sport = {port}"));
+        let sockets = host.succeed(&format!("ss -Hltn sport = :{port}"));
         (!sockets.is_empty()).then_some(())
     });
 }
 
-fn sha256(file: &std::path::Path) -> String {
+/// The hash of a file.
+#[track_caller]
+pub fn sha256(file: &std::path::Path) -> String {
     let done = run(Command::new("sha256sum").arg(file)).expect(0);
     done.stdout.split_whitespace().next().expect("a hash").to_owned()
 }
 
 /// Bytes that do not repeat nor compress: a xorshift generator.
-fn random_bytes(len: usize) -> Vec<u8> {
+pub fn random_bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
@@ -61,32 +65,56 @@ fn random_bytes(len: usize) -> Vec<u8> {
 /// Two seconds of TCP and two of UDP, both of which must flow.
 #[track_caller]
 pub fn iperf(client: &Namespace, server: &Namespace, address: &str) {
+    let _server = iperf_server(server, address);
+    stream(client, &format!("-t 2 -c {address}"));
+    datagrams(client, &format!("-t 2 -b 10M -c {address}"));
+}
+
+/// Some megabytes by TCP and by UDP, each way, on connections of the client.
+#[track_caller]
+pub fn iperf_both_ways(client: &Namespace, server: &Namespace, address: &str) {
+    let _server = iperf_server(server, address);
+    for way in ["", "-R"] {
+        stream(client, &format!("-n 20M {way} -c {address}"));
+        datagrams(client, &format!("-n 2M -b 20M {way} -c {address}"));
+    }
+}
+
+fn iperf_server(host: &Namespace, address: &str) -> Running {
     need("iperf3", "iperf3");
-    let mut command = server.command("iperf3");
-    let _server = Running::start(command.args(["-s", "-B", address]));
-    listening(server, "5201");
-    let tcp = client.succeed(&format!("iperf3 -J -t 2 -c {address}"));
+    let mut command = host.command("iperf3");
+    let server = Running::start(command.args(["-s", "-B", address]));
+    listening(host, "5201");
+    server
+}
+
+/// A stream of TCP with these arguments.
+#[track_caller]
+fn stream(client: &Namespace, arguments: &str) {
+    let tcp = client.succeed(&format!("iperf3 -J {arguments}"));
     let rate = number(&tcp, "bits_per_second", "sum_received");
-    assert!(rate > 5e6, "TCP to {address}: {rate} bit/s");
+    assert!(rate.is_some_and(|rate| rate > 5e6), "TCP {arguments}: {rate:?} bit/s\n{tcp}");
+}
+
+/// A stream of UDP with these arguments.
+#[track_caller]
+fn datagrams(client: &Namespace, arguments: &str) {
     let mut said = String::new();
     // On a busy machine the server may sleep until its socket overflows, whoever forwards.
     for _ in 0..3 {
-        let udp = client.succeed(&format!("iperf3 -J -t 2 -u -b 10M -l 1200 -c {address}"));
+        let udp = client.succeed(&format!("iperf3 -J -u -l 1200 {arguments}"));
         let (sent, lost) = (number(&udp, "packets", "sum"), number(&udp, "lost_percent", "sum"));
-        if sent > 1000.0 && lost < 5.0 {
+        if sent.is_some_and(|sent| sent > 1000.0) && lost.is_some_and(|lost| lost < 5.0) {
             return;
         }
-        said += &format!("UDP to {address}: {lost}% of {sent} lost\n");
+        said += &format!("UDP {arguments}: {lost:?}% of {sent:?} lost\n{udp}\n");
     }
     panic!("{said}");
 }
 
-/// The number of a field in the last object of this name of iperf3's report.
-fn number(report: &str, field: &str, object: &str) -> f64 {
-    let at = report.rfind(&format!("\"{object}\":")).unwrap_or_else(|| panic!("{report}"));
-    let rest = &report[at..];
-    let name = format!("\"{field}\":");
-    let at = rest.find(&name).unwrap_or_else(|| panic!("no {field} in {rest}")) + name.len();
-    let value = rest[at..].split([',', '\n', '}']).next().unwrap_or_default().trim();
-    value.parse().unwrap_or_else(|_| panic!("{field} is {value}"))
+/// The number of a field in the last object of this name of iperf3's report, if it has one.
+fn number(report: &str, field: &str, object: &str) -> Option<f64> {
+    let (_, rest) = report.rsplit_once(&format!("\"{object}\":"))?;
+    let (_, rest) = rest.split_once(&format!("\"{field}\":"))?;
+    rest.split([',', '\n', '}']).next()?.trim().parse().ok()
 }

@@ -1,6 +1,6 @@
 //! Align: where in memory packets begin, which matters to nobody here.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("MODULUS", Ty::UInt, "2, 4 or 8"),
             Arg::required("OFFSET", Ty::UInt, "below MODULUS"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Unmatched::DROPS,
         handlers: &[Handler::read("program", "the compiled patterns")],
         cost: &[Cost { operation: "classify-pattern", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! DropBroadcasts: only what was sent to one host goes on.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, PacketKind};
 
@@ -21,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         drops: ToMany::DROPS,
         handlers: &[Handler::sum("drops", "packets that did not go on")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

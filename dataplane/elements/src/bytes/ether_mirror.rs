@@ -1,6 +1,8 @@
 //! EtherMirror: sends frames back where they came from.
 
-use thruway_element::{ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons,
+};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -15,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> EtherMirror -> Print -> Discard",
         drops: Short::DROPS,
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! HostEtherFilter: what a network card does on reception.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet, PacketKind};
 use thruway_wire::MacAddr;
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Refused::DROPS,
         handlers: &[Handler::both("ether", "address of the host")],
         cost: &[Cost { operation: "header-read", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! MarkMACHeader: says where the link-layer header is.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("LENGTH", Ty::UInt, "its bytes; 0 for unknown").or("0"),
         ],
         drops: Short::DROPS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

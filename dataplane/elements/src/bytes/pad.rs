@@ -1,8 +1,8 @@
 //! Pad: bytes at the end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ZERO", Ty::Bool, "whether the new bytes are zeros").or("true"),
         ],
         handlers: &[Handler::read("length", "fewest bytes a packet then has")],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! SetVLANAnno: the tag that an encapsulating element will use.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("vlan_id", "VLAN identifier"),
             Handler::both("vlan_pcp", "priority code point"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to take off")],
         drops: Short::DROPS,
         cost: &[Cost { operation: "header-move", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

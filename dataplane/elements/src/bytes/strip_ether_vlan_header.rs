@@ -1,7 +1,8 @@
 //! StripEtherVLANHeader: the Ethernet header off frames with a VLAN tag.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::ethernet::ethertype;
@@ -28,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             .or("0")],
         drops: Bad::DROPS,
         cost: &[Cost { operation: "header-move", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! StripToNetworkHeader, StripIPHeader, UnstripIPHeader: the packet's front to a marked header.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons,
+    Alias, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
         drops: Bad::DROPS,
         cost: &[Cost { operation: "header-move", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Truncate: a limit to length.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                 .or("true"),
         ],
         handlers: &[Handler::read("length", "most bytes a packet keeps")],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

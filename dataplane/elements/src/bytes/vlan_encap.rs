@@ -1,12 +1,12 @@
 //! VLANEncap: a VLAN tag into Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
-use super::vlan_tag::TagChoice;
+use super::vlan_tag::{TagChoice, put_tag};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
         ],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,
@@ -59,27 +60,19 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(VlanEncap { tag, ethertype: args.get("ETHERTYPE")? }))
 }
 
-/// Puts a tag behind the addresses that the packet begins with.
+/// Puts a tag into a frame, if it is one.
 #[inline]
-fn put_tag(packet: &mut Packet, ethertype: u16, tci: u16) -> Verdict {
+fn tagged(packet: &mut Packet, ethertype: u16, tci: u16) -> Verdict {
     if packet.len() < 12 {
         return Verdict::drop(Short::TooShort);
     }
-    if !packet.push(4) {
-        return Verdict::Drop(Reason::NO_MEMORY);
-    }
-    let data = packet.data_mut();
-    data.copy_within(4..16, 0);
-    data[12..14].copy_from_slice(&ethertype.to_be_bytes());
-    data[14..16].copy_from_slice(&tci.to_be_bytes());
-    packet.set_mac_offset(0);
-    Verdict::Pass
+    if put_tag(packet, ethertype, tci) { Verdict::Pass } else { Verdict::Drop(Reason::NO_MEMORY) }
 }
 
 impl Element for VlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match self.tag.of(packet) {
-            Some(tci) => put_tag(packet, self.ethertype, tci),
+            Some(tci) => tagged(packet, self.ethertype, tci),
             None => Verdict::Pass,
         });
     }

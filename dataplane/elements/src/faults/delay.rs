@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
+    Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_SEED,
             dice::H_RESET,
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

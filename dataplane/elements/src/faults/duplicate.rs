@@ -1,7 +1,7 @@
 //! Duplicate: packets that arrive twice.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_SEED,
             dice::H_RESET,
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

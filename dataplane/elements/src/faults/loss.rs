@@ -1,8 +1,8 @@
 //! Loss: packets that get lost.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
-    reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -43,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_SEED,
             dice::H_RESET,
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
+    Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -42,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_SEED,
             dice::H_RESET,
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

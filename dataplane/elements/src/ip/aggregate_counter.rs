@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -67,6 +67,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reaggregate_counts", "makes the counts values, and counts those"),
         ],
         cost: &[Cost { operation: "hash-lookup", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

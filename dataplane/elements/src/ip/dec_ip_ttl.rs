@@ -1,8 +1,8 @@
 //! DecIPTTL: one hop less.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("active", "whether anything is done"),
         ],
         cost: &[Cost { operation: "ttl-decrement", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> CheckIPHeader -> Paint(1, FIX_IP_SRC) -> FixIPSrc(9.9.9.9) -> Print(ok) \
                   -> Discard",
         args: &[Arg::required("IPADDR", Ty::Ip, "the source address")],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

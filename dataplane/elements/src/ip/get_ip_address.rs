@@ -1,7 +1,7 @@
 //! GetIPAddress: an address from the packet into an annotation.
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("IP", Ty::Choice(&["src", "dst"]), "which field of the IP header"),
         ],
         drops: Bad::DROPS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

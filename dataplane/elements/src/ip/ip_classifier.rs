@@ -1,6 +1,8 @@
 //! IPClassifier: IP packets sorted by what their headers say. It is IPFilter with other arguments.
 
-use thruway_element::{Arg, ArgErrors, Args, Cost, Element, Entry, Handler, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Element, Entry, Handler, Spec, Topic, Ty,
+};
 
 use super::ip_filter::{self, Dropped, Kind};
 
@@ -41,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("config", "the patterns; those written take the place of all"),
         ],
         cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
+    Names, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
-    DROP, IpProgram, Key, NO_MATCH, Names, PacketView, Rule, RuleError, parse_classifier_rules,
-    parse_filter_rules,
+    DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::dispatch::{Sorter, drop_for};
+use super::rule_texts::{Mistake, listed, told, warnings};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("config", "the rules; those written take the place of all"),
         ],
         cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build_filter,
@@ -71,26 +72,7 @@ struct Context {
     kind: Kind,
     outputs: usize,
     element: String,
-    addresses: Addresses,
-}
-
-impl Names for Context {
-    fn address(&self, name: &str) -> Option<u32> {
-        self.addresses.look_up(&self.element, name, |named| named.ip).map(u32::from)
-    }
-
-    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
-        let prefix = self.addresses.look_up(&self.element, name, |named| named.prefix)?;
-        Some((u32::from(prefix.addr), u32::from(prefix.mask)))
-    }
-
-    fn ether(&self, name: &str) -> Option<[u8; 6]> {
-        self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
-    }
-
-    fn port(&self, name: &str) -> Option<u16> {
-        self.addresses.look_up(&self.element, name, |named| named.tcp.or(named.udp))
-    }
+    names: Names,
 }
 
 impl Context {
@@ -98,40 +80,22 @@ impl Context {
     ///
     /// # Errors
     /// Every rule's first mistake; an error about all of them has no index.
-    fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<(Option<usize>, String)>> {
+    fn compile(&self, texts: Vec<String>) -> Result<Compiled, Vec<Mistake>> {
         let rules = match self.kind {
-            Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, self),
+            Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, &self.names),
             Kind::Classifier if texts.len() != self.outputs => {
                 let message = format!("need {} arguments, one for each output", self.outputs);
                 return Err(vec![(None, message)]);
             }
-            Kind::Classifier => parse_classifier_rules(&texts, self),
+            Kind::Classifier => parse_classifier_rules(&texts, &self.names),
         };
         let rules = rules.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
         let program =
             IpProgram::compile(&rules).map_err(|error| vec![(None, error.to_string())])?;
-        let warnings = self.warnings(&texts, &rules, &program);
+        let places: Vec<usize> = (0..texts.len()).collect();
+        let warnings = warnings(&self.element, &texts, &places, (&rules, &program));
         Ok(Compiled { texts, program, warnings })
     }
-
-    fn warnings(&self, texts: &[String], rules: &[Rule], program: &IpProgram) -> Vec<String> {
-        let name = &self.element;
-        let parsed = rules.iter().enumerate().flat_map(|(at, rule)| {
-            rule.warnings.iter().map(move |warning| format!("{name}: pattern {at}: {warning}"))
-        });
-        let silent = program.unreachable().iter().map(|at| {
-            let text = texts.get(*at).map_or("", String::as_str);
-            format!("{name}: warning: pattern {at} matches no packets: {text}")
-        });
-        parsed.chain(silent).collect()
-    }
-}
-
-/// A parser's error as index and message.
-fn told(error: &RuleError) -> (Option<usize>, String) {
-    let hint =
-        error.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean '{s}'?"));
-    (Some(error.rule), format!("{}{hint}", error.message))
 }
 
 struct IpFilter {
@@ -149,12 +113,8 @@ fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 /// Builds either.
 pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
-    let context = Context {
-        kind,
-        outputs: env.outputs,
-        element: env.name.to_owned(),
-        addresses: env.addresses.clone(),
-    };
+    let context =
+        Context { kind, outputs: env.outputs, element: env.name.to_owned(), names: args.names() };
     let indices: Vec<usize> = args.rest().map(|(index, _)| index).collect();
     let compile = || {
         let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
@@ -180,7 +140,7 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
 
 /// A packet's bytes as the compiled program looks at them.
 #[inline]
-fn view(packet: &Packet) -> PacketView<'_> {
+pub(crate) fn view(packet: &Packet) -> PacketView<'_> {
     PacketView {
         // Only Ethernet addresses are asked for.
         frame: packet.mac_bytes(14).unwrap_or(&[]),
@@ -201,13 +161,8 @@ fn port_of(verdict: u32) -> u32 {
 
 impl IpFilter {
     fn recompile(&mut self, texts: Vec<String>) -> Result<(), HandlerError> {
-        let compiled = self.context.compile(texts).map_err(|errors| {
-            let line = |(rule, message): &(Option<usize>, String)| match rule {
-                Some(rule) => format!("pattern {rule}: {message}"),
-                None => message.clone(),
-            };
-            HandlerError::refused(errors.iter().map(line).collect::<Vec<_>>().join("\n"))
-        })?;
+        let compiled = self.context.compile(texts);
+        let compiled = compiled.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;
         self.compiled = Arc::new(compiled);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! IPInputCombo: what a router does with frames first, in one element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
@@ -50,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
             Cost { operation: "header-move", count: 1.0 },
             Cost { operation: "checksum-ip", count: 1.0 },
         ],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,

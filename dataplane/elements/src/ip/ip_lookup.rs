@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -64,6 +64,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "removes all routes").shared(),
         ],
         cost: &[Cost { operation: "route-lookup-ip", count: 1.0 }],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! MarkIPHeader: says where the IP header is, without a check.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -15,6 +15,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -7,6 +7,7 @@ mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
+mod bng;
 mod check_ip_header;
 mod check_tcp_header;
 mod dec_ip_ttl;
@@ -23,7 +24,7 @@ mod icmp_ping_responder;
 mod icmp_ping_source;
 mod ip_classifier;
 mod ip_encap;
-mod ip_filter;
+pub(crate) mod ip_filter;
 mod ip_fragmenter;
 mod ip_input_combo;
 mod ip_lookup;
@@ -33,10 +34,12 @@ mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_header;
 mod mpls_push;
+mod mpls_switch;
 mod outer;
 mod port_info;
 pub(crate) mod resolution;
 pub(crate) mod route_table;
+pub(crate) mod rule_texts;
 mod set_ip_address;
 mod set_ip_checksum;
 mod set_ip_dscp;
@@ -60,6 +63,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
+    &bng::ENTRY,
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
     &dec_ip_ttl::ENTRY,
@@ -85,6 +89,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
+    &mpls_switch::ENTRY,
     &port_info::ENTRY,
     &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,

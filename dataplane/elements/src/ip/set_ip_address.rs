@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic,
-    Ty,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ANNO", Ty::Anno, "where to put it").or("DST_IP"),
         ],
         handlers: &[Handler::both("addr", "the address")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

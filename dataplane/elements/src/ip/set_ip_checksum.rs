@@ -1,7 +1,8 @@
 //! SetIPChecksum: the right checksum into IP headers.
 
 use thruway_element::{
-    ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -21,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &[Handler::sum("drops", "packets dropped")],
         cost: &[Cost { operation: "checksum-ip", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! SetIPDSCP and SetIPECN: a field of the type of service.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("dscp", "the code point")],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

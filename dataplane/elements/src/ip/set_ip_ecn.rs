@@ -1,7 +1,7 @@
 //! SetIPECN: explicit congestion notification into IP headers.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("ecn", "the two bits as written")],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

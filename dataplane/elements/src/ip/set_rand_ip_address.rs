@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEED", Ty::UInt, "where the sequence of draws begins"),
         ],
         handlers: &[Handler::read("seed", "where the sequence of draws began")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

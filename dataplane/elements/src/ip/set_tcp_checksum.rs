@@ -1,7 +1,8 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -30,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         .or("false")],
         drops: Bad::DROPS,
         cost: &[Cost { operation: "checksum-transport", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty,
+};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
 use thruway_wire::ipv4::Ipv4Header;
@@ -30,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             "offset in bytes, src or dst",
         )],
         cost: &[Cost { operation: "header-write", count: 1.0 }],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! DecIP6HLIM: one hop less.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         drops: Dead::DROPS,
         handlers: &[Handler::sum("drops", "packets whose hop limit expired")],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

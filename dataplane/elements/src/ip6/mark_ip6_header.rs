@@ -1,6 +1,6 @@
 //! MarkIP6Header: says where the IPv6 header is, without a check.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv6::Ipv6Header;
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
                   -> IP6Print -> Discard",
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic,
+    Ty,
 };
 use thruway_packet::Batch;
 
@@ -19,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 1, STOP true) -> SetIP6Address(2001:db8::1) -> Discard",
         args: &[Arg::required("IPADDR", Ty::Ip6, "the address")],
         handlers: &[Handler::both("addr", "the address")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

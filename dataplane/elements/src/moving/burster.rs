@@ -1,8 +1,8 @@
 //! Burster: from pull to push, so many packets each interval.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec,
-    Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Run,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "packets moved"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

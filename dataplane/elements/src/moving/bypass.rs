@@ -1,7 +1,8 @@
 //! Bypass: a detour that can be switched on.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    handler_value,
 };
 use thruway_packet::Batch;
 
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("INLINE", Ty::Bool, "accepted for Click's sake").or("false"),
         ],
         handlers: &[Handler::both("active", "whether packets take the detour")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

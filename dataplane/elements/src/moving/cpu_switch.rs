@@ -1,6 +1,6 @@
 //! CPUSwitch: an output for each thread.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -15,6 +15,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Print(first) -> Discard; s[1] -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! DelayShaper: packets can be pulled after a delay.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, HandlerError, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic};
 use thruway_packet::Batch;
 
 use super::held::{self, Held};
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "l/l",
         args: &[held::DELAY],
         handlers: &[held::H_DELAY],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, HandlerError, Run, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Run, Spec, Topic,
+};
 use thruway_packet::MAX_BATCH;
 
 use super::held::{self, Held};
@@ -21,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[held::DELAY],
         handlers: &[held::H_DELAY],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

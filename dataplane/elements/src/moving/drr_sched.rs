@@ -1,6 +1,6 @@
 //! DRRSched: inputs share by bytes.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "-/1",
         processing: "l/l",
         args: &[Arg::optional("QUANTUM", Ty::UInt, "bytes an input may give in a round").or("500")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! HashSwitch: sorts packets by a hash of some of their bytes.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -20,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("OFFSET", Ty::UInt, "first byte to look at"),
             Arg::required("LENGTH", Ty::UInt, "bytes to look at"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

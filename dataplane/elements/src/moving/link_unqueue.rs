@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec,
-    Storage, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Run, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "drops all packets on the link"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

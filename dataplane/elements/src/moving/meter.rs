@@ -1,7 +1,8 @@
 //! Meter: sends the stream where its rate says.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -27,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("rate", "packets a second, lately"),
             Handler::read("meters", "the bounds, a line each"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

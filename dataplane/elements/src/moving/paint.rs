@@ -1,8 +1,8 @@
 //! Paint: marks packets with a colour.
 
 use thruway_element::{
-    AnnoArg, Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty, handler_value,
+    AnnoArg, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ANNO", Ty::Anno, "the annotation to set").or("PAINT"),
         ],
         handlers: &[Handler::both("color", "the colour")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

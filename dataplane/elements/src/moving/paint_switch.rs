@@ -1,7 +1,7 @@
 //! PaintSwitch: sorts packets by colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "h/h",
         args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
         drops: Homeless::DROPS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! PaintTee: copies packets of one colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT"),
         ],
         handlers: &[Handler::both("color", "the colour")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

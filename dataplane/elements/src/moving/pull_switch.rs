@@ -1,8 +1,8 @@
 //! PullSwitch: pulls from one input, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("switch", "number of the input; -1 when switched off"),
             Handler::read("config", "the same"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

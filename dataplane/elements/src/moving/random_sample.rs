@@ -1,8 +1,8 @@
 //! RandomSample: keeps a random part of the packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
                 "start of the random numbers: give it as SEED to repeat this run",
             ),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! RandomSwitch: sends packets to outputs by chance.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict,
 };
 use thruway_packet::Batch;
 
@@ -28,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             "seed",
             "start of the random numbers: give it as SEED to repeat this run",
         )],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

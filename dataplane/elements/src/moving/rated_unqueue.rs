@@ -1,7 +1,7 @@
 //! RatedUnqueue: from pull to push, so many packets a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
     handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("calls", "how often it ran, and to what effect"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, FromArg, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Spec, Topic,
+    Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -50,6 +50,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("avg_queue_size", "average length of the queues"),
             Handler::read("stats", "present length, average length and drops, a line each"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! RoundRobinSched: one packet from each input in turn.
 
-use thruway_element::{Alias, ArgErrors, Args, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                   InfiniteSource(LIMIT 3) -> Queue -> [1] s",
         ports: "-/1",
         processing: "l/l",
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! RoundRobinSwitch: one packet to each output in turn.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Verdict};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Verdict};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -15,6 +15,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Print(even) -> Discard; s[1] -> Print(odd) -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Shaper: lets no more be pulled than a rate allows.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("rate", "most packets a second"),
             Handler::write("reset", "forgets what was owed or saved up"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! StrideSched: inputs in proportion to their tickets.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, HandlerError, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic};
 use thruway_packet::Batch;
 
 use super::strides::{self, Strides};
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "l/l",
         args: strides::ARGS,
         handlers: strides::HANDLERS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

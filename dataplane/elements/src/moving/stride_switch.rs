@@ -1,7 +1,7 @@
 //! StrideSwitch: outputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, HandlerError, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         args: strides::ARGS,
         drops: Homeless::DROPS,
         handlers: strides::HANDLERS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

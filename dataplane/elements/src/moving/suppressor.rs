@@ -1,7 +1,8 @@
 //! Suppressor: ports that can be shut.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, handler_value, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("active0", "whether port 0 is active; likewise active1 and so on"),
             Handler::write("reset", "makes all ports active"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Switch: all packets to one output, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    Ty, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("OUTPUT", Ty::Int, "number of the output; negative: drop").or("0")],
         drops: Off::DROPS,
         handlers: &[Handler::both("switch", "number of the output; -1 when switched off")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/1-",
         processing: "h/h",
         args: &[Arg::optional("N", Ty::UInt, "number of outputs there should be")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BUFFER", Ty::UInt, "packets of an input to look at, 1 to 65536").or("1"),
         ],
         handlers: &[Handler::read("well_ordered", "whether all packets left in order of time")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Unqueue: from pull to push.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
     handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "the same"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

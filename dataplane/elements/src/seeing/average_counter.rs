@@ -1,7 +1,8 @@
 //! AverageCounter: packets and rates over the whole time that packets came.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -32,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("time", "seconds from the first to the last packet, less IGNORE"),
             Handler::write("reset", "sets counts and times to zero"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

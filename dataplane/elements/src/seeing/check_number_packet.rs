@@ -1,8 +1,8 @@
 //! CheckNumberPacket: counts which numbers came back.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, Verdict,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("count", "numbers to expect"),
             Handler::read("dump", "how often each came, a line each"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

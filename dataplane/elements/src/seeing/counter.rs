@@ -3,7 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    handler_value,
 };
 use thruway_packet::Batch;
 
@@ -41,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets counts and rates to zero"),
             Handler::write("reset_counts", "sets counts and rates to zero"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Discard: the end of the way.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
     handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets count to zero"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

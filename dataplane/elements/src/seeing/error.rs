@@ -1,6 +1,6 @@
 //! Error: keeps a configuration from running.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -14,6 +14,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "-/-",
         flow: "x/y",
         args: &[Arg::rest("ANYTHING", Ty::Any, "ignored")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Idle: nothing comes out of it.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, reasons};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, reasons};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/a",
         flow: "x/y",
         drops: Sink::DROPS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

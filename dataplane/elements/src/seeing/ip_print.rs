@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -46,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
         ],
         handlers: &[Handler::both("active", "whether anything is printed")],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Null: does nothing.
 
-use thruway_element::{ArgErrors, Args, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Element, Entry, Spec, Topic};
 
 const SPEC: Spec = Spec {
     name: "Null",
@@ -8,6 +8,7 @@ const SPEC: Spec = Spec {
     summary: "passes packets on unchanged",
     docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
+    changes: Changes::Nothing,
     ..Spec::DEFAULT
 };
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket(20) -> Print -> Discard",
         args: &[OFFSET, NET_ORDER],
         handlers: &[Handler::read("count", "packets numbered").shared()],
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             number_packet::NET_ORDER,
         ],
         drops: Bad::DROPS,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

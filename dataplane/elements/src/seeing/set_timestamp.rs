@@ -1,6 +1,6 @@
 //! SetTimestamp: notes the time on packets.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Nanos, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Spec, Topic, Ty};
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("TIMESTAMP", Ty::Time, "the time; the present if not given"),
             Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is set").or("false"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

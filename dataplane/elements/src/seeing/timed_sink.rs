@@ -1,8 +1,8 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
+    Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("interval", "time between packets"),
             Handler::sum("count", "packets dropped"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

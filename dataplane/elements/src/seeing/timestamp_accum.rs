@@ -1,6 +1,8 @@
 //! TimestampAccum: adds up how old packets are.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 use super::text::general;
@@ -23,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("max", "the longest, seconds"),
             Handler::write("reset_counts", "forgets all packets"),
         ],
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

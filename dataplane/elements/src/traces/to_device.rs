@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -64,6 +65,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::text::quote;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -43,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "writes out what is buffered").shared(),
         ],
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -24,6 +24,7 @@ static SPECS: &[Spec] = &[
     spec("RoundRobinSched", "1-/1", "l"),
     spec("Tee", "1/1-", "h"),
     Spec { flow: "#/#", ..spec("Lanes", "-/=", "a/a") },
+    spec("FlowDispatcher", "1/-", "h"),
     spec("Any", "-/-", "a/a"),
     spec("Info", "0/0", "a"),
 ];

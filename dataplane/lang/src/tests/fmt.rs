@@ -14,6 +14,7 @@ fn blanks_and_indentation() {
         formatted("a::Queue( 5,x )->b ;  c,d::Discard\n\n\n\nt[1]->[0]c"),
         "a :: Queue(5, x) -> b; c, d :: Discard\n\nt[1] -> [0]c\n"
     );
+    assert_eq!(formatted("a~>[1]b\n~>c;a[1]~>c"), "a ~> [1]b\n    ~> c; a[1] ~> c\n");
     assert_eq!(
         formatted("elementclass A{ $x,K $y|\ninput->Null($x)\n->output;\n||\n...}"),
         "elementclass A { $x, K $y |\n    input -> Null($x)\n        -> output;\n||\n    ... }\n"
@@ -47,6 +48,7 @@ fn meaning_is_kept() {
         "s::InfiniteSource->t::Tee;t[0,1]=>[0,0]d::Any;",
         "elementclass A{$x|input->Null($x)->output}s::InfiniteSource->A(a,\n b)->Discard",
         "s::InfiniteSource ->( ->Null-> )-> Discard",
+        "s::InfiniteSource~>Discard;s~>{input->Null->output}~>Discard",
         "# 5 \"x\"\ns::InfiniteSource // c\n->Discard",
     ] {
         let (before, after) = (parsed(text).0, parsed(&formatted(text)).0);

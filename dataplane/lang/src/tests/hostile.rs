@@ -82,6 +82,7 @@ fn fragment() -> impl Strategy<Value = String> {
         "Queue",
         "InfiniteSource",
         "Discard",
+        "FlowDispatcher",
         "{",
         "}",
         "(",
@@ -128,15 +129,17 @@ t[0,1] => Discard, Discard; ( -> Null -> ) ~> { input -> output };\n";
 /// A graph as text: elements with configurations, and edges between them.
 fn random_graph() -> impl Strategy<Value = String> {
     let configs = prop::sample::select(vec!["", "5", "a b, \"c,d)\"", "'('", "\\<28>", "$u"]);
-    let edges =
-        prop::collection::vec((0usize..8, 0usize..4, 0usize..8, 0usize..4, any::<bool>()), 0..20);
-    (prop::collection::vec(configs, 8), edges).prop_map(|(configs, edges)| {
+    let edges = prop::collection::vec((0usize..8, 0usize..4, 0usize..8, 0usize..4), 0..20);
+    // Which outputs have context links.
+    let context = prop::collection::vec(any::<bool>(), 4);
+    (prop::collection::vec(configs, 8), edges, context).prop_map(|(configs, edges, context)| {
         let mut text = String::new();
         for (n, config) in configs.iter().enumerate() {
-            text += &format!("e{n} :: Any({config});\n");
+            let class = if n < 6 { "Any" } else { "FlowDispatcher" };
+            text += &format!("e{n} :: {class}({config});\n");
         }
-        for (from, out, to, input, context) in edges {
-            let arrow = if context { "~>" } else { "->" };
+        for (from, out, to, input) in edges {
+            let arrow = if context[out] { "~>" } else { "->" };
             text += &format!("e{from}[{out}] {arrow} [{input}]e{to};\n");
         }
         text

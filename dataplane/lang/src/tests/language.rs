@@ -68,12 +68,6 @@ fn groups() {
 }
 
 #[test]
-fn context_connections() {
-    let g = graph("a :: Any ~> { input -> Null -> output } -> b :: Any");
-    assert_eq!(edges(&g), ["a[0] ~> [0]@2/Null@1", "@2/Null@1[0] -> [0]b"]);
-}
-
-#[test]
 fn compound_elements() {
     let g = graph(
         "compound :: { input -> x :: Null -> output; input[1] -> Counter -> [1]output };

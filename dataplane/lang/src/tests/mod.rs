@@ -6,3 +6,4 @@ mod errors;
 mod fmt;
 mod hostile;
 mod language;
+mod links;

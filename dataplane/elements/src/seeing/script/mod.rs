@@ -11,8 +11,8 @@ mod signal;
 
 use rustix::process::Signal;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec,
-    Topic, Ty, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -46,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Unwanted::DROPS,
         handlers: HANDLERS,
         task: true,
+        changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
     build,

@@ -1,0 +1,185 @@
+//! What hosts do every day, whatever is in the middle: pings, routes, files, streams, and what the
+//! network tells them by ICMP. And what they see of a flood.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+use super::at;
+use super::lab::{GATEWAY, INSIDE, Lab, NARROW, NARROW_MTU, OUTSIDE, PROVIDER, undergo};
+use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, ask_at_length, refused, segment};
+use super::web::{Files, Web, fetch_many, get, load, put};
+use crate::network::Namespace;
+use crate::process::{LIMIT, Running, need, privileged, root};
+use crate::router::hops;
+use crate::traffic::iperf_both_ways;
+
+/// All hosts inside ping one outside, with the same identifier.
+pub fn pings(lab: &Lab) {
+    let line = format!("-n -e 77 -c 5 -i 0.1 -W 2 {}", OUTSIDE[0]);
+    let ping =
+        |host: &Namespace| Running::start(host.command("ping").args(line.split_whitespace()));
+    let pings: Vec<_> = lab.inside.iter().map(ping).collect();
+    for ping in pings {
+        ping.wait(LIMIT).expect(0).prints(&["5 received", "ttl=62"]);
+    }
+}
+
+/// Routers on the way say so, to those who look for them.
+pub fn route(lab: &Lab) {
+    need("traceroute", "traceroute");
+    let all = [GATEWAY, PROVIDER, OUTSIDE[0]];
+    // By UDP, which ends at the host's port unreachable, by ICMP echo, and by TCP.
+    for way in ["-U", "-I", "-T -p 9"] {
+        let line = format!("traceroute -n -q 1 -w 2 -m 6 {way} {}", OUTSIDE[0]);
+        assert_eq!(hops(&lab.inside[0].succeed(&line)), all, "{way}");
+    }
+}
+
+/// Hosts inside learn the MTU of the narrow way.
+pub fn path_mtu(lab: &Lab) {
+    let (client, server) = (&lab.inside[0], OUTSIDE[NARROW]);
+    let whole = client.run(&format!("ping -n -c 1 -W 2 -M do -s 1400 {server}")).stdout;
+    assert!(whole.contains(&format!("From {PROVIDER}")), "{whole}");
+    assert!(whole.contains(&format!("mtu = {NARROW_MTU}")), "{whole}");
+    learnt(client, server);
+    // Another client learns it by its own segments; the first may send fragments.
+    let web = Files::new().serve(&lab.outside[NARROW], "narrow");
+    put(&lab.inside[1], &web, server, 1 << 20);
+    learnt(&lab.inside[1], server);
+    let cut = client.succeed(&format!("ping -n -c 2 -i 0.1 -W 2 -M dont -s 4000 {server}"));
+    assert!(cut.contains("2 received"), "{cut}");
+}
+
+/// Asserts that a host knows the MTU of its way to a host behind the narrow one.
+#[track_caller]
+pub fn learnt(host: &Namespace, far: &str) {
+    let route = host.succeed(&format!("ip route get {far}"));
+    assert!(route.contains(&format!("mtu {NARROW_MTU}")), "{route}");
+}
+
+/// A closed port is told, by ICMP or by a reset.
+pub fn closed(lab: &Lab) {
+    assert!(refused(&lab.inside[0], at(OUTSIDE[0], 9)), "by UDP");
+    let tcp = lab.inside[0].run(&format!("curl -sS --connect-timeout 5 http://{}:9/", OUTSIDE[0]));
+    assert_eq!(tcp.code(), 7, "{tcp:#?}");
+}
+
+/// Each host inside asks two servers outside from the same 200 ports. Who asked, as the servers
+/// saw it, is another one for each question to a server.
+pub fn questions(lab: &Lab) -> Vec<Vec<Exchange>> {
+    let servers = [at(OUTSIDE[0], 53), at(OUTSIDE[1], 53)];
+    let _echoes = [0, 1].map(|host| Echo::new(&lab.outside[host], 53));
+    let asked: Vec<_> = lab.inside.iter().map(|client| ask(client, &servers, 200)).collect();
+    let all: Vec<_> = asked.iter().flatten().map(|one| (one.server, one.seen)).collect();
+    assert_eq!(all.len(), lab.inside.len() * servers.len() * 200);
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "shared by two: {all:?}");
+    asked
+}
+
+/// Datagrams longer than any link's MTU, which travel in fragments.
+pub fn long_questions(lab: &Lab) {
+    let server = at(OUTSIDE[NARROW], 53);
+    let _echo = Echo::new(&lab.outside[NARROW], 53);
+    lab.inside.iter().for_each(|client| drop(ask_at_length(client, &[server], 10, 4000)));
+}
+
+/// Each host inside gets hundreds of files and sends one. The first is seen outside as `seen`.
+pub fn files(lab: &Lab, seen: &str) {
+    let files = Files::new();
+    let webs = [0, 1].map(|host| files.serve(&lab.outside[host], "outside"));
+    let who = get(&lab.inside[0], &format!("http://{}/who", OUTSIDE[0]));
+    assert_eq!(who, format!("{seen} outside"));
+    std::thread::scope(|scope| {
+        for (client, server) in [(0, 0), (1, 0), (2, 1)] {
+            let files = &files;
+            scope.spawn(move || fetch_many(&lab.inside[client], files, OUTSIDE[server], 600));
+        }
+    });
+    put(&lab.inside[0], &webs[0], OUTSIDE[0], 10 << 20);
+    webs.iter().for_each(Web::content);
+}
+
+/// A connection goes on while thousands of others come and go.
+pub fn requests(lab: &Lab) {
+    let web = Files::new().serve(&lab.outside[0], "outside");
+    let _echo = Echo::new(&lab.outside[0], 7);
+    let talk = Talk::new(&lab.inside[0], at(OUTSIDE[0], 7));
+    let url = format!("http://{}/6", OUTSIDE[0]);
+    talk_beside(talk, || {
+        load(&lab.inside[1], &url, true);
+        load(&lab.inside[1], &url, false);
+    });
+    web.content();
+}
+
+/// A connection is used before, during and after some work.
+pub fn talk_beside(mut talk: Talk, work: impl FnOnce() + Send) {
+    talk.say();
+    std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        while !working.is_finished() {
+            talk.say();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    talk.say();
+}
+
+/// TCP and UDP at full speed, each way.
+pub fn streams(lab: &Lab) {
+    iperf_both_ways(&lab.inside[0], &lab.outside[0], OUTSIDE[0]);
+}
+
+/// Connections that are asked for in the flood.
+const FLOOD: u32 = 20_000;
+
+/// Somebody outside asks for thousands of connections under invented addresses. Connections that
+/// were there before go on, and new ones are made after.
+pub fn flood(lab: &Lab, target: SocketAddrV4) {
+    let _echo = Echo::new(&lab.outside[0], 7);
+    let talk = Talk::new(&lab.inside[0], at(OUTSIDE[0], 7));
+    let sender = Raw::new(&lab.outside[1]);
+    talk_beside(talk, || {
+        for number in 0..FLOOD {
+            // In 203.0.113.0/24, where nobody is.
+            let from = Ipv4Addr::from_bits(0xCB00_7100 | number >> 8 & 0xFF);
+            let port = 1024 + (number & 0xFF) as u16;
+            sender.send(&segment(SocketAddrV4::new(from, port), target, SYN));
+            if number % 50 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    Talk::new(&lab.inside[1], at(OUTSIDE[0], 7)).say();
+}
+
+/// The example gateway keeps no state, and does not translate: the trials pass through what has
+/// nothing to do with sessions.
+#[test]
+fn the_stateless_gateway_routes() {
+    if !privileged("the_stateless_gateway_routes") {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.route_inside();
+    let mut command = lab.middle.thruway();
+    command.arg("run").arg(root().join("examples/gateway.click"));
+    lab.thruway(command.args(["LAN=lan0", "WAN=wan0"]));
+    undergo(
+        &lab,
+        &[
+            ("pings", pings),
+            ("hops are shown", route),
+            ("the path's MTU is learnt", path_mtu),
+            ("closed ports refuse", closed),
+            ("datagrams are answered by whom was asked", |lab| drop(questions(lab))),
+            ("long datagrams", long_questions),
+            ("files", |lab| files(lab, INSIDE[0])),
+            ("requests", requests),
+            ("streams", streams),
+            ("flood", |lab| flood(lab, at(INSIDE[1], 80))),
+        ],
+    );
+    lab.stop().expect(0);
+}

@@ -1,0 +1,151 @@
+//! Hosts inside, hosts outside, and a middlebox between them.
+//!
+//! ```text
+//! inside[0..3] -- bridge -- lan0 [middle] wan0 -- provider -- outside[0..3]
+//! 192.168.1.10..12          .1        192.0.2.2  .1   .1     198.51.100.10..12
+//! ```
+//!
+//! The middlebox is the kernel of the middle namespace, or Thruway in it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::network::Namespace;
+use crate::process::{Done, Running, need, wait_for};
+
+/// The hosts inside.
+pub const INSIDE: [&str; 3] = ["192.168.1.10", "192.168.1.11", "192.168.1.12"];
+/// The hosts outside. The way to the last one has an MTU of [`NARROW_MTU`] beyond the provider.
+pub const OUTSIDE: [&str; 3] = ["198.51.100.10", "198.51.100.11", "198.51.100.12"];
+/// The outside host behind the narrow way.
+pub const NARROW: usize = 2;
+pub const NARROW_MTU: usize = 1300;
+/// The middlebox, seen from inside.
+pub const GATEWAY: &str = "192.168.1.1";
+/// The middlebox, seen from outside.
+pub const PUBLIC: &str = "192.0.2.2";
+/// The router of the provider.
+pub const PROVIDER: &str = "192.0.2.1";
+
+/// See the module.
+pub struct Lab {
+    // In the order of going: the middlebox's process is to end before its namespace.
+    middlebox: Option<Running>,
+    pub middle: Namespace,
+    pub inside: Vec<Namespace>,
+    pub provider: Namespace,
+    pub outside: Vec<Namespace>,
+    bridge: Namespace,
+}
+
+impl Lab {
+    /// Cables, addresses and routes; nothing is in the middle yet.
+    pub fn new() -> Lab {
+        need("ping", "iputils-ping");
+        let lab = Lab {
+            middlebox: None,
+            middle: Namespace::new("middle"),
+            inside: INSIDE.map(|_| Namespace::new("inside")).into(),
+            provider: Namespace::new("provider"),
+            outside: OUTSIDE.map(|_| Namespace::new("outside")).into(),
+            bridge: Namespace::new("bridge"),
+        };
+        lab.middle.cable("lan0", (&lab.bridge, "up0"), "");
+        lab.middle.cable("wan0", (&lab.provider, "wan0"), "");
+        segment(&lab.bridge, &lab.inside, &INSIDE, GATEWAY);
+        lab.bridge.ip("link set up0 master br0 up");
+        segment(&lab.provider, &lab.outside, &OUTSIDE, "198.51.100.1");
+        let provider = &lab.provider;
+        provider.ip("address add 198.51.100.1/24 dev br0");
+        provider.ip(&format!("address add {PROVIDER}/24 dev wan0"));
+        provider.ip("link set wan0 up");
+        provider.ip(&format!("route add {} dev br0 mtu {NARROW_MTU}", OUTSIDE[NARROW]));
+        provider.set("ipv4/ip_forward", "1");
+        // Invented addresses pass, and what is sent to them goes no further.
+        provider.ip("route add blackhole 203.0.113.0/24");
+        for name in ["all", "br0"] {
+            provider.set(&format!("ipv4/conf/{name}/rp_filter"), "0");
+        }
+        // Errors are wanted each time, not only the first of a second.
+        let hosts = lab.inside.iter().chain(&lab.outside);
+        hosts.chain([provider]).for_each(|host| host.set("ipv4/icmp_ratelimit", "0"));
+        lab
+    }
+
+    /// The kernel forwards by these rules of nftables.
+    pub fn kernel(&self, rules: &str) {
+        need("nft", "nftables");
+        let middle = &self.middle;
+        middle.ip(&format!("address add {GATEWAY}/24 dev lan0"));
+        middle.ip(&format!("address add {PUBLIC}/24 dev wan0"));
+        middle.ip(&format!("route add default via {PROVIDER}"));
+        middle.set("ipv4/ip_forward", "1");
+        middle.set("ipv4/icmp_ratelimit", "0");
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), rules).expect("room for rules");
+        middle.succeed(&format!("nft -f {}", file.path().display()));
+        self.reach();
+    }
+
+    /// This starts Thruway in the middle.
+    pub fn thruway(&mut self, command: &mut Command) {
+        let mut middlebox = Running::start(command.stdin(Stdio::null()));
+        wait_for("the first ping through the middle", || {
+            assert!(!middlebox.ended(), "{}{}", middlebox.stdout(), middlebox.stderr());
+            self.pings().then_some(())
+        });
+        self.middlebox = Some(middlebox);
+    }
+
+    /// Waits until a host inside reaches one outside.
+    fn reach(&self) {
+        wait_for("the first ping through the middle", || self.pings().then_some(()));
+    }
+
+    fn pings(&self) -> bool {
+        let line = format!("ping -n -c 1 -W 1 {}", OUTSIDE[0]);
+        self.inside[0].run(&line).code() == 0
+    }
+
+    /// Stops Thruway as Ctrl-C does.
+    #[track_caller]
+    pub fn stop(&mut self) -> Done {
+        self.middlebox.take().expect("Thruway runs in the middle").interrupt()
+    }
+
+    /// A route of the provider to the hosts inside: where no addresses are translated.
+    pub fn route_inside(&self) {
+        self.provider.ip(&format!("route add 192.168.1.0/24 via {PUBLIC}"));
+    }
+}
+
+/// Hosts with these addresses at a bridge `br0`, their default route by a router there.
+fn segment(bridge: &Namespace, hosts: &[Namespace], addresses: &[&str], router: &str) {
+    bridge.ip("link add br0 type bridge");
+    bridge.ip("link set br0 addrgenmode none up");
+    for (number, (host, address)) in hosts.iter().zip(addresses).enumerate() {
+        bridge.cable(&format!("host{number}"), (host, "eth0"), "");
+        bridge.ip(&format!("link set host{number} master br0"));
+        host.ip(&format!("address add {address}/24 dev eth0"));
+        host.ip("link set eth0 up");
+        host.ip(&format!("route add default via {router} dev eth0"));
+    }
+}
+
+/// What a middlebox must pass: a name and a function that panics if it does not.
+pub type Trial = (&'static str, fn(&Lab));
+
+/// Does all trials, also after one that failed; panics if one did.
+#[track_caller]
+pub fn undergo(lab: &Lab, trials: &[Trial]) {
+    let mut failed = Vec::new();
+    for (name, trial) in trials {
+        let begin = Instant::now();
+        if catch_unwind(AssertUnwindSafe(|| trial(lab))).is_err() {
+            failed.push(*name);
+        }
+        println!("{name}: {:.2} s", begin.elapsed().as_secs_f64());
+    }
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}

@@ -1,0 +1,90 @@
+//! Address translation: many clients behind one address, and a server of theirs seen outside.
+
+use super::at;
+use super::everyday::{
+    closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
+};
+use super::lab::{Lab, OUTSIDE, PUBLIC, Trial, undergo};
+use super::sockets::{Echo, ask};
+use super::strays::strays;
+use super::web::{Files, get, no_way, put};
+use crate::process::privileged;
+
+/// What runs in the middle forwards TCP port 8080 of [`PUBLIC`] to port 80 of the second host
+/// inside, and UDP port 5353 to its port 53, and translates what goes out to [`PUBLIC`].
+const TRIALS: &[Trial] = &[
+    ("pings with the same identifier", pings),
+    ("hops are shown", route),
+    ("the path's MTU is learnt", path_mtu),
+    ("closed ports refuse", closed),
+    ("datagrams are answered by whom was asked", translated_questions),
+    ("long datagrams", long_questions),
+    ("files", |lab| files(lab, PUBLIC)),
+    ("requests", requests),
+    ("streams", streams),
+    ("ports forwarded inside", forwarded),
+    ("hairpin", hairpin),
+    ("strays stay outside", |lab| strays(lab, PUBLIC, at(PUBLIC, 8080))),
+    ("flood", |lab| flood(lab, at(PUBLIC, 8080))),
+];
+
+const KERNEL: &str = "
+table ip nat {
+    chain incoming {
+        type nat hook prerouting priority dstnat
+        ip daddr 192.0.2.2 tcp dport 8080 dnat to 192.168.1.11:80
+        ip daddr 192.0.2.2 udp dport 5353 dnat to 192.168.1.11:53
+    }
+    chain outgoing {
+        type nat hook postrouting priority srcnat
+        ip saddr 192.168.1.0/24 oifname wan0 masquerade
+        ip saddr 192.168.1.0/24 oifname lan0 snat to 192.0.2.2
+    }
+}
+";
+
+#[test]
+fn the_kernel_translates() {
+    if !privileged("the_kernel_translates") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.kernel(KERNEL);
+    undergo(&lab, TRIALS);
+}
+
+fn translated_questions(lab: &Lab) {
+    for exchange in questions(lab).iter().flatten() {
+        assert_eq!(exchange.seen.ip().to_string(), PUBLIC);
+    }
+}
+
+fn forwarded(lab: &Lab) {
+    let web = Files::new().serve(&lab.inside[1], "inside");
+    let _echo = Echo::new(&lab.inside[1], 53);
+    let client = &lab.outside[0];
+    let seen = get(client, &format!("http://{PUBLIC}:8080/who"));
+    assert_eq!(seen, format!("{} inside", OUTSIDE[0]));
+    put(client, &web, &format!("{PUBLIC}:8080"), 1 << 20);
+    for exchange in ask(client, &[at(PUBLIC, 5353)], 50) {
+        assert_eq!(exchange.seen.ip().to_string(), OUTSIDE[0]);
+    }
+    // The server inside goes on as a client, too.
+    let ping = lab.inside[1].succeed(&format!("ping -n -c 1 -W 2 {}", OUTSIDE[0]));
+    assert!(ping.contains("1 received"), "{ping}");
+    no_way(client, &format!("http://{PUBLIC}:8081/"));
+}
+
+/// Clients inside use the server by its address outside, and are seen as from there (RFC 4787,
+/// requirement 9); the server itself does, too.
+fn hairpin(lab: &Lab) {
+    let _web = Files::new().serve(&lab.inside[1], "inside");
+    let _echo = Echo::new(&lab.inside[1], 53);
+    for client in [&lab.inside[0], &lab.inside[1]] {
+        let seen = get(client, &format!("http://{PUBLIC}:8080/who"));
+        assert_eq!(seen, format!("{PUBLIC} inside"));
+        for exchange in ask(client, &[at(PUBLIC, 5353)], 20) {
+            assert_eq!(exchange.seen.ip().to_string(), PUBLIC);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Files by HTTP: nginx as the server, curl and wrk as the clients.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::network::Namespace;
+use crate::process::{Running, need, run};
+use crate::traffic::{listening, random_bytes, sha256};
+
+/// Lengths of files: empty, about a segment of 1,460 bytes, longer than windows and queues.
+const LENGTHS: [usize; 12] =
+    [0, 1, 100, 1459, 1460, 1461, 4096, 14_600, 14_601, 65_536, 100_000, 300_000];
+
+/// Files of random bytes, with their hashes.
+pub struct Files {
+    dir: Arc<TempDir>,
+    hashes: Vec<String>,
+}
+
+impl Files {
+    /// A file of each length; their names are numbers.
+    pub fn new() -> Files {
+        let dir = tempfile::tempdir().expect("a directory");
+        let make = |(number, len): (usize, &usize)| {
+            let path = dir.path().join(number.to_string());
+            fs::write(&path, random_bytes(*len)).expect("room for a file");
+            sha256(&path)
+        };
+        let hashes = LENGTHS.iter().enumerate().map(make).collect();
+        Files { dir: Arc::new(dir), hashes }
+    }
+
+    /// A server of them in `host`, at port 80.
+    pub fn serve(&self, host: &Namespace, name: &str) -> Web {
+        need("nginx", "nginx");
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("nginx.conf");
+        let text = configuration(dir.path(), self.dir.path(), name);
+        fs::write(&file, text).expect("room for a configuration");
+        let mut command = host.command("nginx");
+        command.args(["-e", "stderr", "-c"]).arg(&file);
+        let process = Running::start(&mut command);
+        listening(host, "80");
+        Web { process, dir, _files: Arc::clone(&self.dir) }
+    }
+}
+
+/// A server: `/N` is a file, `/who` tells the client's address and the server's name, what is put
+/// under `/put/` is kept.
+pub struct Web {
+    process: Running,
+    dir: TempDir,
+    _files: Arc<TempDir>,
+}
+
+impl Web {
+    /// The hash of a file that a client put there.
+    pub fn hash(&self, name: &str) -> String {
+        sha256(&self.dir.path().join("put").join(name))
+    }
+
+    /// Asserts that the server had nothing to complain of.
+    #[track_caller]
+    pub fn content(&self) {
+        assert_eq!(self.process.stderr(), "");
+    }
+}
+
+/// One process without a master, nothing of which lies outside `dir` but the files.
+fn configuration(dir: &Path, files: &Path, name: &str) -> String {
+    let mut text = String::from("daemon off; master_process off;\n");
+    let (dir, files) = (dir.display(), files.display());
+    write!(text, "pid {dir}/pid; events {{ worker_connections 4096; }}\nhttp {{\n").unwrap();
+    for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
+        writeln!(text, "{kind}_temp_path {dir}/{kind};").unwrap();
+    }
+    text += "access_log off; client_max_body_size 64m; keepalive_requests 1000000;\n";
+    write!(
+        text,
+        "server {{ listen 80 backlog=4096; root {files};
+         location = /who {{ return 200 \"$remote_addr {name}\"; }}
+         location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }} }} }}\n"
+    )
+    .unwrap();
+    text
+}
+
+/// What curl gets from `url` with these words in front; it must succeed.
+#[track_caller]
+pub fn get(client: &Namespace, url: &str) -> String {
+    need("curl", "curl");
+    client.succeed(&format!("curl -sS --fail --connect-timeout 5 --max-time 20 {url}"))
+}
+
+/// Fetches files by `count` connections, 32 at a time; every body must be right.
+#[track_caller]
+pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize) {
+    need("curl", "curl");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut urls, mut sums) = (String::new(), String::new());
+    for number in 0..count {
+        let file = number % files.hashes.len();
+        let copy = dir.path().join(number.to_string());
+        let copy = copy.display();
+        write!(urls, "url = \"http://{address}/{file}\"\noutput = \"{copy}\"\n").unwrap();
+        writeln!(sums, "{}  {copy}", files.hashes[file]).unwrap();
+    }
+    let (list, expected) = (dir.path().join("urls"), dir.path().join("sums"));
+    fs::write(&list, urls).expect("room for a list");
+    fs::write(&expected, sums).expect("room for a list");
+    let mut command = client.command("curl");
+    command.args(["-sS", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", "32"]);
+    command.args(["--max-time", "25", "-H", "Connection: close", "-K"]).arg(list);
+    let done = run(&mut command);
+    assert_eq!(done.code(), 0, "{done:#?}");
+    let mut check = std::process::Command::new("sha256sum");
+    let done = run(check.args(["--check", "--quiet"]).arg(expected));
+    assert_eq!((done.code(), &*done.stdout), (0, ""), "{done:#?}");
+}
+
+/// Puts a file of random bytes; it must be kept as it was.
+#[track_caller]
+pub fn put(client: &Namespace, web: &Web, address: &str, len: usize) {
+    need("curl", "curl");
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(file.path(), random_bytes(len)).expect("room for a file");
+    let line = format!("curl -sS --fail --max-time 20 http://{address}/put/file -T");
+    client.succeed(&format!("{line} {}", file.path().display()));
+    assert_eq!(web.hash("file"), sha256(file.path()));
+}
+
+/// A second of wrk on 32 connections, each of one request if `close`. No request may fail.
+#[track_caller]
+pub fn load(client: &Namespace, url: &str, close: bool) {
+    need("wrk", "wrk");
+    let mut command = client.command("wrk");
+    command.args(["-t", "1", "-c", "32", "-d", "1s", "--timeout", "10s"]);
+    if close {
+        command.args(["-H", "Connection: close"]);
+    }
+    let done = run(command.arg(url)).expect(0);
+    let bad = ["Socket errors", "Non-2xx"].iter().any(|word| done.stdout.contains(word));
+    assert!(!bad, "{}", done.stdout);
+    let requests = done.stdout.lines().find(|line| line.contains(" requests in "));
+    let count = requests.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    assert!(count.is_some_and(|count: u64| count > 100), "{}", done.stdout);
+}
+
+/// Waits until curl's connection to `url` is refused or gets no answer.
+#[track_caller]
+pub fn no_way(client: &Namespace, url: &str) {
+    let done = client.run(&format!("curl -sS --connect-timeout 0.5 {url}"));
+    assert!([7, 28].contains(&done.code()), "{url}: {done:#?}");
+}

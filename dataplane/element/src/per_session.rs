@@ -1,0 +1,194 @@
+//! What the author of a function with state per session writes: how a session begins, what is
+//! done with each of its packets, and how it ends. Finding the state is the flow manager's work.
+
+pub use thruway_flow::manager::NoAnswer;
+use thruway_flow::manager::{At, Manager, Ways};
+use thruway_flow::{Direction, Ended, Fcb, Life};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::flow::FiveTuple;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::cx::{Cx, Verdict};
+use crate::reason::Reason;
+
+/// A function with state per session.
+///
+/// An element declares `wants: Wants::session::<State>("connection")`, implements this, and calls
+/// [`crate::Cx::per_session`] in its `process` (and [`PerSession::close`] in its `closed`).
+pub trait PerSession {
+    /// State of one session: plain data of constant size; what is larger stands elsewhere, under
+    /// a number.
+    type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
+
+    /// Output for packets whose session is not taken, where it is connected; `None`: they are
+    /// dropped.
+    const REFUSES_TO: Option<usize> = None;
+
+    /// The first packet of a session has come to this function; `state` is all zeros. The packet
+    /// itself is then handed to [`PerSession::each`].
+    ///
+    /// # Errors
+    /// The session is not taken: the packet is dropped for this reason, and the session's next
+    /// packet asks again.
+    fn open(
+        &mut self,
+        opening: &mut Opening<'_>,
+        packet: &mut Packet,
+        state: &mut Self::State,
+    ) -> Result<(), Reason>;
+
+    /// A packet of an open session.
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, Self::State>) -> Verdict;
+
+    /// A packet without a session: not IP, a fragment, cut short, or of a class without sessions.
+    fn without(&mut self, packet: &mut Packet) -> Verdict {
+        let _ = packet;
+        Verdict::Pass
+    }
+
+    /// A session has ended that was opened here. Called once for each, never for others.
+    fn close(&mut self, state: &Self::State, why: Ended) {
+        let _ = (state, why);
+    }
+}
+
+/// A session, as one of its packets finds it.
+pub struct Session<'a, S> {
+    /// The function's state.
+    pub state: &'a mut S,
+    /// In which direction the packet goes.
+    pub direction: Direction,
+    /// It is an ICMP error about a packet of the session that went the other way.
+    pub related: bool,
+    /// What the session's packets have told so far, this one included.
+    pub life: Life,
+    /// Present time, nanoseconds as [`crate::Cx::now`].
+    pub now: i64,
+    /// Set to end the session when the batch is done: nothing more is expected.
+    pub end: bool,
+}
+
+/// What can be asked and said while a session is opened.
+pub struct Opening<'a> {
+    /// In which direction the packet goes: [`Direction::Reply`] where another thread saw the
+    /// session's beginning, or where this function meets only the replies.
+    pub direction: Direction,
+    /// It is an ICMP error about a packet of the session.
+    pub related: bool,
+    /// Present time, nanoseconds as [`crate::Cx::now`].
+    pub now: i64,
+    /// The flow manager's side.
+    pub answers: &'a mut dyn Answers,
+}
+
+/// What the flow manager does for a function that opens a session.
+pub trait Answers {
+    /// From now on packets with this five-tuple, as they come to the classifier, are this
+    /// session's replies: what an address translator says of its translation. Replaces an earlier
+    /// one of this session.
+    ///
+    /// # Errors
+    /// Another session has it, or there is no room: the translation must be another.
+    fn answer(&mut self, reply: &FiveTuple<u32>) -> Result<(), NoAnswer>;
+
+    /// The same for IPv6.
+    ///
+    /// # Errors
+    /// As [`Answers::answer`].
+    fn answer6(&mut self, reply: &FiveTuple<[u8; 16]>) -> Result<(), NoAnswer>;
+
+    /// What this function published for the session in the thread that serves its other
+    /// direction; `None` where there is none, or it has not opened the session.
+    fn published(&self) -> Option<[u64; 4]>;
+
+    /// Publishes what the other direction's thread has to know: at most the declared number of
+    /// words, and at most four. A function that translates does it before [`Answers::answer`].
+    fn publish(&mut self, words: &[u64]);
+}
+
+/// The flow manager's side of an opening.
+struct Asked<'a> {
+    flows: &'a mut Manager,
+    at: At,
+}
+
+impl Answers for Asked<'_> {
+    fn answer(&mut self, reply: &FiveTuple<u32>) -> Result<(), NoAnswer> {
+        self.flows.answer(&self.at, reply)
+    }
+
+    fn answer6(&mut self, reply: &FiveTuple<[u8; 16]>) -> Result<(), NoAnswer> {
+        self.flows.answer6(&self.at, reply)
+    }
+
+    fn published(&self) -> Option<[u64; 4]> {
+        self.flows.published(&self.at)
+    }
+
+    fn publish(&mut self, words: &[u64]) {
+        self.flows.publish(&self.at, words);
+    }
+}
+
+impl Cx<'_> {
+    /// Hands each packet of a batch to the function, with its session's state; what passes stays.
+    pub fn per_session<F: PerSession>(&mut self, function: &mut F, batch: &mut Batch) {
+        let now = self.now();
+        let Some(mut flows) = self.take_flows() else {
+            return self.sift(batch, |packet| function.without(packet));
+        };
+        let ways = *flows.ways(self.node());
+        self.sift(batch, |packet| one(&mut flows, &ways, function, packet, now));
+        self.put_flows(flows);
+    }
+}
+
+/// One packet.
+#[inline]
+fn one<F: PerSession>(
+    flows: &mut Manager,
+    ways: &Ways,
+    function: &mut F,
+    packet: &mut Packet,
+    now: i64,
+) -> Verdict {
+    let fcb = Fcb(packet.fcb());
+    let Some(at) = flows.locate(ways, fcb) else { return function.without(packet) };
+    if !flows.is_opened(&at)
+        && let Err(reason) = open(flows, at, function, packet, now)
+    {
+        return Verdict::Drop(reason);
+    }
+    let life = flows.life(&at);
+    let Ok(state) = F::State::mut_from_bytes(flows.scratch_mut(&at)) else {
+        return function.without(packet);
+    };
+    let (direction, related) = (at.direction, fcb.is_related());
+    let mut session = Session { state, direction, related, life, now, end: false };
+    let verdict = function.each(packet, &mut session);
+    if session.end {
+        flows.ask_end(&at);
+    }
+    verdict
+}
+
+/// The first packet of a session here.
+#[cold]
+fn open<F: PerSession>(
+    flows: &mut Manager,
+    at: At,
+    function: &mut F,
+    packet: &mut Packet,
+    now: i64,
+) -> Result<(), Reason> {
+    let mut state = F::State::new_zeroed();
+    let related = Fcb(packet.fcb()).is_related();
+    let direction = at.direction;
+    let answers = &mut Asked { flows, at };
+    function.open(&mut Opening { direction, related, now, answers }, packet, &mut state)?;
+    if let Ok(scratch) = F::State::mut_from_bytes(flows.scratch_mut(&at)) {
+        *scratch = state;
+        flows.set_opened(&at);
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+use proptest::prelude::*;
+use thruway_packet::Packet;
+use thruway_wire::checksum::checksum;
+use thruway_wire::tcp::TcpHeader;
+use thruway_wire::udp::UdpHeader;
+
+use super::*;
+
+/// A packet in plain words.
+#[derive(Clone, Debug)]
+struct Plain {
+    protocol: u8,
+    src: (u32, u16),
+    dst: (u32, u16),
+    payload: Vec<u8>,
+    udp_checksum: bool,
+}
+
+/// The IP packet, all checksums computed in full.
+fn written(plain: &Plain) -> Vec<u8> {
+    let (src, dst) = (plain.src, plain.dst);
+    let mut segment = vec![0; 20];
+    let len = match plain.protocol {
+        6 => {
+            TcpHeader::new((src.1, dst.1), 7, 8, 0x10).emit(&mut segment).unwrap();
+            20
+        }
+        17 => {
+            UdpHeader::new(src.1, dst.1, plain.payload.len()).unwrap().emit(&mut segment).unwrap();
+            8
+        }
+        1 => {
+            let rest = u32::from(src.1) << 16 | 1;
+            IcmpHeader::new(8, 0, rest).emit(&mut segment).unwrap();
+            8
+        }
+        _ => 4,
+    };
+    segment.truncate(len);
+    segment.extend(&plain.payload);
+    let ip = Ipv4Header::new(plain.protocol, src.0.into(), dst.0.into(), segment.len()).unwrap();
+    let pseudo = ip.pseudo_sum(segment.len());
+    match plain.protocol {
+        6 => TcpHeader::fill_checksum(&mut segment, pseudo).unwrap(),
+        17 if plain.udp_checksum => UdpHeader::fill_checksum(&mut segment, pseudo).unwrap(),
+        1 => IcmpHeader::fill_checksum(&mut segment).unwrap(),
+        _ => {}
+    }
+    [ip.as_bytes(), &segment].concat()
+}
+
+/// An ICMP error from `src` to `dst` about the first `cut` bytes of a packet.
+fn error_about(src: u32, dst: u32, quoted: &[u8], cut: usize) -> Vec<u8> {
+    let mut message = vec![0; 8 + quoted.len().min(cut)];
+    let body = &quoted[..quoted.len().min(cut)];
+    IcmpHeader::new(11, 0, 0).emit_message(body, &mut message).unwrap();
+    let ip = Ipv4Header::new(1, src.into(), dst.into(), message.len()).unwrap();
+    [ip.as_bytes(), &message].concat()
+}
+
+fn packet(bytes: &[u8]) -> Packet {
+    let mut packet = Packet::new(bytes).unwrap();
+    packet.set_network(0, 20);
+    packet
+}
+
+/// What the packet is after translation: fields exchanged in the plain one.
+fn plainly(plain: &Plain, end: End, new: (u32, u16)) -> Plain {
+    let mut plain = plain.clone();
+    let place = if end == End::Source { &mut plain.src } else { &mut plain.dst };
+    *place = new;
+    if plain.protocol == 1 {
+        (plain.src.1, plain.dst.1) = (new.1, new.1);
+    }
+    plain
+}
+
+/// A session: its first packet as it came and as it left, and its translation.
+fn session() -> impl Strategy<Value = (Plain, Plain, End, Translation)> {
+    let end = prop_oneof![Just(End::Source), Just(End::Destination)];
+    let corner = || prop_oneof![Just(0u32), Just(u32::MAX), any::<u32>()];
+    let port = || prop_oneof![Just(0u16), Just(u16::MAX), any::<u16>()];
+    let protocol = prop_oneof![Just(6u8), Just(17), Just(1), Just(47)];
+    let ends = (corner(), port(), corner(), port(), corner(), port());
+    let payload = proptest::collection::vec(any::<u8>(), 0..40);
+    (protocol, ends, end, payload, any::<bool>()).prop_map(
+        |(protocol, (a, ap, b, bp, new, new_port), end, payload, udp_checksum)| {
+            let ported = protocol != 47;
+            let at = |addr, port| (addr, if ported { port } else { 0 });
+            let (src, dst) = (at(a, ap), at(b, if protocol == 1 { ap } else { bp }));
+            let before = Plain { protocol, src, dst, payload, udp_checksum };
+            let old = if end == End::Source { src } else { dst };
+            let new = at(new, new_port);
+            let after = plainly(&before, end, new);
+            let translation = Translation::new(protocol, old, new).unwrap();
+            (before, after, end, translation)
+        },
+    )
+}
+
+fn reversed(plain: &Plain) -> Plain {
+    Plain { src: plain.dst, dst: plain.src, ..plain.clone() }
+}
+
+proptest! {
+    #[test]
+    fn both_directions_are_as_if_written_so((before, after, end, translation) in session()) {
+        let mut forward = packet(&written(&before));
+        translation.apply(&mut forward, end, Direction::Forward, false).unwrap();
+        prop_assert_eq!(forward.data(), &written(&after)[..]);
+        let mut reply = packet(&written(&reversed(&after)));
+        translation.apply(&mut reply, end, Direction::Reply, false).unwrap();
+        prop_assert_eq!(reply.data(), &written(&reversed(&before))[..]);
+    }
+
+    /// An error quotes what was sent out translated; who sent it must see what it sent.
+    #[test]
+    fn errors_quote_what_their_reader_sent(
+        (before, after, end, translation) in session(), router in any::<u32>(), cut in 28usize..90,
+    ) {
+        // About a forward packet: it goes to the packet's source.
+        let shown = if end == End::Destination { before.dst.0 } else { router };
+        let comes = error_about(router, after.src.0, &written(&after), cut);
+        let leaves = error_about(shown, before.src.0, &written(&before), cut);
+        let mut error = packet(&comes);
+        translation.apply(&mut error, end, Direction::Reply, true).unwrap();
+        let whole = cut >= 20 + 18 || before.protocol != 6;
+        prop_assert_eq!(checksum(&error.data()[20..]), 0);
+        prop_assert_eq!(checksum(&error.data()[..20]), 0);
+        prop_assert!(!whole || error.data() == leaves);
+        // About a reply: it goes to the server's side.
+        let shown = if end == End::Source { after.src.0 } else { router };
+        let comes = error_about(router, before.dst.0, &written(&reversed(&before)), cut);
+        let leaves = error_about(shown, after.dst.0, &written(&reversed(&after)), cut);
+        let mut error = packet(&comes);
+        translation.apply(&mut error, end, Direction::Forward, true).unwrap();
+        prop_assert!(!whole || error.data() == leaves);
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(
+        bytes in proptest::collection::vec(any::<u8>(), 0..80), header in 0usize..64,
+        end in prop_oneof![Just(End::Source), Just(End::Destination)],
+        direction in prop_oneof![Just(Direction::Forward), Just(Direction::Reply)],
+        protocol in prop_oneof![Just(1u8), Just(6), Just(17), any::<u8>()], related in any::<bool>(),
+    ) {
+        let translation = Translation::new(17, (1, 2), (3, 4)).unwrap();
+        let mut packet = Packet::new(&bytes).unwrap();
+        packet.set_network(0, header);
+        if let Some(head) = packet.network_head_mut::<20>() {
+            head[9] = protocol;
+        }
+        let before = packet.data().to_vec();
+        if translation.apply(&mut packet, end, direction, related).is_err() {
+            prop_assert_eq!(packet.data(), &before[..]);
+        }
+    }
+}
+
+#[test]
+fn tuples_are_translated_as_packets_are() {
+    let tuple = FiveTuple { src: 1, dst: 2, src_port: 3, dst_port: 4, protocol: 6 };
+    let translation = Translation::new(6, (2, 4), (9, 80)).unwrap();
+    let wanted = FiveTuple { dst: 9, dst_port: 80, ..tuple };
+    assert_eq!(translation.translated(End::Destination, tuple), wanted);
+    let query = FiveTuple { src: 1, dst: 2, src_port: 3, dst_port: 3, protocol: 1 };
+    let translation = Translation::new(1, (1, 3), (8, 7)).unwrap();
+    let wanted = FiveTuple { src: 8, src_port: 7, dst_port: 7, ..query };
+    assert_eq!(translation.translated(End::Source, query), wanted);
+}
+
+#[test]
+fn ports_that_cannot_change_are_refused() {
+    assert_eq!(Translation::new(132, (1, 2), (3, 4)), Err(Untranslatable::Port));
+    assert!(Translation::new(132, (1, 2), (3, 2)).is_ok());
+    assert_eq!(size_of::<Translation>(), 16);
+}

@@ -1,0 +1,420 @@
+//! The way of a batch through the flow manager.
+
+use std::sync::Arc;
+
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+
+use crate::fcb::{Direction, Fcb};
+use crate::key::PacketView;
+use crate::life::{Ended, Life};
+use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
+use crate::manager::look::{self, Kind, Look};
+use crate::manager::reader::{Key, Narrow, Reader, Wide};
+use crate::manager::{EndedSession, Manager, ticks};
+use crate::plan::{Family, LeafId, LevelId};
+use crate::table::{Found, Refused};
+
+/// How packets begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Input {
+    /// With an Ethernet header.
+    #[default]
+    Ethernet,
+    /// With an IP header.
+    Ip,
+    /// At a network header that is marked; with an Ethernet header if none is.
+    Marked,
+}
+
+/// Why a packet goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody behind wants it.
+    Unwanted,
+    /// There is no room for its session.
+    NoRoom,
+}
+
+/// One packet that looks for its session.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// Its place in the batch.
+    at: u16,
+    leaf: LeafId,
+    protocol: u8,
+    tcp_flags: u8,
+    exchanged: bool,
+    /// It quotes a packet of the session.
+    related: bool,
+}
+
+/// The packets of a batch that look for sessions of one level.
+#[derive(Default)]
+pub(super) struct Work {
+    items: Vec<Item>,
+    narrow: Vec<Narrow>,
+    wide: Vec<Wide>,
+    found: Vec<Found>,
+}
+
+impl Work {
+    fn clear(&mut self) {
+        self.items.clear();
+        self.narrow.clear();
+        self.wide.clear();
+    }
+
+    fn key(&self, at: usize) -> Key {
+        match self.narrow.get(at) {
+            Some(key) => Key::Narrow(*key),
+            None => Key::Wide(self.wide[at]),
+        }
+    }
+}
+
+/// Marks of packets that are refused, in their FCB word while a batch is under way: there are not
+/// so many leaves.
+const UNWANTED: LeafId = LeafId::MAX;
+const NO_ROOM: LeafId = LeafId::MAX - 1;
+
+impl Manager {
+    /// Classifies the packets of a batch that came to the classifier `node` and finds or begins
+    /// their sessions; `refuse` gets those that go no further. `now` is in nanoseconds.
+    ///
+    /// Sessions may end by it: [`Manager::next_ended`] is to be called until it gives none.
+    pub fn classify(
+        &mut self,
+        (node, input): (u32, Input),
+        batch: &mut Batch,
+        now: i64,
+        refuse: impl FnMut(Packet, Refusal),
+    ) {
+        let entry = self.plan.nodes.get(node as usize).and_then(|node| node.entry);
+        let Some(entry) = entry else { return };
+        self.now = ticks(now);
+        let packets = batch.iter_mut().into_slice();
+        debug_assert!(packets.len() <= MAX_BATCH);
+        let mut refused = false;
+        for (at, packet) in packets.iter_mut().enumerate() {
+            refused |= self.look_up(entry, input, at as u16, packet);
+        }
+        for level in 0..self.levels.len() {
+            if !self.work[level].items.is_empty() {
+                refused |= self.settle(level, packets);
+            }
+        }
+        if refused {
+            batch.extract(
+                |packet| match Fcb(packet.fcb()).leaf() {
+                    Some(UNWANTED) => Some(Refusal::Unwanted),
+                    Some(NO_ROOM) => Some(Refusal::NoRoom),
+                    _ => None,
+                },
+                refuse,
+            );
+        }
+    }
+
+    /// First pass: what a packet is, its class, and the key of its session. Says whether it is
+    /// refused.
+    #[inline]
+    fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
+        let look = match input {
+            Input::Ethernet => look::look_ethernet(packet),
+            Input::Ip => look::look_ip(packet),
+            Input::Marked => look::look_marked(packet),
+        };
+        let view = PacketView {
+            frame: packet.mac(),
+            network: packet.network(),
+            transport: packet.transport(),
+        };
+        let leaf = self.plan.classify(entry, &view);
+        let reader = &self.readers[usize::from(leaf)][look.family as usize];
+        let plain = Item {
+            at,
+            leaf,
+            protocol: look.protocol,
+            tcp_flags: look.tcp_flags,
+            exchanged: false,
+            related: false,
+        };
+        let mut unwanted = false;
+        match reader {
+            Some(reader) if look.kind != Kind::Error && reader.takes(look.kind) => {
+                self.work[usize::from(reader.level)].add(plain, reader, &look, &view);
+            }
+            _ => {
+                self.sessionless[look.kind as usize] += 1;
+                unwanted = self.plan.leaves[usize::from(leaf)].early_drop;
+                if look.kind == Kind::Error {
+                    self.look_up_quoted(entry, plain, &look, &view);
+                }
+            }
+        }
+        packet.set_fcb(Fcb::of_leaf(if unwanted { UNWANTED } else { leaf }).0);
+        unwanted
+    }
+
+    /// An ICMP error: its session is that of the packet that it quotes, and it goes the way of the
+    /// session's packets in its own direction.
+    #[cold]
+    fn look_up_quoted(&mut self, entry: u32, plain: Item, look: &Look, view: &PacketView<'_>) {
+        let Some(quoted) = look::quoted(look, view.transport) else { return };
+        let way = WayBack::new(&quoted);
+        let back =
+            PacketView { frame: view.frame, network: way.network(), transport: way.transport() };
+        let leaf = self.plan.classify(entry, &back);
+        let Some(reader) = &self.readers[usize::from(leaf)][look.family as usize] else { return };
+        if !reader.takes(Kind::Whole) {
+            return;
+        }
+        let item = Item { leaf, related: true, ..plain };
+        self.work[usize::from(reader.level)].add(item, reader, &quoted.look, &back);
+    }
+
+    /// Second and third pass: the packets of one level. Says whether some are refused.
+    fn settle(&mut self, level: usize, packets: &mut [Packet]) -> bool {
+        let mut work = std::mem::take(&mut self.work[level]);
+        let state = &mut self.levels[level];
+        state.is_changed = false;
+        let none = Found::NONE;
+        work.found.clear();
+        work.found.resize(work.items.len(), none);
+        if work.narrow.is_empty() {
+            state.pool.find_batch(&work.wide, &mut work.found);
+        } else {
+            state.pool.find_batch(&work.narrow, &mut work.found);
+        }
+        let mut refused = false;
+        for at in 0..work.items.len() {
+            let item = work.items[at];
+            let packet = &mut packets[usize::from(item.at)];
+            let mut found = work.found[at];
+            if self.levels[level].is_changed {
+                // A packet before it may have begun or ended this session.
+                found = self.levels[level].find(&work.key(at));
+            }
+            match self.meet(level, found, &item) {
+                Some(fcb) => packet.set_fcb(fcb.0),
+                // Its own class stays.
+                None if item.related => {}
+                None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
+                    Ok(fcb) => packet.set_fcb(fcb.0),
+                    Err(_) => {
+                        self.levels[level].counts.refused += 1;
+                        packet.set_fcb(Fcb::of_leaf(NO_ROOM).0);
+                        refused = true;
+                    }
+                },
+            }
+        }
+        work.clear();
+        self.work[level] = work;
+        refused
+    }
+
+    /// A packet meets the session that its key leads to; `None` if there is none, or it is over.
+    #[inline]
+    fn meet(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
+        let (index, now) = (found.index()?, self.now);
+        let state = &mut self.levels[level];
+        let head = *state.pool.head(index);
+        let (life, seen) = state.both(index);
+        let turned = if found.is_alias() {
+            item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
+        } else {
+            item.exchanged != (head.flags & FORWARD_EXCHANGED != 0)
+        };
+        let direction = if turned { Direction::Reply } else { Direction::Forward };
+        if item.related {
+            return Some(Fcb::of_session(level as LevelId, index, direction, true));
+        }
+        let idle = now.wrapping_sub(seen);
+        if idle >= self.limit_min || head.flags & (ENDING | END_ASKED) != 0 {
+            let limit = self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])]
+                [usize::from(life.0)];
+            // Behind the sweep: who comes too late begins anew, however late the sweep is.
+            if idle >= limit && idle < u32::MAX / 2 {
+                return self.over(level, index, Ended::TimedOut);
+            }
+            if head.flags & END_ASKED != 0 {
+                return self.over(level, index, Ended::Closed);
+            }
+        }
+        if life.begins_anew(item.tcp_flags) {
+            return self.over(level, index, Ended::Closed);
+        }
+        let one_way = !self.plan.levels[level].session.both_ways;
+        let after = if one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
+        let state = &mut self.levels[level];
+        if after.0 != head.state {
+            state.advance(index, after);
+        }
+        state.tell(index, now, after);
+        let head = state.pool.head_mut(index);
+        head.seen = now;
+        head.leaf = item.leaf;
+        Some(Fcb::of_session(level as LevelId, index, direction, false))
+    }
+
+    /// Ends a session.
+    #[cold]
+    fn over<T>(&mut self, level: usize, index: u32, why: Ended) -> Option<T> {
+        self.end(level as LevelId, index, why);
+        None
+    }
+
+    /// Ends a session; its functions are told by whoever calls [`Manager::next_ended`].
+    pub fn end(&mut self, level: LevelId, index: u32, why: Ended) {
+        if self.levels[usize::from(level)].end(index, why) {
+            self.levels[usize::from(level)].is_changed = true;
+            self.ended.push(EndedSession { level, index, why });
+        }
+    }
+
+    /// Begins a session and what is coarser than it.
+    #[cold]
+    fn begin(
+        &mut self,
+        level: LevelId,
+        key: &Key,
+        item: &Item,
+        packet: &mut Packet,
+    ) -> Result<Fcb, Refused> {
+        let now = self.now;
+        let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
+        let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
+        let life = Life::begin(item.protocol, item.tcp_flags, direction);
+        let index = match self.insert(level, key, life) {
+            Ok(index) => index,
+            Err(refused) => {
+                self.levels[usize::from(level)].forget(met);
+                return Err(refused);
+            }
+        };
+        let state = &mut self.levels[usize::from(level)];
+        if let Some(met) = &met {
+            state.hold(index, met);
+            state.tell(index, now, life);
+        }
+        let head = state.pool.head_mut(index);
+        head.seen = now;
+        head.leaf = item.leaf;
+        // As the packet that opened the session has it, wherever that was.
+        let exchanged = item.exchanged != (direction == Direction::Reply);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        if !self.plan.levels[usize::from(level)].links.is_empty()
+            && let Err(refused) = self.link(level, index, item, packet)
+        {
+            self.end(level, index, Ended::Evicted);
+            return Err(refused);
+        }
+        Ok(Fcb::of_session(level, index, direction, false))
+    }
+
+    /// A new record, for which an embryonic session may have to go.
+    fn insert(&mut self, level: LevelId, key: &Key, life: Life) -> Result<u32, Refused> {
+        if let Some(victim) = self.levels[usize::from(level)].victim(life)? {
+            self.end(level, victim, Ended::Evicted);
+        }
+        self.levels[usize::from(level)].insert(key, life)
+    }
+
+    /// Links a new session to its coarser ones, which are begun if need be.
+    fn link(
+        &mut self,
+        level: LevelId,
+        index: u32,
+        item: &Item,
+        packet: &mut Packet,
+    ) -> Result<(), Refused> {
+        let now = self.now;
+        let look = look::look_marked(packet);
+        let view = PacketView {
+            frame: packet.mac(),
+            network: packet.network(),
+            transport: packet.transport(),
+        };
+        let reader = &self.readers[usize::from(item.leaf)][look.family as usize];
+        let links = reader.as_ref().map_or_else(Arc::default, |reader| Arc::clone(&reader.links));
+        for (number, reader) in links.iter().enumerate() {
+            let (key, exchanged) = reader.key(&look, &view);
+            let coarse = usize::from(reader.level);
+            let parent = match self.levels[coarse].find(&key).index() {
+                Some(parent) => parent,
+                None => self.begin_coarse(reader.level, &key, exchanged)?,
+            };
+            let state = &mut self.levels[coarse];
+            let turned = exchanged != (state.pool.head(parent).flags & FORWARD_EXCHANGED != 0);
+            state.pool.head_mut(parent).seen = now;
+            if let Some(children) = state.extra.children {
+                *state.pool.extra_mut(parent, children) += 1;
+            }
+            let state = &mut self.levels[usize::from(level)];
+            let at = state.extra.links + number;
+            *state.pool.extra_mut(index, at) = (parent + 1) | if turned { LINK_TURNED } else { 0 };
+        }
+        Ok(())
+    }
+
+    /// A session that exists for the sake of finer ones.
+    fn begin_coarse(&mut self, level: LevelId, key: &Key, exchanged: bool) -> Result<u32, Refused> {
+        let index = self.insert(level, key, Life::begin(0, 0, Direction::Forward).opened())?;
+        let head = self.levels[usize::from(level)].pool.head_mut(index);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        head.leaf = LeafId::MAX;
+        Ok(index)
+    }
+}
+
+impl Work {
+    #[inline]
+    fn add(&mut self, item: Item, reader: &Reader, look: &Look, view: &PacketView<'_>) {
+        let (key, exchanged) = reader.key(look, view);
+        match key {
+            Key::Narrow(key) => self.narrow.push(key),
+            Key::Wide(key) => self.wide.push(key),
+        }
+        self.items.push(Item { exchanged, ..item });
+    }
+}
+
+/// What a quoted packet's answer would look like: headers with source and destination exchanged,
+/// long enough to be classified.
+struct WayBack {
+    bytes: [u8; WayBack::LEN],
+    transport_at: usize,
+}
+
+impl WayBack {
+    const LEN: usize = 40 + 20;
+
+    fn new(quoted: &look::Quoted<'_>) -> WayBack {
+        let mut bytes = [0; WayBack::LEN];
+        let transport_at = if quoted.look.family == Family::V6 { 40 } else { 20 };
+        let from = &quoted.network[..transport_at.min(quoted.network.len())];
+        bytes[..from.len()].copy_from_slice(from);
+        if quoted.look.family == Family::V6 {
+            bytes[6] = quoted.look.protocol;
+            bytes[8..24].copy_from_slice(&from[24..40]);
+            bytes[24..40].copy_from_slice(&from[8..24]);
+        } else {
+            bytes[0] = 0x45;
+            bytes[12..16].copy_from_slice(&from[16..20]);
+            bytes[16..20].copy_from_slice(&from[12..16]);
+        }
+        let [src, dst] = quoted.look.ports;
+        let ports = (u32::from(src) << 16 | u32::from(dst)).to_be_bytes();
+        bytes[transport_at..transport_at + 4].copy_from_slice(&ports);
+        WayBack { bytes, transport_at }
+    }
+
+    fn network(&self) -> &[u8] {
+        &self.bytes[..self.transport_at + 20]
+    }
+
+    fn transport(&self) -> &[u8] {
+        &self.bytes[self.transport_at..self.transport_at + 20]
+    }
+}

@@ -1,0 +1,235 @@
+//! One level of one thread: its records, who may be evicted, and what was counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::fcb::RECORDS_MAX;
+use crate::life::{Ended, Life, Phase};
+use crate::manager::reader::{Key, is_narrow};
+use crate::plan::Level;
+use crate::rendezvous::Rendezvous;
+use crate::table::{Found, Pool, Refused, Shape};
+
+/// Records beyond the bound, for sessions that have ended and are still to be told to functions.
+const SPARE: u32 = 1024;
+/// Embryonic sessions that are looked at for one that can go.
+const EVICTION_TRIES: usize = 16;
+
+/// How many sessions may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// In all, per thread and level.
+    pub sessions_max: u32,
+    /// Embryonic ones among them.
+    pub embryonic_max: u32,
+}
+
+/// What happened to sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Begun.
+    pub created: u64,
+    /// Ended for lack of packets.
+    pub timed_out: u64,
+    /// Ended by their protocol or a function.
+    pub closed: u64,
+    /// Ended because another needed the place.
+    pub evicted: u64,
+    /// Ended by a handler or a new configuration.
+    pub removed: u64,
+    /// Not begun, for lack of room.
+    pub refused: u64,
+}
+
+impl Counts {
+    fn count(&mut self, why: Ended) {
+        *match why {
+            Ended::TimedOut => &mut self.timed_out,
+            Ended::Closed => &mut self.closed,
+            Ended::Evicted => &mut self.evicted,
+            Ended::Removed => &mut self.removed,
+        } += 1;
+    }
+}
+
+/// Which way round a record's keys are: bits of [`crate::table::Head::flags`].
+pub(crate) const FORWARD_EXCHANGED: u8 = 1 << 0;
+/// The same of the second key, as replies bring it.
+pub(crate) const REPLY_EXCHANGED: u8 = 1 << 1;
+/// It has ended and waits for being told.
+pub(crate) const ENDING: u8 = 1 << 2;
+/// A function asked for its end.
+pub(crate) const END_ASKED: u8 = 1 << 3;
+
+/// In a link: the session's forward direction is the coarser session's reply direction.
+pub(crate) const LINK_TURNED: u32 = 1 << 31;
+
+/// Where a record's extra words are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extra {
+    /// How many finer sessions link to it; where some level does.
+    pub children: Option<usize>,
+    /// The first of its own links.
+    pub links: usize,
+    /// Its record in the rendezvous and 1; where other threads serve sessions of the level.
+    pub meeting: Option<usize>,
+    len: usize,
+}
+
+impl Extra {
+    /// Of a level that others link to or not, and that other threads serve too or not.
+    pub fn new(level: &Level, is_linked: bool, meets: bool) -> Extra {
+        let links = usize::from(is_linked);
+        let behind = links + level.links.len();
+        Extra {
+            children: is_linked.then_some(0),
+            links,
+            meeting: meets.then_some(behind),
+            len: behind + usize::from(meets),
+        }
+    }
+}
+
+/// One level's state.
+pub(crate) struct LevelState {
+    pub pool: Pool,
+    pub extra: Extra,
+    /// Where sessions of other threads are found.
+    pub meeting: Option<Arc<Rendezvous>>,
+    pub bounds: Bounds,
+    pub counts: Counts,
+    /// Sessions now, without those that have ended.
+    pub now: u32,
+    /// Embryonic ones among them.
+    pub embryonic: u32,
+    /// Candidates for eviction, oldest first; stale entries are skipped.
+    candidates: VecDeque<u32>,
+    /// Where sweeping goes on.
+    pub hand: u32,
+    /// Whether sessions were begun since the present batch was looked up.
+    pub is_changed: bool,
+}
+
+impl LevelState {
+    pub fn new(level: &Level, extra: Extra, bounds: Bounds, seeds: [u64; 2]) -> LevelState {
+        let narrow = is_narrow(level);
+        let sessions_max = bounds.sessions_max.min(RECORDS_MAX - SPARE);
+        let pool = Pool::new(
+            Shape {
+                key_words: if narrow { 4 } else { 12 },
+                alias: level.translates,
+                extra_words: extra.len,
+                scratch_len: level.scratch_len,
+                scratch_align: level.scratch_align,
+                initial: Box::default(),
+                sessions_max: sessions_max + SPARE,
+            },
+            crate::hash::Hasher::new(seeds),
+        );
+        LevelState {
+            pool,
+            extra,
+            meeting: None,
+            bounds: Bounds { sessions_max, ..bounds },
+            counts: Counts::default(),
+            now: 0,
+            embryonic: 0,
+            candidates: VecDeque::new(),
+            hand: 0,
+            is_changed: false,
+        }
+    }
+
+    /// The session of a key, if there is one.
+    pub fn find(&self, key: &Key) -> Found {
+        self.pool.find(key.words())
+    }
+
+    /// A record for a new session, whose life begins as `life`.
+    pub fn insert(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
+        let index = self.take(key.words(), life)?;
+        self.counts.created += 1;
+        Ok(index)
+    }
+
+    /// The same for a session that was begun elsewhere.
+    pub fn take(&mut self, key: &[u32], life: Life) -> Result<u32, Refused> {
+        let index = self.pool.insert(key)?;
+        self.now += 1;
+        self.is_changed = true;
+        if life.phase() == Phase::New {
+            self.embryonic += 1;
+            self.remember(index);
+        }
+        self.pool.head_mut(index).state = life.0;
+        Ok(index)
+    }
+
+    /// Notes an embryonic session as one that may be evicted.
+    fn remember(&mut self, index: u32) {
+        // Twice as many entries as there may be embryonic sessions: the oldest that fall out are
+        // stale, or are found by the sweep.
+        if self.candidates.len() >= self.bounds.embryonic_max as usize * 2 {
+            self.candidates.pop_front();
+        }
+        self.candidates.push_back(index);
+        for _ in 0..2 {
+            match self.candidates.front() {
+                Some(oldest) if !self.is_embryonic(*oldest) => self.candidates.pop_front(),
+                _ => break,
+            };
+        }
+    }
+
+    fn is_embryonic(&self, index: u32) -> bool {
+        if !self.pool.is_live(index) {
+            return false;
+        }
+        let head = self.pool.head(index);
+        head.flags & ENDING == 0 && Life(head.state).phase() == Phase::New
+    }
+
+    /// The embryonic session that has to go so that another can begin, if there is no room.
+    pub fn victim(&mut self, life: Life) -> Result<Option<u32>, Refused> {
+        let full = self.now >= self.bounds.sessions_max;
+        let crowd = life.phase() == Phase::New && self.embryonic >= self.bounds.embryonic_max;
+        if !full && !crowd {
+            return Ok(None);
+        }
+        for _ in 0..EVICTION_TRIES {
+            let Some(oldest) = self.candidates.pop_front() else { break };
+            if self.is_embryonic(oldest) {
+                return Ok(Some(oldest));
+            }
+        }
+        Err(Refused::Full)
+    }
+
+    /// Takes a session out of the table; its record stays until [`Pool::free`]. Says whether it
+    /// was there.
+    pub fn end(&mut self, index: u32, why: Ended) -> bool {
+        if !self.pool.is_live(index) || self.pool.head(index).flags & ENDING != 0 {
+            return false;
+        }
+        self.pool.unlink(index);
+        let head = self.pool.head_mut(index);
+        head.flags |= ENDING;
+        let embryonic = Life(head.state).phase() == Phase::New;
+        self.now -= 1;
+        self.embryonic -= u32::from(embryonic);
+        self.counts.count(why);
+        true
+    }
+
+    /// Has a packet's news told to a session.
+    #[inline]
+    pub fn advance(&mut self, index: u32, life: Life) {
+        let head = self.pool.head_mut(index);
+        let before = Life(head.state);
+        if before != life {
+            head.state = life.0;
+            let was = before.phase() == Phase::New;
+            self.embryonic -= u32::from(was && life.phase() != Phase::New);
+        }
+    }
+}

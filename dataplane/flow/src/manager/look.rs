@@ -1,0 +1,355 @@
+//! What the flow manager reads of a packet, once, for all functions behind it: where its headers
+//! are, and whether they are whole enough to belong to a session.
+
+use thruway_packet::Packet;
+use thruway_wire::ip_protocol;
+use thruway_wire::ipv6_ext::upper_layer;
+
+use crate::plan::Family;
+
+/// What a packet is to sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Neither IPv4 nor IPv6.
+    NotIp,
+    /// Its headers contradict themselves or are cut short.
+    Malformed,
+    /// A fragment, the first included: the ports of the others are not known.
+    Fragment,
+    /// A whole packet of a protocol whose ports are not known.
+    Unknown,
+    /// A whole header with ports, or an ICMP query with its identifier.
+    Whole,
+    /// An ICMP error, about a packet whose beginning it carries.
+    Error,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What it is.
+    pub kind: Kind,
+    /// Its version of IP.
+    pub family: Family,
+    /// Transport protocol; 0 where there is none.
+    pub protocol: u8,
+    /// TCP's flags, else 0.
+    pub tcp_flags: u8,
+    /// Source and destination port; of an ICMP query its identifier, twice.
+    pub ports: [u16; 2],
+}
+
+const NOTHING: Look =
+    Look { kind: Kind::NotIp, family: Family::Other, protocol: 0, tcp_flags: 0, ports: [0; 2] };
+
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// Most VLAN tags in front of an IP header.
+const TAGS_MAX: usize = 2;
+
+/// Looks at a packet that begins with an Ethernet header, and marks its headers.
+#[inline]
+pub fn look_ethernet(packet: &mut Packet) -> Look {
+    let data = packet.data();
+    let Some(head) = data.first_chunk::<14>() else {
+        packet.clear_network();
+        return Look { kind: Kind::Malformed, ..NOTHING };
+    };
+    let mut ethertype = u16::from_be_bytes([head[12], head[13]]);
+    let mut offset = 14;
+    if ethertype == ETHERTYPE_IPV4 {
+        packet.set_mac_offset(0);
+        return look_ipv4(packet, offset);
+    }
+    for _ in 0..TAGS_MAX {
+        if !ETHERTYPES_VLAN.contains(&ethertype) {
+            break;
+        }
+        let Some([_, _, a, b]) = data.get(offset..).and_then(|rest| rest.first_chunk::<4>()) else {
+            packet.clear_network();
+            return Look { kind: Kind::Malformed, ..NOTHING };
+        };
+        (ethertype, offset) = (u16::from_be_bytes([*a, *b]), offset + 4);
+    }
+    packet.set_mac_offset(0);
+    match ethertype {
+        ETHERTYPE_IPV4 => look_ipv4(packet, offset),
+        ETHERTYPE_IPV6 => look_ipv6(packet, offset),
+        _ => {
+            packet.clear_network();
+            NOTHING
+        }
+    }
+}
+
+/// Looks at a packet that begins with an IP header.
+#[inline]
+pub fn look_ip(packet: &mut Packet) -> Look {
+    look_ip_at(packet, 0)
+}
+
+/// Looks at a packet whose network header may be marked already, and begins with Ethernet if not.
+#[inline]
+pub fn look_marked(packet: &mut Packet) -> Look {
+    match packet.network_offset() {
+        Some(offset) => look_ip_at(packet, offset),
+        None => look_ethernet(packet),
+    }
+}
+
+fn look_ip_at(packet: &mut Packet, offset: usize) -> Look {
+    match packet.data().get(offset).map(|byte| byte >> 4) {
+        Some(4) => look_ipv4(packet, offset),
+        Some(6) => look_ipv6(packet, offset),
+        _ => {
+            packet.clear_network();
+            Look { kind: Kind::Malformed, ..NOTHING }
+        }
+    }
+}
+
+#[inline]
+fn look_ipv4(packet: &mut Packet, offset: usize) -> Look {
+    let found = ipv4(packet.data().get(offset..).unwrap_or(&[]));
+    match found {
+        Some((look, header_len)) => {
+            packet.set_network(offset, header_len);
+            look
+        }
+        None => {
+            packet.clear_network();
+            Look { kind: Kind::Malformed, family: Family::V4, ..NOTHING }
+        }
+    }
+}
+
+/// An IPv4 packet and the length of its header; `None` when that header is not right.
+#[inline]
+fn ipv4(bytes: &[u8]) -> Option<(Look, usize)> {
+    let head = bytes.first_chunk::<20>()?;
+    let header_len = usize::from(head[0] & 0x0f) * 4;
+    let total = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    if head[0] >> 4 != 4 || header_len < 20 || total < header_len || total > bytes.len() {
+        return None;
+    }
+    let look = Look { family: Family::V4, protocol: head[9], ..NOTHING };
+    // More fragments, or an offset.
+    if u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0 {
+        return Some((Look { kind: Kind::Fragment, ..look }, header_len));
+    }
+    Some((upper(look, bytes.get(header_len..total).unwrap_or(&[])), header_len))
+}
+
+fn look_ipv6(packet: &mut Packet, offset: usize) -> Look {
+    let found = ipv6(packet.data().get(offset..).unwrap_or(&[]));
+    match found {
+        Some((look, header_len)) => {
+            packet.set_network(offset, header_len);
+            look
+        }
+        None => {
+            packet.clear_network();
+            Look { kind: Kind::Malformed, family: Family::V6, ..NOTHING }
+        }
+    }
+}
+
+/// An IPv6 packet and the length of its headers up to the upper layer.
+fn ipv6(bytes: &[u8]) -> Option<(Look, usize)> {
+    let head = bytes.first_chunk::<40>()?;
+    let total = 40 + usize::from(u16::from_be_bytes([head[4], head[5]]));
+    if head[0] >> 4 != 6 || total > bytes.len() {
+        return None;
+    }
+    let payload = bytes.get(40..total)?;
+    let found = upper_layer(head[6], payload).ok()?;
+    let header_len = total - found.bytes.len();
+    let look = Look { family: Family::V6, protocol: found.protocol, ..NOTHING };
+    // An atomic fragment is a whole packet (RFC 6946).
+    if found.fragment.is_some_and(|fragment| !fragment.is_atomic()) {
+        return Some((Look { kind: Kind::Fragment, ..look }, header_len));
+    }
+    Some((upper(look, found.bytes), header_len))
+}
+
+/// What stands behind the IP header: `bytes` from there to the packet's end.
+#[inline]
+fn upper(look: Look, bytes: &[u8]) -> Look {
+    let word = |at: usize| match bytes.get(at..) {
+        Some([a, b, ..]) => u16::from_be_bytes([*a, *b]),
+        _ => 0,
+    };
+    let ports = [word(0), word(2)];
+    let malformed = Look { kind: Kind::Malformed, ..look };
+    match look.protocol {
+        ip_protocol::TCP => match bytes.first_chunk::<20>() {
+            Some(head) if (20..=bytes.len()).contains(&(usize::from(head[12] >> 4) * 4)) => {
+                Look { kind: Kind::Whole, ports, tcp_flags: head[13] & 0x3f, ..look }
+            }
+            _ => malformed,
+        },
+        ip_protocol::UDP if (8..=bytes.len()).contains(&usize::from(word(4))) => {
+            Look { kind: Kind::Whole, ports, ..look }
+        }
+        ip_protocol::UDP => malformed,
+        ip_protocol::ICMP => {
+            icmp(look, bytes, is_query4, |icmp_type| matches!(icmp_type, 3 | 4 | 5 | 11 | 12))
+        }
+        ip_protocol::ICMPV6 => icmp(
+            look,
+            bytes,
+            |icmp_type| matches!(icmp_type, 128 | 129),
+            |icmp_type| matches!(icmp_type, 1..=4),
+        ),
+        protocol if ip_protocol::has_ports(protocol) && bytes.len() >= 8 => {
+            Look { kind: Kind::Whole, ports, ..look }
+        }
+        protocol if ip_protocol::has_ports(protocol) => malformed,
+        _ => Look { kind: Kind::Unknown, ..look },
+    }
+}
+
+/// Echo, timestamp, information, address mask, with their replies (RFC 792, RFC 950).
+fn is_query4(icmp_type: u8) -> bool {
+    matches!(icmp_type, 0 | 8 | 13..=18)
+}
+
+fn icmp(
+    look: Look,
+    bytes: &[u8],
+    is_query: impl Fn(u8) -> bool,
+    is_error: impl Fn(u8) -> bool,
+) -> Look {
+    let Some(head) = bytes.first_chunk::<8>() else {
+        return Look { kind: Kind::Malformed, ..look };
+    };
+    let ident = u16::from_be_bytes([head[4], head[5]]);
+    match head[0] {
+        query if is_query(query) => Look { kind: Kind::Whole, ports: [ident; 2], ..look },
+        error if is_error(error) => Look { kind: Kind::Error, ..look },
+        _ => Look { kind: Kind::Unknown, ..look },
+    }
+}
+
+/// The packet that an ICMP error is about, as far as it is carried: what it looks like, the way
+/// back (its source and destination exchanged), and its addresses' bytes from `network` on.
+pub struct Quoted<'a> {
+    /// Its look, ports exchanged.
+    pub look: Look,
+    /// Its IP header and the beginning of what follows.
+    pub network: &'a [u8],
+}
+
+/// What the error in `transport` (from the ICMP header on) quotes; `None` if that is too little to
+/// find a session by.
+pub fn quoted<'a>(look: &Look, transport: &'a [u8]) -> Option<Quoted<'a>> {
+    let network = transport.get(8..)?;
+    let (protocol, header_len) = match look.family {
+        Family::V4 => {
+            let head = network.first_chunk::<20>()?;
+            let offset = u16::from_be_bytes([head[6], head[7]]) & 0x1fff;
+            let whole = head[0] >> 4 == 4 && head[0] & 0x0f >= 5 && offset == 0;
+            whole.then(|| (head[9], usize::from(head[0] & 0x0f) * 4))?
+        }
+        Family::V6 => {
+            let head = network.first_chunk::<40>()?;
+            let found = upper_layer(head[6], network.get(40..)?).ok()?;
+            let later = found.fragment.is_some_and(|fragment| !fragment.is_first());
+            let whole = head[0] >> 4 == 6 && !later;
+            whole.then(|| (found.protocol, network.len() - found.bytes.len()))?
+        }
+        Family::Other => return None,
+    };
+    let upper = network.get(header_len..)?.first_chunk::<8>()?;
+    let word = |at: usize| u16::from_be_bytes([upper[at], upper[at + 1]]);
+    let query = match protocol {
+        ip_protocol::ICMP => is_query4(upper[0]),
+        ip_protocol::ICMPV6 => matches!(upper[0], 128 | 129),
+        _ => false,
+    };
+    let ports = match protocol {
+        _ if query => [word(4); 2],
+        _ if ip_protocol::has_ports(protocol) => [word(2), word(0)],
+        _ => return None,
+    };
+    let look = Look { kind: Kind::Whole, family: look.family, protocol, tcp_flags: 0, ports };
+    Some(Quoted { look, network })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet frame around an IPv4 packet with these flags and offset, protocol and payload.
+    fn frame(tags: &[u8], flags_offset: u16, protocol: u8, payload: &[u8]) -> Packet {
+        let mut bytes = vec![2; 12];
+        bytes.extend_from_slice(tags);
+        bytes.extend_from_slice(&[8, 0, 0x45, 0]);
+        bytes.extend_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+        bytes.extend_from_slice(&[0, 1]);
+        bytes.extend_from_slice(&flags_offset.to_be_bytes());
+        bytes.extend_from_slice(&[64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.extend_from_slice(payload);
+        Packet::new(&bytes).unwrap()
+    }
+
+    const UDP: [u8; 8] = [0, 53, 1, 0, 0, 8, 0, 0];
+
+    #[test]
+    fn whole_packets_show_their_ports() {
+        let tags: [&[u8]; 3] = [&[], &[0x81, 0, 0, 7], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9]];
+        for tags in tags {
+            let mut packet = frame(tags, 0x4000, 17, &UDP);
+            let look = look_ethernet(&mut packet);
+            assert_eq!((look.kind, look.ports, look.protocol), (Kind::Whole, [53, 256], 17));
+            assert_eq!(packet.network_offset(), Some(14 + tags.len()));
+            assert_eq!(packet.transport(), UDP);
+            assert_eq!(look_marked(&mut packet), look);
+        }
+        let mut tcp = [0; 20];
+        (tcp[3], tcp[12], tcp[13]) = (80, 0x50, 0x12);
+        let look = look_ethernet(&mut frame(&[], 0, 6, &tcp));
+        assert_eq!((look.kind, look.ports, look.tcp_flags), (Kind::Whole, [0, 80], 0x12));
+        let look = look_ethernet(&mut frame(&[], 0, 1, &[8, 0, 0, 0, 0x12, 0x34, 0, 1]));
+        assert_eq!((look.kind, look.ports), (Kind::Whole, [0x1234; 2]));
+    }
+
+    #[test]
+    fn others_are_told_apart() {
+        let kind = |flags_offset, protocol, payload: &[u8]| {
+            look_ethernet(&mut frame(&[], flags_offset, protocol, payload)).kind
+        };
+        assert_eq!(kind(0x2000, 17, &UDP), Kind::Fragment);
+        assert_eq!(kind(0x0007, 17, &UDP), Kind::Fragment);
+        assert_eq!(kind(0, 17, &UDP[..7]), Kind::Malformed);
+        assert_eq!(kind(0, 17, &[0, 53, 1, 0, 0, 9, 0, 0]), Kind::Malformed);
+        assert_eq!(kind(0, 6, &UDP), Kind::Malformed);
+        assert_eq!(kind(0, 47, &UDP), Kind::Unknown);
+        assert_eq!(kind(0, 1, &[3, 1, 0, 0, 0, 0, 0, 0]), Kind::Error);
+        assert_eq!(kind(0, 1, &[9, 0, 0, 0, 0, 0, 0, 0]), Kind::Unknown);
+        let mut arp = Packet::new(&[[2; 12].as_slice(), &[8, 6], &[0; 28]].concat()).unwrap();
+        assert_eq!(look_ethernet(&mut arp).kind, Kind::NotIp);
+        assert_eq!(look_ethernet(&mut Packet::new(&[0; 13]).unwrap()).kind, Kind::Malformed);
+        let mut lie = frame(&[], 0, 17, &UDP);
+        lie.data_mut()[17] = 200;
+        assert_eq!(look_ethernet(&mut lie).kind, Kind::Malformed);
+        assert!(lie.network().is_empty());
+    }
+
+    #[test]
+    fn an_error_quotes_the_way_back() {
+        let mut error = vec![3, 3, 0, 0, 0, 0, 0, 0];
+        error.extend_from_slice(&frame(&[], 0, 17, &UDP).data()[14..]);
+        let mut packet = frame(&[], 0, 1, &error);
+        let look = look_ethernet(&mut packet);
+        let quoted = quoted(&look, packet.transport()).unwrap();
+        assert_eq!((quoted.look.ports, quoted.look.protocol), ([256, 53], 17));
+        assert_eq!(quoted.network[12..16], [10, 0, 0, 1]);
+        for len in 0..error.len() {
+            let mut cut = frame(&[], 0, 1, &error[..len]);
+            let look = look_ethernet(&mut cut);
+            assert!(super::quoted(&look, cut.transport()).is_none(), "{len}");
+        }
+    }
+}

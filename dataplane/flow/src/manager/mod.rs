@@ -1,0 +1,217 @@
+//! The flow manager of one thread: it looks at each packet once, finds its class and its session,
+//! and writes both into the packet's metadata; functions behind it find their state from there.
+//!
+//! A batch goes through in three passes, so that the misses of its packets overlap: look, classify
+//! and read the key of each; look all keys up; then touch each session. What happens rarely (a
+//! session begins or ends) happens in the third.
+
+mod answer;
+mod entry;
+mod http;
+mod level;
+mod look;
+mod meeting;
+mod reader;
+mod state;
+mod sweep;
+mod takeover;
+
+pub use answer::NoAnswer;
+pub use entry::{Input, Refusal};
+pub use level::{Bounds, Counts};
+pub use look::{Kind, Look, look_ethernet, look_ip};
+pub use meeting::{Meetings, meetings};
+pub use state::{At, Ways};
+
+use std::sync::Arc;
+
+use crate::fcb::Fcb;
+use crate::life::{Ended, Life, Timeouts};
+use crate::plan::{Hop, LevelId, Plan, PlanError};
+use entry::Work;
+use level::{Extra, LevelState};
+use reader::Reader;
+
+/// Nanoseconds of a tick: sessions' times are 32 bits of these.
+pub const TICK_NS: i64 = 1 << 26;
+
+/// A time in ticks.
+#[inline]
+pub(crate) fn ticks(now: i64) -> u32 {
+    (now / TICK_NS) as u32
+}
+
+/// What a user may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How many sessions of one level a thread keeps.
+    pub bounds: Bounds,
+    /// How long.
+    pub timeouts: Timeouts,
+    /// Secrets of the hash.
+    pub seeds: [u64; 2],
+    /// Whether packets that nobody behind wants are dropped at once.
+    pub early_drop: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let bounds = Bounds { sessions_max: 1 << 20, embryonic_max: 1 << 18 };
+        Settings { bounds, timeouts: Timeouts::default(), seeds: [0; 2], early_drop: true }
+    }
+}
+
+/// A session that has ended, before its record is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedSession {
+    /// Its level.
+    pub level: LevelId,
+    /// Its record.
+    pub index: u32,
+    /// Why.
+    pub why: Ended,
+}
+
+/// Ticks after which a session of each life is over, by [`Life`]'s bits.
+type Limits = Box<[u32; 256]>;
+
+/// One thread's flow manager. The default one has no plan and classifies nothing.
+#[derive(Default)]
+pub struct Manager {
+    plan: Arc<Plan>,
+    levels: Vec<LevelState>,
+    /// By leaf and family.
+    readers: Vec<[Option<Reader>; 3]>,
+    /// By leaf: which of `limits`.
+    leaf_limits: Vec<u16>,
+    limits: Vec<Limits>,
+    /// The shortest of all limits: who was seen more recently cannot be over.
+    limit_min: u32,
+    work: Vec<Work>,
+    ended: Vec<EndedSession>,
+    /// Packets without a session, by [`Kind`].
+    sessionless: [u64; 6],
+    swept: i64,
+    /// Time of the batch that is under way, in ticks.
+    now: u32,
+}
+
+impl Manager {
+    /// The manager of a plan.
+    ///
+    /// # Errors
+    /// Keys for which there is no room.
+    pub fn new(plan: Arc<Plan>, settings: &Settings) -> Result<Manager, PlanError> {
+        Manager::meeting(plan, settings, &Meetings::new())
+    }
+
+    /// The same, of one of several threads, which find each other's sessions by `meetings`.
+    ///
+    /// # Errors
+    /// As [`Manager::new`].
+    pub fn meeting(
+        plan: Arc<Plan>,
+        settings: &Settings,
+        meetings: &Meetings,
+    ) -> Result<Manager, PlanError> {
+        let linked: Vec<LevelId> =
+            plan.levels.iter().flat_map(|level| level.links.clone()).collect();
+        let levels = plan.levels.iter().enumerate().map(|(at, level)| {
+            let meeting = meetings.get(at).cloned().flatten();
+            let extra = Extra::new(level, linked.contains(&(at as LevelId)), meeting.is_some());
+            let mut state = LevelState::new(level, extra, settings.bounds, settings.seeds);
+            state.meeting = meeting;
+            state
+        });
+        let levels: Vec<LevelState> = levels.collect();
+        let mut readers = Vec::with_capacity(plan.leaves.len());
+        let (mut limits, mut leaf_limits) = (Vec::new(), Vec::with_capacity(plan.leaves.len()));
+        let mut known: Vec<Option<u32>> = Vec::new();
+        for leaf in &plan.leaves {
+            let mut of_leaf = [None, None, None];
+            for (reader, key) in of_leaf.iter_mut().zip(&leaf.keys) {
+                let Some(key) = key else { continue };
+                let level = &plan.levels[usize::from(key.level)];
+                let node = level.rooms.first().map_or(0, |room| room.node as usize);
+                let error = |message| PlanError { node, arg: None, message };
+                *reader = Some(Reader::new(key, &plan.levels).map_err(error)?);
+            }
+            readers.push(of_leaf);
+            let at = known.iter().position(|timeout| *timeout == leaf.timeout_s);
+            leaf_limits.push(at.unwrap_or_else(|| {
+                known.push(leaf.timeout_s);
+                limits.push(limits_of(&settings.timeouts, leaf.timeout_s));
+                limits.len() - 1
+            }) as u16);
+        }
+        let limit_min = limits.iter().flat_map(|limits| limits.iter().copied()).min().unwrap_or(0);
+        let work = levels.iter().map(|_| Work::default()).collect();
+        Ok(Manager {
+            plan,
+            levels,
+            readers,
+            leaf_limits,
+            limits,
+            limit_min,
+            work,
+            ended: Vec::with_capacity(1024),
+            sessionless: [0; 6],
+            swept: 0,
+            now: 0,
+        })
+    }
+
+    /// What it works by.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Whether there is anything to do at all.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.plan.entries.is_empty()
+    }
+
+    /// Where dispatcher `node` sends a packet. [`Hop::InPlace`] if it was never classified.
+    #[inline]
+    pub fn hop(&self, node: u32, fcb: Fcb) -> Hop {
+        let leaf = match (fcb.leaf(), fcb.session()) {
+            (Some(leaf), _) => leaf,
+            (None, Some((level, index))) => self.levels[usize::from(level)].pool.head(index).leaf,
+            (None, None) => return Hop::InPlace,
+        };
+        let hops = self.plan.nodes.get(node as usize).map(|node| &node.hops);
+        hops.and_then(|hops| hops.get(usize::from(leaf))).copied().unwrap_or(Hop::InPlace)
+    }
+
+    /// Sessions now and what happened to them, of a level.
+    pub fn counts(&self, level: LevelId) -> (u32, u32, Counts) {
+        let level = &self.levels[usize::from(level)];
+        (level.now, level.embryonic, level.counts)
+    }
+
+    /// Packets of a kind that had no session.
+    pub fn sessionless(&self, kind: Kind) -> u64 {
+        self.sessionless[kind as usize]
+    }
+
+    /// Bytes of a level's table and records.
+    pub fn memory_bytes(&self, level: LevelId) -> usize {
+        self.levels[usize::from(level)].pool.memory_bytes()
+    }
+}
+
+/// Limits in ticks; an open session's is what a function asked for, if one did.
+fn limits_of(timeouts: &Timeouts, asked: Option<u32>) -> Limits {
+    use crate::life::Phase;
+    let ticks_of = |seconds: u32| {
+        u32::try_from(i64::from(seconds) * 1_000_000_000 / TICK_NS).unwrap_or(u32::MAX / 2).max(1)
+    };
+    Box::new(std::array::from_fn(|bits| {
+        let life = Life(bits as u8);
+        match asked {
+            Some(seconds) if life.phase() == Phase::Open => ticks_of(seconds),
+            _ => ticks_of(timeouts.of(life)),
+        }
+    }))
+}

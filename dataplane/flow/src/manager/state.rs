@@ -1,0 +1,114 @@
+//! From a packet's FCB word to a function's state.
+
+use crate::fcb::{Direction, Fcb};
+use crate::life::Life;
+use crate::manager::Manager;
+use crate::manager::level::{END_ASKED, LINK_TURNED};
+use crate::plan::{Access, LEVELS_MAX, LevelId};
+
+/// Where a function's state for a packet's session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// Level of the record.
+    pub level: LevelId,
+    /// The record.
+    pub index: u32,
+    /// In which direction of that session the packet goes.
+    pub direction: Direction,
+    /// First byte in the record's scratch.
+    offset: u32,
+    size: u32,
+    /// The function's bit among those that have opened the session.
+    opened: u32,
+    shared_at: u16,
+}
+
+/// A function's ways to its state, by the level that packets' records are of.
+pub type Ways = [Option<Access>; LEVELS_MAX];
+
+const NO_WAY: &Ways = &[None; LEVELS_MAX];
+
+impl At {
+    /// The function's bit among those that have opened the session.
+    pub(super) fn opened_bit(&self) -> u32 {
+        self.opened
+    }
+
+    /// Where its published words begin.
+    pub(super) fn shared_at(&self) -> usize {
+        usize::from(self.shared_at)
+    }
+}
+
+impl Manager {
+    /// How `node` comes to its state.
+    #[inline]
+    pub fn ways(&self, node: u32) -> &Ways {
+        self.plan.nodes.get(node as usize).map_or(NO_WAY, |node| &node.access)
+    }
+
+    /// Where a function's state for a packet is, if the packet has a session that concerns it.
+    #[inline]
+    pub fn locate(&self, ways: &Ways, fcb: Fcb) -> Option<At> {
+        let (level, index) = fcb.session()?;
+        let access = ways[usize::from(level)].as_ref()?;
+        let (index, direction) = match access.via {
+            None => (index, fcb.direction()),
+            Some(link) => self.follow(level, index, link, fcb.direction())?,
+        };
+        Some(At {
+            level: access.level,
+            index,
+            direction,
+            offset: access.offset,
+            size: access.size,
+            opened: 1 << access.bit,
+            shared_at: access.shared_at,
+        })
+    }
+
+    /// The coarser session of a record.
+    fn follow(
+        &self,
+        level: LevelId,
+        index: u32,
+        link: u8,
+        direction: Direction,
+    ) -> Option<(u32, Direction)> {
+        let state = &self.levels[usize::from(level)];
+        let word = state.pool.extra(index, state.extra.links + usize::from(link));
+        let parent = (word & !LINK_TURNED).checked_sub(1)?;
+        let turned = word & LINK_TURNED != 0;
+        let reply = (direction == Direction::Reply) != turned;
+        Some((parent, if reply { Direction::Reply } else { Direction::Forward }))
+    }
+
+    /// Whether the function has opened the session.
+    #[inline]
+    pub fn is_opened(&self, at: &At) -> bool {
+        self.levels[usize::from(at.level)].pool.head(at.index).opened & at.opened != 0
+    }
+
+    /// Notes that it has.
+    pub fn set_opened(&mut self, at: &At) {
+        self.levels[usize::from(at.level)].pool.head_mut(at.index).opened |= at.opened;
+    }
+
+    /// What is known of the session.
+    #[inline]
+    pub fn life(&self, at: &At) -> Life {
+        self.levels[usize::from(at.level)].both(at.index).0
+    }
+
+    /// The function's scratch.
+    #[inline]
+    pub fn scratch_mut(&mut self, at: &At) -> &mut [u8] {
+        let scratch = self.levels[usize::from(at.level)].pool.scratch_mut(at.index);
+        scratch.get_mut(at.offset as usize..(at.offset + at.size) as usize).unwrap_or(&mut [])
+    }
+
+    /// Has the session ended before its next packet, or when its time is up.
+    pub fn ask_end(&mut self, at: &At) {
+        self.levels[usize::from(at.level)].pool.head_mut(at.index).flags |= END_ASKED;
+    }
+}

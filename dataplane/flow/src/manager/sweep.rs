@@ -1,0 +1,122 @@
+//! Sessions end: who was not seen for too long is found by going round all records, a few at a
+//! time, and functions are told before a record is used again.
+
+use crate::life::Ended;
+use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
+use crate::manager::{EndedSession, Manager, ticks};
+use crate::plan::{LeafId, LevelId};
+
+/// How long one way round all records takes while there is time, in nanoseconds.
+const ROUND_NS: i64 = 2_000_000_000;
+/// Most records looked at in one go.
+const RECORDS_MAX: i64 = 256;
+
+impl Manager {
+    /// Ends some of the sessions whose time is up. To be called often; what it does is bounded.
+    pub fn sweep(&mut self, now: i64) {
+        let since = (now - self.swept).clamp(0, ROUND_NS);
+        if since == 0 {
+            return;
+        }
+        self.swept = now;
+        for level in 0..self.levels.len() {
+            let records = i64::from(self.levels[level].pool.extent());
+            let due = (records * since + ROUND_NS - 1) / ROUND_NS;
+            self.sweep_level(level, due.min(RECORDS_MAX) as u32, ticks(now));
+        }
+    }
+
+    fn sweep_level(&mut self, level: usize, records: u32, now: u32) {
+        for _ in 0..records {
+            let state = &mut self.levels[level];
+            if state.hand >= state.pool.extent() {
+                state.hand = 0;
+            }
+            let index = state.hand;
+            state.hand += 1;
+            if self.is_over(level, index, now) {
+                let asked = self.levels[level].pool.head(index).flags & END_ASKED != 0;
+                let why = if asked { Ended::Closed } else { Ended::TimedOut };
+                self.end(level as LevelId, index, why);
+            }
+        }
+    }
+
+    fn is_over(&self, level: usize, index: u32, now: u32) -> bool {
+        let state = &self.levels[level];
+        if !state.pool.is_live(index) {
+            return false;
+        }
+        let head = state.pool.head(index);
+        if head.flags & ENDING != 0 {
+            return false;
+        }
+        let children = state.extra.children.map_or(0, |at| state.pool.extra(index, at));
+        let (life, seen) = state.both(index);
+        let idle = now.wrapping_sub(seen);
+        let leaf = if head.leaf == LeafId::MAX { 0 } else { head.leaf };
+        let limits = &self.limits[usize::from(self.leaf_limits[usize::from(leaf)])];
+        let late = idle >= limits[usize::from(life.0)] && idle < u32::MAX / 2;
+        children == 0 && (late || head.flags & END_ASKED != 0)
+    }
+
+    /// Ends all sessions, as when a configuration stops. A few at a time: false when none is left.
+    pub fn end_some(&mut self, why: Ended) -> bool {
+        for level in 0..self.levels.len() {
+            while self.levels[level].now > 0 {
+                let state = &mut self.levels[level];
+                state.hand = if state.hand >= state.pool.extent() { 0 } else { state.hand };
+                let index = state.hand;
+                state.hand += 1;
+                self.end(level as LevelId, index, why);
+                if self.ended.len() >= RECORDS_MAX as usize {
+                    return true;
+                }
+            }
+        }
+        !self.ended.is_empty()
+    }
+
+    /// A session that has ended and whose functions are to be told.
+    #[inline]
+    pub fn next_ended(&self) -> Option<EndedSession> {
+        self.ended.last().copied()
+    }
+
+    /// The functions that have opened it, one after the other: the `nth`, and a copy of its
+    /// scratch in `state`.
+    pub fn telling(&self, ended: &EndedSession, nth: usize, state: &mut Vec<u8>) -> Option<u32> {
+        let pool = &self.levels[usize::from(ended.level)].pool;
+        let opened = pool.head(ended.index).opened;
+        let rooms = &self.plan.levels[usize::from(ended.level)].rooms;
+        let room = rooms.iter().filter(|room| opened & 1 << room.bit != 0).nth(nth)?;
+        let begin = room.offset as usize;
+        let scratch = pool.scratch(ended.index);
+        state.clear();
+        state.extend_from_slice(scratch.get(begin..begin + room.demand.size).unwrap_or(&[]));
+        Some(room.node)
+    }
+
+    /// All functions have been told: the record may be used again.
+    pub fn release(&mut self, ended: &EndedSession) {
+        let Some(at) = self.ended.iter().rposition(|other| other == ended) else { return };
+        self.ended.swap_remove(at);
+        for link in 0..self.plan.levels[usize::from(ended.level)].links.len() {
+            let coarse = self.plan.levels[usize::from(ended.level)].links[link];
+            let state = &self.levels[usize::from(ended.level)];
+            let word = state.pool.extra(ended.index, state.extra.links + link);
+            let parent = (word & !LINK_TURNED).checked_sub(1);
+            let seen = state.pool.head(ended.index).seen;
+            let Some(parent) = parent else { continue };
+            let state = &mut self.levels[usize::from(coarse)];
+            if let Some(children) = state.extra.children {
+                let count = state.pool.extra_mut(parent, children);
+                *count = count.saturating_sub(1);
+            }
+            state.pool.head_mut(parent).seen = seen;
+        }
+        let state = &mut self.levels[usize::from(ended.level)];
+        state.leave(ended.index);
+        state.pool.free(ended.index);
+    }
+}

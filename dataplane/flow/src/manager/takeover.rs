@@ -1,0 +1,170 @@
+//! A new configuration's manager takes the sessions of the one before.
+
+use crate::fcb::Fcb;
+use crate::manager::Manager;
+use crate::manager::level::{LINK_TURNED, LevelState};
+use crate::manager::reader::Reader;
+use crate::plan::{LeafId, Level, LevelId, Room};
+use crate::table::Head;
+
+/// Of a session that no packet has met since it was taken over: its class is found out by the
+/// next one.
+const LEAF_UNKNOWN: LeafId = LeafId::MAX;
+
+/// Where an old level's sessions go.
+struct Move<'a> {
+    from: usize,
+    to: usize,
+    /// Rooms of the old level and those of the same functions in the new one.
+    rooms: Vec<(&'a Room, &'a Room)>,
+    /// Links of the old level and the new one to levels that go over.
+    links: Vec<(usize, usize)>,
+}
+
+impl Manager {
+    /// Takes the sessions of `old`, whose threads no longer run, with the state of those functions
+    /// that are there in both; `node_of` tells the number here of an old function that has kept
+    /// its name and class. What stays behind (the state of functions that are gone, sessions that
+    /// nobody wants any more) is left in `old`, whose functions are told when its sessions are
+    /// ended. How many went over.
+    pub fn take_over(&mut self, old: &mut Manager, node_of: impl Fn(u32) -> Option<u32>) -> u64 {
+        let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for (to, level) in new_plan.levels.iter().enumerate() {
+            let same = |(from, other): (usize, &Level)| {
+                let alike = other.session == level.session && other.family == level.family;
+                (alike && self.is_key_alike(to, old, from)).then_some((from, to))
+            };
+            pairs.extend(old_plan.levels.iter().enumerate().find_map(same));
+        }
+        // Coarser levels first: finer sessions need their new places.
+        pairs.sort_by_key(|(_, to)| new_plan.levels[*to].links.len());
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); old_plan.levels.len()];
+        let mut moved = 0;
+        for (from, to) in &pairs {
+            let (before, after) = (&old_plan.levels[*from], &new_plan.levels[*to]);
+            let rooms = before.rooms.iter().filter_map(|room| {
+                let node = node_of(room.node)?;
+                let same = after.rooms.iter().find(|other| other.node == node)?;
+                (same.demand.size == room.demand.size).then_some((room, same))
+            });
+            let links = before.links.iter().enumerate().filter_map(|(at, coarse)| {
+                let goes = |(_, other): &(usize, &LevelId)| {
+                    pairs.contains(&(usize::from(*coarse), usize::from(**other)))
+                };
+                Some((at, after.links.iter().enumerate().find(goes)?.0))
+            });
+            let way = Move { from: *from, to: *to, rooms: rooms.collect(), links: links.collect() };
+            moved += self.take_level(old, &way, &mut places);
+            self.levels[*to].counts = old.levels[*from].counts;
+        }
+        moved
+    }
+
+    /// Whether sessions of a level here have keys of the same form as those of an old one.
+    fn is_key_alike(&self, to: usize, old: &Manager, from: usize) -> bool {
+        match (self.reader_of(to), old.reader_of(from)) {
+            (Some(new), Some(old)) => new.is_like(old),
+            _ => false,
+        }
+    }
+
+    /// How keys of a level are read.
+    fn reader_of(&self, level: usize) -> Option<&Reader> {
+        let readers = self.readers.iter().flatten().flatten();
+        let mut readers = readers.flat_map(|reader| std::iter::once(reader).chain(&*reader.links));
+        readers.find(|reader| usize::from(reader.level) == level)
+    }
+
+    fn take_level(&mut self, old: &mut Manager, way: &Move<'_>, places: &mut [Vec<u32>]) -> u64 {
+        let extent = old.levels[way.from].pool.extent();
+        places[way.from] = vec![Fcb::NONE.0; extent as usize];
+        let mut moved = 0;
+        for index in 0..extent {
+            if !old.levels[way.from].pool.is_linked(index) {
+                continue;
+            }
+            let links = self.new_links(old, way, index, places);
+            let state = &mut self.levels[way.to];
+            let Some(at) = take_record(state, &mut old.levels[way.from], way, index) else {
+                continue;
+            };
+            for (number, word) in links {
+                let extra = state.extra.links + number;
+                *state.pool.extra_mut(at, extra) = word;
+            }
+            places[way.from][index as usize] = at + 1;
+            moved += 1;
+        }
+        moved
+    }
+
+    /// The links of a session, to the new places of its coarser ones, which count it.
+    fn new_links(
+        &mut self,
+        old: &Manager,
+        way: &Move<'_>,
+        index: u32,
+        places: &[Vec<u32>],
+    ) -> Vec<(usize, u32)> {
+        let mut words = Vec::with_capacity(way.links.len());
+        for (before, after) in &way.links {
+            let state = &old.levels[way.from];
+            let word = state.pool.extra(index, state.extra.links + before);
+            let coarse = usize::from(old.plan.levels[way.from].links[*before]);
+            let Some(parent) = (word & !LINK_TURNED).checked_sub(1) else { continue };
+            let Some(place) = places[coarse].get(parent as usize).and_then(|at| at.checked_sub(1))
+            else {
+                continue;
+            };
+            let to = usize::from(self.plan.levels[way.to].links[*after]);
+            let state = &mut self.levels[to];
+            if let Some(children) = state.extra.children {
+                *state.pool.extra_mut(place, children) += 1;
+            }
+            words.push((*after, (place + 1) | word & LINK_TURNED));
+        }
+        words
+    }
+}
+
+/// Copies one session; `None` when there is no room for it.
+fn take_record(
+    new: &mut LevelState,
+    old: &mut LevelState,
+    way: &Move<'_>,
+    index: u32,
+) -> Option<u32> {
+    let head = *old.pool.head(index);
+    let life = crate::life::Life(head.state);
+    if new.now >= new.bounds.sessions_max {
+        return None;
+    }
+    let at = new.take(old.pool.key(index), life).ok()?;
+    if let Some(alias) = old.pool.alias_key(index) {
+        let last = old.pool.key(index).last().copied();
+        let whole: Vec<u32> = alias.iter().copied().chain(last).collect();
+        // Without it replies would begin sessions of their own; the key was free a moment ago.
+        let _ = new.pool.alias(at, &whole);
+    }
+    let mut opened = 0;
+    for (before, after) in &way.rooms {
+        let (from, to) = (before.offset as usize, after.offset as usize);
+        let size = before.demand.size;
+        if let (Some(source), Some(target)) = (
+            old.pool.scratch(index).get(from..from + size),
+            new.pool.scratch_mut(at).get_mut(to..to + size),
+        ) {
+            target.copy_from_slice(source);
+        }
+        if head.opened & 1 << before.bit != 0 {
+            opened |= 1 << after.bit;
+            // Its function has gone over with it: nobody is to be told by the old one.
+            old.pool.head_mut(index).opened &= !(1 << before.bit);
+        }
+    }
+    let copy = new.pool.head_mut(at);
+    (copy.seen, copy.opened, copy.leaf) = (head.seen, opened, LEAF_UNKNOWN);
+    copy.flags |= head.flags & Head::USER_FLAGS;
+    Some(at)
+}

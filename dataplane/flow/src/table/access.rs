@@ -1,0 +1,118 @@
+//! What is in the records of a pool, and how many there are.
+
+use crate::table::{Head, Load, Pool};
+
+impl Pool {
+    /// A record's head.
+    #[inline]
+    pub fn head(&self, index: u32) -> &Head {
+        self.records.head(index)
+    }
+
+    /// A record's head.
+    #[inline]
+    pub fn head_mut(&mut self, index: u32) -> &mut Head {
+        self.records.head_mut(index)
+    }
+
+    /// The key that a session was inserted with.
+    #[inline]
+    pub fn key(&self, index: u32) -> &[u32] {
+        self.records.key(index)
+    }
+
+    /// A session's second key but for its last word, which is that of [`Pool::key`].
+    #[inline]
+    pub fn alias_key(&self, index: u32) -> Option<&[u32]> {
+        self.records.head(index).is(Head::ALIASED).then(|| self.records.alias(index))
+    }
+
+    /// An extra word.
+    #[inline]
+    pub fn extra(&self, index: u32, number: usize) -> u32 {
+        self.records.extra(index)[number]
+    }
+
+    /// An extra word.
+    #[inline]
+    pub fn extra_mut(&mut self, index: u32, number: usize) -> &mut u32 {
+        &mut self.records.extra_mut(index)[number]
+    }
+
+    /// The functions' state.
+    #[inline]
+    pub fn scratch(&self, index: u32) -> &[u8] {
+        self.records.scratch(index)
+    }
+
+    /// The functions' state.
+    #[inline]
+    pub fn scratch_mut(&mut self, index: u32) -> &mut [u8] {
+        self.records.scratch_mut(index)
+    }
+
+    /// Asks the processor to fetch head and keys of a record. Any number may be given.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        self.records.prefetch(index);
+    }
+
+    /// Whether a record of this number is in use, linked or not. Any number may be given.
+    #[inline]
+    pub fn is_live(&self, index: u32) -> bool {
+        self.records.is_live(index)
+    }
+
+    /// Whether a session is found by its key.
+    pub fn is_linked(&self, index: u32) -> bool {
+        self.is_live(index) && self.records.head(index).is(Head::LINKED)
+    }
+
+    /// The records in use among `max` numbers from `from` on, and where to go on: 0 at the end.
+    pub fn live(&self, from: u32, max: u32) -> (impl Iterator<Item = u32> + '_, u32) {
+        let end = from.saturating_add(max).min(self.records.end());
+        let next = if end >= self.records.end() { 0 } else { end };
+        ((from..end).filter(|index| self.records.is_live(*index)), next)
+    }
+
+    /// No record has this number or a larger one.
+    #[inline]
+    pub fn extent(&self) -> u32 {
+        self.records.end()
+    }
+
+    /// Records in use, linked or not.
+    pub fn len(&self) -> u32 {
+        self.records.len()
+    }
+
+    /// Whether no record is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Most records that may be in use.
+    pub fn capacity(&self) -> u32 {
+        self.records.sessions_max()
+    }
+
+    /// Bytes from a record to the next.
+    pub fn record_bytes(&self) -> usize {
+        self.records.layout().stride()
+    }
+
+    /// Bytes allocated now.
+    pub fn memory_bytes(&self) -> usize {
+        self.records.memory_bytes() + self.index.memory_bytes()
+    }
+
+    /// Most bytes that can ever be allocated.
+    pub fn memory_max_bytes(&self) -> usize {
+        self.records.memory_max_bytes() + self.index.memory_max_bytes()
+    }
+
+    /// How the index stands.
+    pub fn load(&self) -> Load {
+        self.index.load()
+    }
+}
