@@ -11,10 +11,12 @@
 
 mod assign;
 mod build;
+mod chain;
 mod clock;
 mod control;
 mod core;
 mod engine;
+mod flows;
 mod handlers;
 mod layout;
 mod router;
@@ -24,5 +26,6 @@ mod timers;
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::ClockKind;
 pub use control::{Chatter, Control, Reconfigure};
+pub use flows::Flows;
 pub use layout::Layout;
 pub use router::{Options, Outcome, Provide, Router};

@@ -12,6 +12,7 @@ use crate::clock::ClockKind;
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::engine::Engine;
+use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 
@@ -70,6 +71,7 @@ pub struct Router {
     layout: Arc<Layout>,
     control: Arc<Control>,
     engines: Vec<Engine>,
+    flows: Flows,
 }
 
 impl Router {
@@ -100,9 +102,11 @@ impl Router {
         if let Some(provide) = &options.provide {
             provide(&shared);
         }
+        let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
+        let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
+        let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
-        for thread in 0..threads {
-            let elements = build::elements(&layout, registry, &addresses, &shared, thread)?;
+        for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());
             let core = Core::new(
                 Arc::clone(&layout),
@@ -113,8 +117,14 @@ impl Router {
             );
             engines.push(Engine::new(wires, core, options.clock));
         }
+        flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines })
+        Ok(Router { layout, control, engines, flows })
+    }
+
+    /// What the flow manager makes of the configuration.
+    pub fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     /// The checked graph and who runs what.
@@ -136,6 +146,11 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        flows::take_over(&mut self.engines, &mut old.engines, |node| {
+            let old = &before.graph.elements[node as usize];
+            let same = layout.find(&old.name);
+            same.filter(|at| layout.graph.elements[*at].class == old.class).map(|at| at as u32)
+        });
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             let same = before.find(&decl.name);
             let same = same.filter(|at| before.graph.elements[*at].class == decl.class);

@@ -54,12 +54,13 @@ impl Life {
     const FIN_FORWARD: u8 = 1 << 2;
     const FIN_REPLY: u8 = 1 << 3;
     const RESET: u8 = 1 << 4;
-    /// TCP: it was not seen from its beginning (no SYN).
+    /// TCP: its first packet was no SYN.
     const PICKED_UP: u8 = 1 << 5;
     const TRANSPORT_SHIFT: u8 = 6;
 
-    /// Of a session whose first packet has this protocol and these TCP flags.
-    pub fn begin(protocol: u8, tcp_flags: u8) -> Life {
+    /// Of a session whose first packet has this protocol and these TCP flags, and goes in this
+    /// direction: a reply where another thread has seen the session's beginning.
+    pub fn begin(protocol: u8, tcp_flags: u8, direction: Direction) -> Life {
         let transport = match protocol {
             TCP => Transport::Tcp,
             UDP => Transport::Udp,
@@ -69,7 +70,7 @@ impl Life {
         let life = Life((transport as u8) << Life::TRANSPORT_SHIFT);
         let midway = transport == Transport::Tcp && tcp_flags & TCP_SYN == 0;
         let picked_up = if midway { Life::PICKED_UP } else { 0 };
-        Life(life.0 | picked_up).after(Direction::Forward, tcp_flags)
+        Life(life.0 | picked_up).after(direction, tcp_flags)
     }
 
     /// Of a session that is not embryonic whoever speaks: one of one direction that has had more
@@ -77,6 +78,11 @@ impl Life {
     #[must_use]
     pub fn opened(self) -> Life {
         Life(self.0 | Life::REPLIED | Life::CONFIRMED)
+    }
+
+    /// TCP: whether it was not seen from its beginning.
+    pub fn is_picked_up(self) -> bool {
+        self.0 & Life::PICKED_UP != 0
     }
 
     /// The protocol's sort.
@@ -188,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_tcp_connection_lives_and_dies() {
-        let life = Life::begin(6, TCP_SYN);
+        let life = Life::begin(6, TCP_SYN, Forward);
         assert_eq!((life.phase(), life.transport()), (Phase::New, Transport::Tcp));
         let life = life.after(Forward, TCP_SYN).after(Reply, TCP_SYN | TCP_ACK);
         assert_eq!(life.phase(), Phase::New);
@@ -204,9 +210,10 @@ mod tests {
 
     #[test]
     fn a_scan_stays_embryonic() {
-        let refused = Life::begin(6, TCP_SYN).after(Reply, TCP_RST | TCP_ACK);
+        let refused = Life::begin(6, TCP_SYN, Forward).after(Reply, TCP_RST | TCP_ACK);
         assert_eq!(refused.phase(), Phase::Closed);
-        let flood = (0..9).fold(Life::begin(6, TCP_SYN), |life, _| life.after(Forward, TCP_SYN));
+        let flood =
+            (0..9).fold(Life::begin(6, TCP_SYN, Forward), |life, _| life.after(Forward, TCP_SYN));
         assert_eq!(flood.phase(), Phase::New);
     }
 
@@ -218,12 +225,12 @@ mod tests {
             (58, Transport::Icmp),
             (47, Transport::Other),
         ] {
-            let life = Life::begin(protocol, 0xff);
+            let life = Life::begin(protocol, 0xff, Forward);
             assert_eq!((life.phase(), life.transport()), (Phase::New, transport));
             assert_eq!(life.after(Reply, 0xff).phase(), Phase::Open);
         }
         let timeouts = Timeouts::default();
-        assert_eq!(timeouts.of(Life::begin(17, 0)), 30);
-        assert_eq!(timeouts.of(Life::begin(17, 0).after(Reply, 0)), 300);
+        assert_eq!(timeouts.of(Life::begin(17, 0, Forward)), 30);
+        assert_eq!(timeouts.of(Life::begin(17, 0, Forward).after(Reply, 0)), 300);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
-use thruway_flow::manager::{At, Bounds, Input, Manager, Refusal, Settings};
+use thruway_flow::manager::{At, Bounds, Input, Manager, Refusal, Settings, meetings};
 use thruway_flow::{Direction, Ended, Fcb, Phase, SessionDef, Timeouts, consolidate};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::flow::FiveTuple;
@@ -92,7 +92,7 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
         packet.set_timestamp(at as i64 + 1);
         batch.push(packet);
     }
-    manager.classify(ENTRY, Input::Ethernet, &mut batch, now, |_, refusal| {
+    manager.classify((ENTRY, Input::Ethernet), &mut batch, now, |_, refusal| {
         assert_eq!(refusal, Refusal::NoRoom);
     });
     release(manager);
@@ -103,8 +103,11 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
     words
 }
 
+/// The nodes that are told, and the states of theirs.
+type States = Vec<(u32, Vec<u8>)>;
+
 /// Frees what has ended, and says why and with which states.
-fn release(manager: &mut Manager) -> Vec<(Ended, Vec<(u32, Vec<u8>)>)> {
+fn release(manager: &mut Manager) -> Vec<(Ended, States)> {
     let mut told = Vec::new();
     while let Some(ended) = manager.next_ended() {
         let mut states = Vec::new();
@@ -263,7 +266,7 @@ fn a_closed_connection_makes_way_for_a_new_one() {
     one(&mut manager, frame(&tuple.reversed(), 0x14), 0);
     let mut batch = Batch::with_room();
     batch.push(frame(&tuple, 0x02));
-    manager.classify(ENTRY, Input::Ethernet, &mut batch, 0, |_, _| unreachable!());
+    manager.classify((ENTRY, Input::Ethernet), &mut batch, 0, |_, _| unreachable!());
     assert_eq!(release(&mut manager), [(Ended::Closed, vec![(1, vec![9; 8])])]);
     let second = Fcb(batch.iter().next().unwrap().fcb());
     assert!(!manager.is_opened(&at(&manager, 1, second)));
@@ -299,6 +302,60 @@ fn another_configuration_takes_sessions_over() {
     // Nobody is told twice: the old functions hear of none.
     while old.end_some(Ended::Removed) {
         assert!(release(&mut old).iter().all(|(_, states)| states.is_empty()));
+    }
+}
+
+/// The managers of two threads.
+fn two(demands: &[Demand], settings: &Settings) -> [Manager; 2] {
+    let plan = Arc::new(consolidate(&chain(demands)).unwrap());
+    let meetings = meetings(&plan, settings).unwrap();
+    std::array::from_fn(|_| Manager::meeting(plan.clone(), settings, &meetings).unwrap())
+}
+
+#[test]
+fn two_threads_serve_the_two_directions() {
+    let speaking = Demand { translates: true, shared_words: 2, ..demand("connection", 8) };
+    let silent = Demand { shared_words: 1, ..demand("connection", 8) };
+    for translated in [false, true] {
+        let [mut inside, mut outside] =
+            two(&[silent.clone(), speaking.clone()], &bounded(100, 100));
+        let tuple = tcp(7, 1000);
+        let opened = one(&mut inside, frame(&tuple, 0x02), 0);
+        let place = at(&inside, 2, opened);
+        assert_eq!(inside.published(&place), None);
+        inside.publish(&place, &[11, 12]);
+        let mut reply = tuple.reversed();
+        if translated {
+            (reply.dst, reply.dst_port) = (0x0102_0304, 61_234);
+            inside.answer(&place, &reply).unwrap();
+        }
+        let other = one(&mut outside, frame(&reply, 0x12), 0);
+        assert_eq!((opened.direction(), other.direction()), (Direction::Forward, Direction::Reply));
+        assert_eq!(outside.published(&at(&outside, 2, other)), Some([11, 12, 0, 0]));
+        assert_eq!(outside.published(&at(&outside, 1, other)), None);
+        // Each half knows what the other has seen.
+        let opened = one(&mut inside, frame(&tuple, 0x10), 0);
+        assert_eq!(inside.life(&at(&inside, 2, opened)).phase(), Phase::Open);
+        assert_eq!(outside.life(&at(&outside, 2, other)).phase(), Phase::Open);
+        // One direction alone keeps both halves.
+        for minute in 1..240 {
+            let now = minute * 60 * SECOND;
+            one(&mut outside, frame(&reply, 0x10), now);
+            inside.sweep(now);
+            release(&mut inside);
+        }
+        assert_eq!((inside.counts(0).0, outside.counts(0).0), (1, 1));
+        let after = 240 * 60 * SECOND + 7441 * SECOND;
+        for manager in [&mut inside, &mut outside] {
+            for second in 0..5 {
+                manager.sweep(after + second * SECOND);
+                release(manager);
+            }
+            assert_eq!(manager.counts(0).0, 0);
+        }
+        // The record is free, and the connection begins anew with whom it comes to first.
+        let anew = one(&mut outside, frame(&tuple, 0x02), after + 9 * SECOND);
+        assert_eq!(anew.direction(), Direction::Forward);
     }
 }
 

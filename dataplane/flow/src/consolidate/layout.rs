@@ -15,14 +15,17 @@ struct Asking<'a> {
     conflicts: BTreeSet<usize>,
 }
 
-/// Functions in the order in which they are met.
-fn in_order(leaves: &[Leaf]) -> Vec<u32> {
+/// Functions with state in most levels first, so that records of the other levels have no hole
+/// before them; then in the order in which they are met.
+fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
     for node in leaves.iter().flat_map(|leaf| &leaf.functions) {
         if !order.contains(node) {
             order.push(*node);
         }
     }
+    let levels = |node: &u32| tenants.iter().filter(|level| level.contains_key(node)).count();
+    order.sort_by_key(|node| std::cmp::Reverse(levels(node)));
     order
 }
 
@@ -30,7 +33,7 @@ fn in_order(leaves: &[Leaf]) -> Vec<u32> {
 fn tenants(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> Vec<BTreeMap<u32, Vec<usize>>> {
     let mut tenants = vec![BTreeMap::new(); parts.len()];
@@ -58,7 +61,7 @@ fn tenants(
 }
 
 /// Whether a session of the level can meet both functions.
-fn meet(wants: &Wants<'_>, part: &Part, a: &[usize], b: &[usize]) -> bool {
+fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
     part.groups.iter().any(|group| {
         let inside = |leaves: &[usize]| -> Vec<usize> {
             leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
@@ -98,11 +101,11 @@ fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> V
 pub(super) fn lay_out(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> (Vec<Level>, Vec<NodePlan>) {
     let tenants = tenants(chain, leaves, wants, parts);
-    let mut asking: Vec<Asking<'_>> = in_order(leaves)
+    let mut asking: Vec<Asking<'_>> = in_order(leaves, &tenants)
         .into_iter()
         .filter_map(|node| {
             let demand = chain.nodes[node as usize].demand.as_ref()?;
@@ -143,7 +146,7 @@ pub(super) fn lay_out(
     (levels, nodes)
 }
 
-fn level(wants: &Wants<'_>, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
+fn level(wants: &Wants, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
     let part = &parts[at];
     let sort = &wants.sorts[part.sort];
     let end = |room: &Room| room.offset as usize + room.demand.size;

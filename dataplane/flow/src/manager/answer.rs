@@ -64,6 +64,9 @@ impl Manager {
         if state.pool.find(key.words()).index().is_some_and(|other| other != index) {
             return Err(NoAnswer::Taken);
         }
+        if !state.also(index, key.words(), exchanged) {
+            return Err(NoAnswer::Taken);
+        }
         state.pool.alias(index, key.words()).map_err(|_| NoAnswer::NoRoom)?;
         state.is_changed = true;
         let head = state.pool.head_mut(index);
@@ -71,12 +74,4 @@ impl Manager {
         head.flags |= if exchanged { REPLY_EXCHANGED } else { 0 };
         Ok(())
     }
-
-    /// What the function published for the session in the thread that serves its other direction.
-    pub fn published(&self, _at: &At) -> Option<[u64; 4]> {
-        None
-    }
-
-    /// Publishes.
-    pub fn publish(&mut self, _at: &At, _words: &[u64]) {}
 }

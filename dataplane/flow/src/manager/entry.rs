@@ -84,14 +84,14 @@ impl Manager {
     /// Sessions may end by it: [`Manager::next_ended`] is to be called until it gives none.
     pub fn classify(
         &mut self,
-        node: u32,
-        input: Input,
+        (node, input): (u32, Input),
         batch: &mut Batch,
         now: i64,
         refuse: impl FnMut(Packet, Refusal),
     ) {
         let entry = self.plan.nodes.get(node as usize).and_then(|node| node.entry);
         let Some(entry) = entry else { return };
+        self.now = ticks(now);
         let packets = batch.iter_mut().into_slice();
         debug_assert!(packets.len() <= MAX_BATCH);
         let mut refused = false;
@@ -100,7 +100,7 @@ impl Manager {
         }
         for level in 0..self.levels.len() {
             if !self.work[level].items.is_empty() {
-                refused |= self.settle(level, packets, ticks(now));
+                refused |= self.settle(level, packets);
             }
         }
         if refused {
@@ -174,7 +174,7 @@ impl Manager {
     }
 
     /// Second and third pass: the packets of one level. Says whether some are refused.
-    fn settle(&mut self, level: usize, packets: &mut [Packet], now: u32) -> bool {
+    fn settle(&mut self, level: usize, packets: &mut [Packet]) -> bool {
         let mut work = std::mem::take(&mut self.work[level]);
         let state = &mut self.levels[level];
         state.is_changed = false;
@@ -195,11 +195,11 @@ impl Manager {
                 // A packet before it may have begun or ended this session.
                 found = self.levels[level].find(&work.key(at));
             }
-            match self.meet(level, found, &item, now) {
+            match self.meet(level, found, &item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
                 // Its own class stays.
                 None if item.related => {}
-                None => match self.begin(level as LevelId, &work.key(at), &item, packet, now) {
+                None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
                         self.levels[level].counts.refused += 1;
@@ -216,11 +216,11 @@ impl Manager {
 
     /// A packet meets the session that its key leads to; `None` if there is none, or it is over.
     #[inline]
-    fn meet(&mut self, level: usize, found: Found, item: &Item, now: u32) -> Option<Fcb> {
-        let index = found.index()?;
+    fn meet(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
+        let (index, now) = (found.index()?, self.now);
         let state = &mut self.levels[level];
-        let head = state.pool.head(index);
-        let life = Life(head.state);
+        let head = *state.pool.head(index);
+        let (life, seen) = state.both(index);
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -230,10 +230,10 @@ impl Manager {
         if item.related {
             return Some(Fcb::of_session(level as LevelId, index, direction, true));
         }
-        let idle = now.wrapping_sub(head.seen);
+        let idle = now.wrapping_sub(seen);
         if idle >= self.limit_min || head.flags & (ENDING | END_ASKED) != 0 {
             let limit = self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])]
-                [usize::from(head.state)];
+                [usize::from(life.0)];
             // Behind the sweep: who comes too late begins anew, however late the sweep is.
             if idle >= limit && idle < u32::MAX / 2 {
                 return self.over(level, index, Ended::TimedOut);
@@ -248,9 +248,10 @@ impl Manager {
         let one_way = !self.plan.levels[level].session.both_ways;
         let after = if one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         let state = &mut self.levels[level];
-        if after != life {
+        if after.0 != head.state {
             state.advance(index, after);
         }
+        state.tell(index, now, after);
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
@@ -280,21 +281,36 @@ impl Manager {
         key: &Key,
         item: &Item,
         packet: &mut Packet,
-        now: u32,
     ) -> Result<Fcb, Refused> {
-        let life = Life::begin(item.protocol, item.tcp_flags);
-        let index = self.insert(level, key, life)?;
-        let head = self.levels[usize::from(level)].pool.head_mut(index);
+        let now = self.now;
+        let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
+        let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
+        let life = Life::begin(item.protocol, item.tcp_flags, direction);
+        let index = match self.insert(level, key, life) {
+            Ok(index) => index,
+            Err(refused) => {
+                self.levels[usize::from(level)].forget(met);
+                return Err(refused);
+            }
+        };
+        let state = &mut self.levels[usize::from(level)];
+        if let Some(met) = &met {
+            state.hold(index, met);
+            state.tell(index, now, life);
+        }
+        let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
-        head.flags |= if item.exchanged { FORWARD_EXCHANGED } else { 0 };
+        // As the packet that opened the session has it, wherever that was.
+        let exchanged = item.exchanged != (direction == Direction::Reply);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         if !self.plan.levels[usize::from(level)].links.is_empty()
-            && let Err(refused) = self.link(level, index, item, packet, now)
+            && let Err(refused) = self.link(level, index, item, packet)
         {
             self.end(level, index, Ended::Evicted);
             return Err(refused);
         }
-        Ok(Fcb::of_session(level, index, Direction::Forward, false))
+        Ok(Fcb::of_session(level, index, direction, false))
     }
 
     /// A new record, for which an embryonic session may have to go.
@@ -312,8 +328,8 @@ impl Manager {
         index: u32,
         item: &Item,
         packet: &mut Packet,
-        now: u32,
     ) -> Result<(), Refused> {
+        let now = self.now;
         let look = look::look_marked(packet);
         let view = PacketView {
             frame: packet.mac(),
@@ -344,7 +360,7 @@ impl Manager {
 
     /// A session that exists for the sake of finer ones.
     fn begin_coarse(&mut self, level: LevelId, key: &Key, exchanged: bool) -> Result<u32, Refused> {
-        let index = self.insert(level, key, Life::begin(0, 0).opened())?;
+        let index = self.insert(level, key, Life::begin(0, 0, Direction::Forward).opened())?;
         let head = self.levels[usize::from(level)].pool.head_mut(index);
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         head.leaf = LeafId::MAX;

@@ -1,11 +1,13 @@
 //! One level of one thread: its records, who may be evicted, and what was counted.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
 use crate::manager::reader::{Key, is_narrow};
 use crate::plan::Level;
+use crate::rendezvous::Rendezvous;
 use crate::table::{Found, Pool, Refused, Shape};
 
 /// Records beyond the bound, for sessions that have ended and are still to be told to functions.
@@ -92,6 +94,8 @@ impl Extra {
 pub(crate) struct LevelState {
     pub pool: Pool,
     pub extra: Extra,
+    /// Where sessions of other threads are found.
+    pub meeting: Option<Arc<Rendezvous>>,
     pub bounds: Bounds,
     pub counts: Counts,
     /// Sessions now, without those that have ended.
@@ -125,6 +129,7 @@ impl LevelState {
         LevelState {
             pool,
             extra,
+            meeting: None,
             bounds: Bounds { sessions_max, ..bounds },
             counts: Counts::default(),
             now: 0,

@@ -10,6 +10,7 @@ mod entry;
 mod http;
 mod level;
 mod look;
+mod meeting;
 mod reader;
 mod state;
 mod sweep;
@@ -19,6 +20,7 @@ pub use answer::NoAnswer;
 pub use entry::{Input, Refusal};
 pub use level::{Bounds, Counts};
 pub use look::{Kind, Look, look_ethernet, look_ip};
+pub use meeting::{Meetings, meetings};
 pub use state::{At, Ways};
 
 use std::sync::Arc;
@@ -40,7 +42,7 @@ pub(crate) fn ticks(now: i64) -> u32 {
 }
 
 /// What a user may set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many sessions of one level a thread keeps.
     pub bounds: Bounds,
@@ -90,6 +92,8 @@ pub struct Manager {
     /// Packets without a session, by [`Kind`].
     sessionless: [u64; 6],
     swept: i64,
+    /// Time of the batch that is under way, in ticks.
+    now: u32,
 }
 
 impl Manager {
@@ -98,11 +102,26 @@ impl Manager {
     /// # Errors
     /// Keys for which there is no room.
     pub fn new(plan: Arc<Plan>, settings: &Settings) -> Result<Manager, PlanError> {
+        Manager::meeting(plan, settings, &Meetings::new())
+    }
+
+    /// The same, of one of several threads, which find each other's sessions by `meetings`.
+    ///
+    /// # Errors
+    /// As [`Manager::new`].
+    pub fn meeting(
+        plan: Arc<Plan>,
+        settings: &Settings,
+        meetings: &Meetings,
+    ) -> Result<Manager, PlanError> {
         let linked: Vec<LevelId> =
             plan.levels.iter().flat_map(|level| level.links.clone()).collect();
         let levels = plan.levels.iter().enumerate().map(|(at, level)| {
-            let extra = Extra::new(level, linked.contains(&(at as LevelId)), false);
-            LevelState::new(level, extra, settings.bounds, settings.seeds)
+            let meeting = meetings.get(at).cloned().flatten();
+            let extra = Extra::new(level, linked.contains(&(at as LevelId)), meeting.is_some());
+            let mut state = LevelState::new(level, extra, settings.bounds, settings.seeds);
+            state.meeting = meeting;
+            state
         });
         let levels: Vec<LevelState> = levels.collect();
         let mut readers = Vec::with_capacity(plan.leaves.len());
@@ -138,6 +157,7 @@ impl Manager {
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
             swept: 0,
+            now: 0,
         })
     }
 

@@ -28,6 +28,18 @@ pub type Ways = [Option<Access>; LEVELS_MAX];
 
 const NO_WAY: &Ways = &[None; LEVELS_MAX];
 
+impl At {
+    /// The function's bit among those that have opened the session.
+    pub(super) fn opened_bit(&self) -> u32 {
+        self.opened
+    }
+
+    /// Where its published words begin.
+    pub(super) fn shared_at(&self) -> usize {
+        usize::from(self.shared_at)
+    }
+}
+
 impl Manager {
     /// How `node` comes to its state.
     #[inline]
@@ -85,7 +97,7 @@ impl Manager {
     /// What is known of the session.
     #[inline]
     pub fn life(&self, at: &At) -> Life {
-        Life(self.levels[usize::from(at.level)].pool.head(at.index).state)
+        self.levels[usize::from(at.level)].both(at.index).0
     }
 
     /// The function's scratch.

@@ -52,10 +52,11 @@ impl Manager {
             return false;
         }
         let children = state.extra.children.map_or(0, |at| state.pool.extra(index, at));
-        let idle = now.wrapping_sub(head.seen);
+        let (life, seen) = state.both(index);
+        let idle = now.wrapping_sub(seen);
         let leaf = if head.leaf == LeafId::MAX { 0 } else { head.leaf };
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(leaf)])];
-        let late = idle >= limits[usize::from(head.state)] && idle < u32::MAX / 2;
+        let late = idle >= limits[usize::from(life.0)] && idle < u32::MAX / 2;
         children == 0 && (late || head.flags & END_ASKED != 0)
     }
 
@@ -114,6 +115,8 @@ impl Manager {
             }
             state.pool.head_mut(parent).seen = seen;
         }
-        self.levels[usize::from(ended.level)].pool.free(ended.index);
+        let state = &mut self.levels[usize::from(ended.level)];
+        state.leave(ended.index);
+        state.pool.free(ended.index);
     }
 }

@@ -76,7 +76,9 @@ impl Index {
     #[inline]
     pub fn place(&self, hash: u64) -> Place<'_> {
         let number = ((hash >> 32) * self.count) >> 32;
-        let tag = hash as u32 >> (self.number_bits + 1) << (self.number_bits + 1);
+        // Under loom all tags are alike, so that keys are compared.
+        let hashed = if cfg!(loom) { 0 } else { hash as u32 };
+        let tag = hashed >> (self.number_bits + 1) << (self.number_bits + 1);
         let bucket = self.buckets.line(number as usize);
         Place { bucket, tag, number_bits: self.number_bits }
     }
@@ -118,10 +120,11 @@ impl Place<'_> {
     /// record that these slots name was used anew, before what this thread read so far.
     #[inline]
     pub fn is_unchanged(&self, header: Header) -> bool {
-        // The reader's half of a seqlock. Had this thread read something of a later owner (an
-        // entry, a key, a control word), written after that owner's Release (the compare-exchange
-        // in `claim`, the fence in `Records::draft`), this fence would make the change of the
-        // header that came before visible to the load below.
+        // The reader's half of a seqlock. Had this thread read something that is later than the
+        // change of a bit (an entry, a control word, a key), this fence would make that change
+        // visible to the load below: it pairs with the Release in `release`, which is between a
+        // slot's two owners, and with the fences in `Records::draft` and `write_second`, which are
+        // between a record's two lives.
         fence(Ordering::Acquire);
         self.bucket[0].load(Ordering::Relaxed) == header.0
     }
@@ -145,11 +148,11 @@ impl Place<'_> {
             let (word, shift) = self.slot(*slot);
             let mut seen = word.load(Ordering::Relaxed);
             while (seen >> shift) as u32 == 0 {
-                // Acquire, from the Release in `release`: the bit of this slot is seen to be
-                // clear, so `commit` can add it. Release: who reads the entry and then fences sees
-                // so too (`is_unchanged`).
+                // Relaxed: this extends the release sequence of the last owner's `release`, and
+                // both who reads the entry and this thread, before it commits, pass the fence in
+                // `is_unchanged`. So both see that the bit of this slot was cleared.
                 let new = seen | u64::from(entry.0) << shift;
-                match word.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed) {
+                match word.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return true,
                     // The other half of the word changed, or this one is taken now.
                     Err(now) => seen = now,
@@ -187,8 +190,8 @@ impl Place<'_> {
     /// Gives a claimed slot that is not visible back.
     pub fn release(&self, slot: usize) {
         let (word, shift) = self.slot(slot);
-        // Release, to the Acquire in `claim`; and who reads the 0 and then fences sees that the
-        // bit is clear (`is_unchanged`).
+        // Release, to the fence in `is_unchanged`: who reads the 0, or what is claimed after it,
+        // sees that the bit was cleared.
         word.fetch_and(!(u64::from(u32::MAX) << shift), Ordering::Release);
     }
 

@@ -180,6 +180,12 @@ impl Records {
         key
     }
 
+    /// Words of each record.
+    #[inline]
+    pub fn words_each(&self) -> usize {
+        self.words_each
+    }
+
     /// The words of a record.
     #[inline]
     pub fn words_of(&self, record: u32) -> &[AtomicU64] {

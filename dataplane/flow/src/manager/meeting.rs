@@ -1,0 +1,180 @@
+//! Sessions whose two directions are served by two threads: each has a session of its own, and both
+//! hold one record of the level's rendezvous, where they find what the other one knows.
+
+use std::sync::Arc;
+
+use crate::fcb::Direction;
+use crate::life::Life;
+use crate::manager::level::LevelState;
+use crate::manager::reader::Key;
+use crate::manager::state::At;
+use crate::manager::{Manager, Settings};
+use crate::plan::Plan;
+use crate::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous, RendezvousError};
+
+/// In a record's first word: source and destination stand the other way round in the key of the
+/// packet that opened the session.
+const FORWARD_EXCHANGED: u64 = 1 << 0;
+/// The same of the second key, as replies bring it.
+const REPLY_EXCHANGED: u64 = 1 << 1;
+/// From here on a bit per function: it has published its words.
+const PUBLISHED_SHIFT: u32 = 32;
+/// Where functions' words begin.
+const FIRST_WORD: usize = 1;
+/// Most words of one function.
+const WORDS_MAX: usize = 4;
+
+/// One rendezvous per level whose sessions have two directions.
+pub type Meetings = Vec<Option<Arc<Rendezvous>>>;
+
+/// Those of a plan, for all its threads.
+///
+/// # Errors
+/// There is no memory for so many.
+pub fn meetings(plan: &Plan, settings: &Settings) -> Result<Meetings, RendezvousError> {
+    let levels = plan.levels.iter().map(|level| {
+        let records = settings.bounds.sessions_max;
+        let words = FIRST_WORD + level.shared_words;
+        let make = || Rendezvous::new(records, words, settings.seeds).map(Arc::new);
+        level.session.both_ways.then(make).transpose()
+    });
+    levels.collect()
+}
+
+/// What a new session finds out at the rendezvous.
+pub(super) struct Met {
+    record: RecordId,
+    /// The direction in which its first packet goes.
+    pub direction: Direction,
+}
+
+fn padded(key: &[u32]) -> rendezvous::Key {
+    let mut padded = [0; KEY_WORDS];
+    padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    padded
+}
+
+impl LevelState {
+    /// The record that this session's other half may hold, too.
+    #[inline]
+    fn record(&self, index: u32) -> Option<(&Rendezvous, RecordId)> {
+        let (meeting, at) = (self.meeting.as_deref()?, self.extra.meeting?);
+        let number = self.pool.extra(index, at).checked_sub(1)?;
+        Some((meeting, RecordId::from_index(number)))
+    }
+
+    /// Publishes a session that begins here, or finds the one that another thread has begun.
+    pub(super) fn meet(&self, key: &Key, exchanged: bool, now: u32) -> Option<Met> {
+        let meeting = self.meeting.as_deref()?;
+        let key = padded(key.words());
+        let record = match meeting.find(&key) {
+            Some(record) => record,
+            None => {
+                let first = if exchanged { FORWARD_EXCHANGED } else { 0 };
+                let mut words = [0; FIRST_WORD + 256];
+                words[0] = first;
+                let len = meeting.words_each().min(words.len());
+                match meeting.publish(&key, &words[..len], now) {
+                    Published::Mine(record) => {
+                        return Some(Met { record, direction: Direction::Forward });
+                    }
+                    Published::Theirs(record) => record,
+                    Published::Full => return None,
+                }
+            }
+        };
+        let word = meeting.word(record, 0);
+        let turned = if meeting.is_first_key(record, &key) {
+            exchanged != (word & FORWARD_EXCHANGED != 0)
+        } else {
+            exchanged == (word & REPLY_EXCHANGED != 0)
+        };
+        let direction = if turned { Direction::Reply } else { Direction::Forward };
+        Some(Met { record, direction })
+    }
+
+    /// Remembers the record of a new session.
+    pub(super) fn hold(&mut self, index: u32, met: &Met) {
+        if let Some(at) = self.extra.meeting {
+            *self.pool.extra_mut(index, at) = met.record.index() + 1;
+        }
+    }
+
+    /// Gives up a record that no session has come to hold.
+    pub(super) fn forget(&self, met: Option<Met>) {
+        if let (Some(meeting), Some(met)) = (&self.meeting, met) {
+            meeting.leave(met.record);
+        }
+    }
+
+    /// Gives up the record, if there is one.
+    pub(super) fn leave(&mut self, index: u32) {
+        if let Some((meeting, record)) = self.record(index) {
+            meeting.leave(record);
+        }
+    }
+
+    /// Tells the other half that this one is active, and what its packets have told.
+    #[inline]
+    pub(super) fn tell(&self, index: u32, now: u32, life: Life) {
+        if let Some((meeting, record)) = self.record(index) {
+            meeting.touch(record, now);
+            let bits = u32::from(life.0);
+            if meeting.state(record) & bits != bits {
+                meeting.update_state(record, |state| state | bits);
+            }
+        }
+    }
+
+    /// What is known of a session by both halves, and when either was seen last.
+    #[inline]
+    pub(super) fn both(&self, index: u32) -> (Life, u32) {
+        let head = self.pool.head(index);
+        let (life, seen) = (Life(head.state), head.seen);
+        match self.record(index) {
+            None => (life, seen),
+            Some((meeting, record)) => {
+                let other = meeting.last_seen(record);
+                let newer = other.wrapping_sub(seen) < u32::MAX / 2;
+                let bits = life.0 | meeting.state(record) as u8;
+                (Life(bits), if newer { other } else { seen })
+            }
+        }
+    }
+
+    /// Lets the other thread find the session by its second key; false if another has it.
+    pub(super) fn also(&self, index: u32, key: &[u32], exchanged: bool) -> bool {
+        let Some((meeting, record)) = self.record(index) else { return true };
+        if exchanged {
+            meeting.add_to_word(record, 0, REPLY_EXCHANGED);
+        }
+        meeting.also(record, &padded(key)).is_ok()
+    }
+}
+
+impl Manager {
+    /// What the function published for the session in the thread that serves its other direction.
+    pub fn published(&self, at: &At) -> Option<[u64; 4]> {
+        let state = &self.levels[usize::from(at.level)];
+        let (meeting, record) = state.record(at.index)?;
+        let said = u64::from(at.opened_bit()) << PUBLISHED_SHIFT;
+        if meeting.word(record, 0) & said == 0 {
+            return None;
+        }
+        let first = FIRST_WORD + at.shared_at();
+        let len = meeting.words_each().saturating_sub(first).min(WORDS_MAX);
+        Some(std::array::from_fn(|n| if n < len { meeting.word(record, first + n) } else { 0 }))
+    }
+
+    /// Publishes what the other direction's thread has to know of the session.
+    pub fn publish(&mut self, at: &At, words: &[u64]) {
+        let state = &self.levels[usize::from(at.level)];
+        let Some((meeting, record)) = state.record(at.index) else { return };
+        let first = FIRST_WORD + at.shared_at();
+        let len = meeting.words_each().saturating_sub(first).min(WORDS_MAX);
+        for (n, word) in words.iter().take(len).enumerate() {
+            meeting.set_word(record, first + n, *word);
+        }
+        meeting.add_to_word(record, 0, u64::from(at.opened_bit()) << PUBLISHED_SHIFT);
+    }
+}

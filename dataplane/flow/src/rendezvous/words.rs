@@ -1,0 +1,39 @@
+//! The words of a record: what is published with it, and what is added while it is held.
+
+use thruway_sync::atomic::Ordering;
+
+use crate::rendezvous::{Key, RecordId, Rendezvous, Which};
+
+impl Rendezvous {
+    /// Words of each record.
+    #[inline]
+    pub fn words_each(&self) -> usize {
+        self.records.words_each()
+    }
+
+    /// A word of a record that the caller holds.
+    #[inline]
+    pub fn word(&self, record: RecordId, at: usize) -> u64 {
+        // Acquire: to the Release of who changed it.
+        self.records.words_of(record.index())[at].load(Ordering::Acquire)
+    }
+
+    /// Writes a word. Who reads another word that was written after it, by
+    /// [`Rendezvous::add_to_word`], sees this one.
+    #[inline]
+    pub fn set_word(&self, record: RecordId, at: usize, value: u64) {
+        self.records.words_of(record.index())[at].store(value, Ordering::Release);
+    }
+
+    /// Sets bits of a word.
+    #[inline]
+    pub fn add_to_word(&self, record: RecordId, at: usize, bits: u64) {
+        self.records.words_of(record.index())[at].fetch_or(bits, Ordering::Release);
+    }
+
+    /// Whether a key is the first one of a record that the caller holds; else it is the second, if
+    /// the record was found by it.
+    pub fn is_first_key(&self, record: RecordId, key: &Key) -> bool {
+        self.records.key(record.index(), Which::First) == *key
+    }
+}
