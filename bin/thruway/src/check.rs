@@ -27,6 +27,12 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     print!("{}", elements(layout).render());
+    if args.explain {
+        match router.flows().plan.entries.is_empty() {
+            true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
+            false => println!("\n{}", router.flows().plan.explain(&router.flows().chain)),
+        }
+    }
     println!(
         "{name}: {} elements, {} connections, no errors",
         layout.graph.elements.len(),

@@ -8,8 +8,7 @@ use thruway_element::{
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
-use thruway_flow::rules::parse_class;
-use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive};
+use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive, parse_class};
 use thruway_lang::{NoLibraries, Source, Variables, load};
 
 thread_local! {
@@ -182,7 +181,7 @@ fn nodes_are_the_elements() {
             -> c :: Counted -> q :: Store -> t :: Sink; d[1] -> r :: Rewrite -> l :: Sink",
     );
     let router = router.unwrap();
-    let chain = router.chain();
+    let chain = &router.flows().chain;
     let at = |name: &str| chain.nodes.iter().position(|node| node.name == name).unwrap();
     assert_eq!(node(chain, "fc").role, Role::Entry);
     assert!(matches!(&node(chain, "d").role, Role::Dispatcher(rules) if rules.len() == 2));
@@ -199,8 +198,10 @@ fn nodes_are_the_elements() {
 
 #[test]
 fn sessions_are_those_of_the_element_or_its_spec() {
-    let router = router("Source -> f :: Firewall -> p :: Pairs -> n :: Null -> Sink").unwrap();
-    let demand = |name| node(router.chain(), name).demand.clone();
+    let router =
+        router("Source -> FlowClassifier -> f :: Firewall -> p :: Pairs -> n :: Null -> Sink")
+            .unwrap();
+    let demand = |name| node(&router.flows().chain, name).demand.clone();
     let firewall = demand("f").unwrap();
     assert_eq!(firewall.session, SessionDef::connection());
     assert_eq!((firewall.size, firewall.align, firewall.shared_words), (12, 4, 1));
@@ -210,14 +211,25 @@ fn sessions_are_those_of_the_element_or_its_spec() {
 }
 
 #[test]
+fn what_is_wanted_is_planned_or_refused() {
+    let planned = router("Source -> FlowClassifier -> d :: FlowDispatcher -> Firewall -> Sink");
+    let planned = planned.unwrap();
+    assert_eq!((planned.flows().plan.entries.len(), planned.flows().plan.levels.len()), (1, 2));
+    let none = router("Source -> FlowDispatcher(tcp) -> Sink").unwrap();
+    assert!(none.flows().plan.nodes.is_empty(), "nobody wants anything");
+    let error = router("Source -> f :: Firewall -> Sink").err().unwrap();
+    assert!(error.starts_with("f: 'f': it wants sessions, and no FlowClassifier"), "{error}");
+}
+
+#[test]
 fn passes_follow_the_flow_code() {
     let router = router(
         "Source -> l :: Lanes -> Sink; Source -> [1]l[1] -> Sink; Source -> n :: Null -> Sink;
          n[1] -> Sink",
     );
     let router = router.unwrap();
-    assert_eq!(node(router.chain(), "l").passes, [[0], [1]]);
-    assert_eq!(node(router.chain(), "n").passes, [[0, 1]]);
+    assert_eq!(node(&router.flows().chain, "l").passes, [[0], [1]]);
+    assert_eq!(node(&router.flows().chain, "n").passes, [[0, 1]]);
 }
 
 #[test]
@@ -240,7 +252,7 @@ fn a_way_ends_where_more_than_one_leads_on_or_headers_change() {
 fn what_takes_the_rest_comes_last_wherever_it_is_written() {
     let router =
         router("Source -> n :: Null; n ~> r :: Null -> Sink; n ~> Want(12/0806) -> Sink").unwrap();
-    let dispatcher = router.chain().nodes.last().unwrap();
+    let dispatcher = router.flows().chain.nodes.last().unwrap();
     let Role::Dispatcher(rules) = &dispatcher.role else { panic!("{dispatcher:?}") };
     let arp = [&[0; 12][..], &[8, 6], &[0; 28]].concat();
     let view = |frame| PacketView { frame, network: &[], transport: &[] };

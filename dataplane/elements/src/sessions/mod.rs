@@ -1,5 +1,6 @@
 //! Functions that keep state for each session, and what finds the session for them.
 
+mod flow_classifier;
 mod flow_dispatcher;
 #[allow(dead_code)] // address translators are its users
 mod rewrite;
@@ -7,4 +8,4 @@ mod rewrite;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&flow_dispatcher::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[&flow_classifier::ENTRY, &flow_dispatcher::ENTRY];
