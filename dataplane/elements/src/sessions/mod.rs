@@ -1,7 +1,15 @@
 //! Functions that keep state for each session, and what finds the session for them.
 
-#[allow(dead_code)] // address translators are its users
+#[cfg(test)]
+mod alone;
+#[allow(dead_code)] // on the list once there is a classifier for its example
+mod load_balancer;
+#[cfg(test)]
+mod plain;
+#[allow(dead_code)] // likewise
 mod rewrite;
+#[allow(dead_code)] // likewise
+mod stateful_firewall;
 
 use thruway_element::Entry;
 
