@@ -35,11 +35,10 @@ pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
 
-pub use thruway_flow::Ended;
-pub use thruway_flow::chain::Demand;
+pub use thruway_flow::chain::{Demand, Role};
 pub use thruway_flow::manager::{Input, Refusal, Settings};
 pub use thruway_flow::plan::Hop;
-pub use thruway_flow::{Direction, Life, Phase};
+pub use thruway_flow::{Direction, Ended, Life, Phase, Rule};
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// What [`Element::run`] wants next.
@@ -155,6 +154,22 @@ pub trait Element: Send {
     /// What the user set of the flow manager, of an element where classification begins.
     fn flow_settings(&self) -> Option<Settings> {
         None
+    }
+
+    /// What it is to the flow manager, if it is no entry ([`Element::flow_settings`]). A dispatcher
+    /// names its rules; with none, they follow from the elements behind its outputs.
+    fn role(&self) -> Role {
+        Role::Function
+    }
+
+    /// Of a dispatcher without rules of its own: those that follow from the elements behind its
+    /// outputs, and the class of each output as text. Called before [`Element::initialize`].
+    ///
+    /// # Errors
+    /// Why it cannot go by them.
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
+        let _ = (rules, classes);
+        Ok(())
     }
 
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called

@@ -11,6 +11,7 @@
 
 mod assign;
 mod build;
+mod chain;
 mod clock;
 mod control;
 mod core;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{HandlerError, Registry, Shared, Stats};
+use thruway_element::{Addresses, Element, HandlerError, Registry, Role, Shared, Stats};
+use thruway_flow::chain::Chain;
 use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
-use crate::build::{self, BuildError, Stage};
+use crate::build::{self, BuildError, Elements, Stage};
+use crate::chain::{self, View};
 use crate::clock::ClockKind;
 use crate::control::{Chatter, Control};
 use crate::core::Core;
@@ -70,6 +72,31 @@ pub struct Router {
     layout: Arc<Layout>,
     control: Arc<Control>,
     engines: Vec<Engine>,
+    chain: Chain,
+}
+
+/// What the elements want of the flow manager; dispatchers without rules are given those that follow
+/// from the elements behind them.
+fn flows(
+    layout: &Layout,
+    replicas: &mut [Elements],
+    addresses: &Addresses,
+) -> Result<Chain, Vec<BuildError>> {
+    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
+    let elements: Vec<Option<&dyn Element>> =
+        (0..layout.graph.elements.len()).map(replica).collect();
+    let View { chain, derived } =
+        chain::view((&layout.graph, &layout.checked), &elements, addresses)?;
+    let mut errors = Vec::new();
+    for (node, classes) in derived {
+        let Role::Dispatcher(rules) = &chain.nodes[node].role else { continue };
+        for element in replicas.iter_mut().filter_map(|elements| elements[node].as_deref_mut()) {
+            if let Err(message) = element.take_rules(rules, &classes) {
+                errors.push(BuildError { stage: Stage::Arguments, node, arg: None, message });
+            }
+        }
+    }
+    if errors.is_empty() { Ok(chain) } else { Err(errors) }
 }
 
 impl Router {
@@ -100,9 +127,11 @@ impl Router {
         if let Some(provide) = &options.provide {
             provide(&shared);
         }
+        let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
+        let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
+        let chain = flows(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
-        for thread in 0..threads {
-            let elements = build::elements(&layout, registry, &addresses, &shared, thread)?;
+        for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());
             let core = Core::new(
                 Arc::clone(&layout),
@@ -114,7 +143,12 @@ impl Router {
             engines.push(Engine::new(wires, core, options.clock));
         }
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines })
+        Ok(Router { layout, control, engines, chain })
+    }
+
+    /// The configuration as the flow manager sees it.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
     }
 
     /// The checked graph and who runs what.

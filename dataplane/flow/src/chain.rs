@@ -1,7 +1,8 @@
 //! A configuration as the flow manager sees it: where classification begins, where packets are
 //! sorted, who wants sessions, and who changes what.
 
-use crate::ast::Rule;
+use crate::ast::{Expr, Rule};
+use crate::normal::boxes;
 use crate::session::SessionDef;
 
 /// What an element does to the bytes that classification looks at.
@@ -49,6 +50,19 @@ pub enum Role {
     Dispatcher(Vec<Rule>),
     /// Any other element.
     Function,
+}
+
+/// The first rule that no packet can be sorted by, and the earlier one that is the same; `None` where
+/// it contradicts itself or an earlier one takes every packet. Rules that only overlap are sound:
+/// the first one counts.
+pub fn useless_rule(rules: &[Rule]) -> Option<(usize, Option<usize>)> {
+    let everything = rules.iter().position(|rule| rule.expr == Expr::Const(true));
+    (0..rules.len()).find_map(|at| {
+        let same = rules[..at].iter().position(|earlier| earlier.expr == rules[at].expr);
+        let behind = everything.is_some_and(|all| all < at);
+        let empty = boxes(&rules[at].expr).is_empty();
+        (same.is_some() || behind || empty).then_some((at, same))
+    })
 }
 
 /// One element.

@@ -23,9 +23,11 @@
 
 pub mod ast;
 pub mod chain;
+pub mod class;
 pub mod consolidate;
 pub mod decision;
 pub mod error;
+mod explain;
 pub mod fcb;
 mod few;
 mod five_tuple;
@@ -50,6 +52,7 @@ pub mod table;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};
+pub use class::parse_class;
 pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};

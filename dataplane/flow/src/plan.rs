@@ -79,6 +79,8 @@ pub struct KeyPlan {
 pub struct Leaf {
     /// What is known of its packets, for people: `ethertype 0800, proto tcp, dst port 80`.
     pub class: String,
+    /// The same by field: its name and its value or values.
+    pub known: Vec<(String, String)>,
     /// By [`Family`]: how sessions are found, where any function on the way wants some.
     pub keys: [Option<KeyPlan>; 3],
     /// Nodes with a demand that its packets can come to, in the order of the way.

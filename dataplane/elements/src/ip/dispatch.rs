@@ -14,8 +14,9 @@ pub(crate) const fn drop_for(reason: u8) -> u32 {
     u32::MAX - reason as u32
 }
 
+/// What a port means for one packet.
 #[inline]
-fn verdict(port: u32) -> Verdict {
+pub(crate) fn verdict(port: u32) -> Verdict {
     match port {
         0 => Verdict::Pass,
         DROP_FIRST.. => Verdict::Drop(Reason((u32::MAX - port) as u8)),

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod alone;
+mod flow_dispatcher;
 #[allow(dead_code)] // on the list once there is a classifier for its example
 mod load_balancer;
 #[cfg(test)]
@@ -9,9 +10,11 @@ mod plain;
 #[allow(dead_code)] // likewise
 mod rewrite;
 #[allow(dead_code)] // likewise
+mod session_stats;
+#[allow(dead_code)] // likewise
 mod stateful_firewall;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[];
+pub static ELEMENTS: &[&Entry] = &[&flow_dispatcher::ENTRY];

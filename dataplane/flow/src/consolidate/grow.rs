@@ -1,7 +1,7 @@
 //! Grows the decision graph by partial evaluation: each step is a test of some dispatcher's rules
 //! whose result the way there does not tell already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::facts::Facts;
@@ -45,6 +45,35 @@ impl Draft {
             }
         }
     }
+
+    fn mapped(&self, map: impl Fn(Way) -> Way) -> Draft {
+        match self {
+            Draft::Test { word, yes, no } => {
+                Draft::Test { word: *word, yes: map(*yes), no: map(*no) }
+            }
+            Draft::Whole { node, outputs, otherwise } => Draft::Whole {
+                node: *node,
+                outputs: outputs.iter().map(|(output, way)| (*output, map(*way))).collect(),
+                otherwise: map(*otherwise),
+            },
+        }
+    }
+}
+
+/// Ends in the order in which they are met, the first way of each step first.
+fn ends_in_order(starts: &[Way], steps: &[Draft]) -> Vec<u32> {
+    let (mut order, mut met) = (Vec::new(), HashSet::new());
+    let mut stack: Vec<Way> = starts.iter().rev().copied().collect();
+    while let Some(way) = stack.pop() {
+        if !met.insert(way) {
+            continue;
+        }
+        match way {
+            Way::Leaf(leaf) => order.push(leaf),
+            Way::Step(step) => stack.extend(steps[step as usize].ways().into_iter().rev()),
+        }
+    }
+    order
 }
 
 /// An end: packets that take one way through the graph.
@@ -249,16 +278,7 @@ impl Grown {
                 Way::Step(step) => new[step as usize],
                 leaf @ Way::Leaf(_) => leaf,
             };
-            let draft = match &self.steps[old as usize] {
-                Draft::Test { word, yes, no } => {
-                    Draft::Test { word: *word, yes: map(*yes), no: map(*no) }
-                }
-                Draft::Whole { node, outputs, otherwise } => Draft::Whole {
-                    node: *node,
-                    outputs: outputs.iter().map(|(output, way)| (*output, map(*way))).collect(),
-                    otherwise: map(*otherwise),
-                },
-            };
+            let draft = self.steps[old as usize].mapped(map);
             let ways = draft.ways();
             if ways.iter().all(|way| *way == ways[0]) {
                 new[old as usize] = ways[0];
@@ -273,36 +293,34 @@ impl Grown {
         self.renumbered(steps, &new)
     }
 
-    /// Children come first in `steps`: turns them round, and leaves out ends that nothing leads to.
+    /// Children come first in `steps`: turns them round. Ends get their numbers in the order in
+    /// which one meets them that tries "yes" first; those that nothing leads to are left out.
     fn renumbered(self, steps: Vec<Draft>, new: &[Way]) -> Grown {
         let last = steps.len() as u32;
-        let mut used = vec![None; self.ends.len()];
-        let mut ends = Vec::new();
-        let mut map = |way: Way| match way {
+        let turned = |way: Way| match way {
             Way::Step(step) => Way::Step(last - 1 - step),
-            Way::Leaf(leaf) => Way::Leaf(*used[leaf as usize].get_or_insert_with(|| {
-                ends.push(self.ends[leaf as usize].clone());
-                ends.len() as u32 - 1
-            })),
+            leaf @ Way::Leaf(_) => leaf,
         };
-        let starts: Vec<Way> = self
-            .starts
-            .iter()
-            .map(|way| match way {
-                Way::Step(step) => map(new[*step as usize]),
-                leaf @ Way::Leaf(_) => map(*leaf),
-            })
-            .collect();
-        let steps = steps.into_iter().rev().map(|draft| match draft {
-            Draft::Test { word, yes, no } => Draft::Test { word, yes: map(yes), no: map(no) },
-            Draft::Whole { node, outputs, otherwise } => Draft::Whole {
-                node,
-                outputs: outputs.into_iter().map(|(output, way)| (output, map(way))).collect(),
-                otherwise: map(otherwise),
-            },
+        let starts = self.starts.iter().map(|way| match way {
+            Way::Step(step) => turned(new[*step as usize]),
+            leaf @ Way::Leaf(_) => *leaf,
         });
-        let steps = steps.collect();
-        Grown { steps, starts, ends }
+        let starts: Vec<Way> = starts.collect();
+        let steps: Vec<Draft> = steps.iter().rev().map(|draft| draft.mapped(turned)).collect();
+        let order = ends_in_order(&starts, &steps);
+        let mut number = vec![0; self.ends.len()];
+        for (new, old) in order.iter().enumerate() {
+            number[*old as usize] = new as u32;
+        }
+        let renamed = |way: Way| match way {
+            Way::Leaf(leaf) => Way::Leaf(number[leaf as usize]),
+            step @ Way::Step(_) => step,
+        };
+        Grown {
+            steps: steps.iter().map(|draft| draft.mapped(renamed)).collect(),
+            starts: starts.into_iter().map(renamed).collect(),
+            ends: order.into_iter().map(|end| self.ends[end as usize].clone()).collect(),
+        }
     }
 
     /// All steps, each after those that it leads to.

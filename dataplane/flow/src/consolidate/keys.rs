@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::known::Known;
 use crate::ast::Base;
 use crate::chain::{Chain, Demand};
+use crate::explain::protocol_name;
 use crate::plan::{Family, KeyPlan, LEVELS_MAX, Leaf, LevelId, Orientation};
 use crate::session::{KeyField, SessionDef};
 
@@ -80,12 +81,15 @@ enum Orientations {
     Exchanged(BTreeSet<usize>),
 }
 
+/// The finest sort of sessions of a leaf's packets, and all sorts.
+type Wanted = (usize, BTreeSet<usize>);
+
 /// What the leaves want.
 pub(super) struct Wants<'a> {
     pub known: &'a [Known],
     pub sorts: Vec<Sort>,
-    /// By leaf, then by family: the finest sort, and all sorts.
-    pub leaves: Vec<[Option<(usize, BTreeSet<usize>)>; 3]>,
+    /// By leaf, then by family.
+    pub leaves: Vec<[Option<Wanted>; 3]>,
     /// By sort: whether a function on it translates addresses.
     translates: Vec<bool>,
 }
@@ -118,7 +122,7 @@ impl<'a> Wants<'a> {
         })
     }
 
-    fn finest(&mut self, demands: &[&Demand], family: Family) -> Option<(usize, BTreeSet<usize>)> {
+    fn finest(&mut self, demands: &[&Demand], family: Family) -> Option<Wanted> {
         let mut all = BTreeSet::new();
         let mut translates = false;
         for demand in demands {
@@ -280,11 +284,10 @@ impl<'a> Wants<'a> {
             for other in 0..group.len() {
                 let same = self.agree(group[at], group[other], sort, false) && at != other;
                 let opposite = self.agree(group[at], group[other], sort, true);
-                if same && opposite || at == other && opposite {
-                    return None;
-                }
-                if !same && !opposite {
-                    continue;
+                match (same || at == other, opposite) {
+                    (true, true) => return None,
+                    (false, false) => continue,
+                    _ => {}
                 }
                 let wanted = exchanged[at]? != opposite;
                 match exchanged[other] {
@@ -352,6 +355,7 @@ impl<'a> Wants<'a> {
         })
     }
 
+    /// Whether a function on a way with these sessions translates addresses.
     pub(super) fn translates(&self, sort: usize) -> bool {
         self.translates[sort]
     }
@@ -410,8 +414,9 @@ fn told_kept(
 }
 
 /// A field's value, for people.
-pub(super) fn shown(field: &KeyField, value: u32) -> String {
+fn shown(field: &KeyField, value: u32) -> String {
     match field {
+        KeyField::Protocol => protocol_name(value),
         KeyField::Src | KeyField::Dst => std::net::Ipv4Addr::from(value).to_string(),
         KeyField::Word(_) => format!("{value:08x}"),
         _ => value.to_string(),

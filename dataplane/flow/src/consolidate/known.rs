@@ -2,6 +2,7 @@
 
 use super::sets::Set;
 use crate::ast::{Base, Word};
+use crate::explain::Field;
 use crate::plan::Family;
 use crate::session::{KeyField, KeyWord};
 
@@ -17,6 +18,18 @@ pub(super) enum Slot {
     Version,
     EtherType,
 }
+
+/// In the order of reading.
+const SLOTS_TOLD: [Slot; 8] = [
+    Slot::EtherType,
+    Slot::Version,
+    Slot::Protocol4,
+    Slot::Protocol6,
+    Slot::Src,
+    Slot::Dst,
+    Slot::SrcPort,
+    Slot::DstPort,
+];
 
 /// By [`Slot`]: where it is.
 const SLOTS: [(Base, u16, u32); 8] = [
@@ -231,12 +244,40 @@ impl Known {
         self.pins.iter().find(|pin| (pin.base, pin.at) == (word.base, word.at))
     }
 
-    /// The interval that the values of a slot lie in, where it is one and the same for all.
-    pub(super) fn interval(&self, slot: Slot) -> Option<(u32, u32)> {
-        let all = self.ways.iter().map(|way| way.sets[slot as usize].clone());
-        let (lo, hi) = all.reduce(|a, b| a.union(&b))?.interval()?;
-        let (_, _, mask) = SLOTS[slot as usize];
-        ((lo, hi) != (0, largest(mask))).then_some((lo, hi))
+    /// The values that a slot has in all packets, where some are excluded.
+    fn excluded(&self, slot: usize) -> Option<Set> {
+        let all = self.ways.iter().map(|way| way.sets[slot].clone());
+        let set = all.reduce(|a, b| a.union(&b))?;
+        let (_, _, mask) = SLOTS[slot];
+        (!set.is_empty() && set != Set::up_to(largest(mask))).then_some(set)
+    }
+
+    /// What is known, for people: names of fields with their values.
+    pub(super) fn told(&self) -> Vec<(String, String)> {
+        let mut told = Vec::new();
+        let mut slots = Vec::new();
+        for slot in SLOTS_TOLD {
+            let (base, at, mask) = SLOTS[slot as usize];
+            let field = Field { base, at, mask };
+            let other = match slot {
+                Slot::Protocol4 => !self.has_family(Family::V4),
+                Slot::Protocol6 => !self.has_family(Family::V6),
+                _ => false,
+            };
+            if let Some(set) = self.excluded(slot as usize).filter(|_| !other) {
+                told.push((field.name(), field.values(set.intervals())));
+                slots.push(field);
+            }
+        }
+        for pin in &self.pins {
+            let of_slots = slots.iter().filter(|slot| (slot.base, slot.at) == (pin.base, pin.at));
+            let mask = pin.mask & !of_slots.fold(0, |all, slot| all | slot.mask);
+            if mask != 0 {
+                let field = Field { base: pin.base, at: pin.at, mask };
+                told.push((field.name(), field.value(pin.value & mask)));
+            }
+        }
+        told
     }
 
     /// Whether two packets, one of each, can have the same values in the fields; with `exchanged`,
@@ -305,11 +346,12 @@ mod tests {
         let ports = after("transp[2:2] == 80");
         assert_eq!(ports.fixed(&KeyField::DstPort, Family::V4), None);
         let high = after("tcp and src port 1024-65535");
-        assert_eq!(high.interval(Slot::SrcPort), Some((1024, 65535)));
-        assert_eq!(
-            after("src net 10.0.0.0/8").interval(Slot::Src),
-            Some((0x0a00_0000, 0x0aff_ffff))
-        );
+        let told = |known: &Known| -> Vec<String> {
+            known.told().iter().map(|(field, value)| format!("{field} {value}")).collect()
+        };
+        assert_eq!(told(&http), ["ip version 4", "proto tcp", "dst port 80", "fragment offset 0"]);
+        assert!(told(&high).contains(&"src port 1024-65535".to_owned()));
+        assert_eq!(told(&after("src net 10.0.0.0/8")), ["src 10.0.0.0/8"]);
     }
 
     #[test]

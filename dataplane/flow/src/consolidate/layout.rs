@@ -15,14 +15,17 @@ struct Asking<'a> {
     conflicts: BTreeSet<usize>,
 }
 
-/// Functions in the order in which they are met.
-fn in_order(leaves: &[Leaf]) -> Vec<u32> {
+/// Functions with state in most levels first, so that records of the other levels have no hole
+/// before them; then in the order in which they are met.
+fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
     for node in leaves.iter().flat_map(|leaf| &leaf.functions) {
         if !order.contains(node) {
             order.push(*node);
         }
     }
+    let levels = |node: &u32| tenants.iter().filter(|level| level.contains_key(node)).count();
+    order.sort_by_key(|node| std::cmp::Reverse(levels(node)));
     order
 }
 
@@ -102,7 +105,7 @@ pub(super) fn lay_out(
     parts: &[Part],
 ) -> (Vec<Level>, Vec<NodePlan>) {
     let tenants = tenants(chain, leaves, wants, parts);
-    let mut asking: Vec<Asking<'_>> = in_order(leaves)
+    let mut asking: Vec<Asking<'_>> = in_order(leaves, &tenants)
         .into_iter()
         .filter_map(|node| {
             let demand = chain.nodes[node as usize].demand.as_ref()?;

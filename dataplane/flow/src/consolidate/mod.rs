@@ -23,6 +23,7 @@ use crate::chain::{Chain, Role};
 use crate::plan::{EntryPlan, FUNCTIONS_MAX, Hop, LEVELS_MAX, Leaf, Plan, PlanError, SCRATCH_MAX};
 use grow::{Grown, TooMuch, grow};
 use keys::{Part, Wants};
+use known::Known;
 use walk::{Graph, Manner};
 
 /// Lists with more tests than this are run as a whole; tried one after the other.
@@ -41,7 +42,8 @@ pub fn consolidate(chain: &Chain) -> Result<Plan, Vec<PlanError>> {
     let entries: Vec<usize> = nodes_with(chain, |role| matches!(role, Role::Entry));
     let (graph, grown, mut remarks) = grown(chain, &entries)?;
     let known = grown.known(&graph);
-    let mut leaves: Vec<Leaf> = grown.ends.iter().map(|end| leaf(chain, end)).collect();
+    let mut leaves: Vec<Leaf> =
+        grown.ends.iter().zip(&known).map(|(end, known)| leaf(chain, end, known)).collect();
     let errors = reached(chain, &grown, &mut remarks);
     if !errors.is_empty() {
         return Err(errors);
@@ -159,11 +161,15 @@ fn tidy(graph: &Graph<'_>, entries: &[usize], dispatchers: usize) -> Result<Grow
     if grown.ends.len() * dispatchers > HOPS_MAX { Err(TooMuch) } else { Ok(grown) }
 }
 
-fn leaf(chain: &Chain, end: &grow::End) -> Leaf {
+fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
+    let known = known.told();
+    let class: Vec<String> =
+        known.iter().map(|(field, value)| format!("{field} {value}")).collect();
     let demands =
         end.functions.iter().filter_map(|node| chain.nodes[*node as usize].demand.as_ref());
     Leaf {
-        class: String::new(),
+        class: if class.is_empty() { "all other".to_owned() } else { class.join(", ") },
+        known,
         keys: [const { None }; 3],
         functions: end.functions.clone(),
         early_drop: chain.early_drop && !end.wanted,

@@ -29,12 +29,9 @@ impl Set {
         }
     }
 
-    /// The only interval in it.
-    pub(super) fn interval(&self) -> Option<(u32, u32)> {
-        match self.0[..] {
-            [one] => Some(one),
-            _ => None,
-        }
+    /// Its intervals, in order.
+    pub(super) fn intervals(&self) -> &[(u32, u32)] {
+        &self.0
     }
 
     pub(super) fn contains(&self, value: u32) -> bool {

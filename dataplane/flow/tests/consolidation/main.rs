@@ -2,6 +2,7 @@
 //! `THRUWAY_PLAN_CASES=100000 cargo test --release -p thruway-flow --test consolidation`.
 
 mod chains;
+mod examples;
 mod packets;
 mod walking;
 

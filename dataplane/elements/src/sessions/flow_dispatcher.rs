@@ -1,0 +1,246 @@
+//! FlowDispatcher: packets sorted by what the elements behind want of them.
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Entry, Handler,
+    HandlerError, Hop, Role, Rule, Spec, Topic, Ty, reasons,
+};
+use thruway_flow::chain::useless_rule;
+use thruway_flow::rules::parse_class;
+use thruway_flow::{Base, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+
+use crate::ip::dispatch::{Sorter, drop_for, verdict};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FlowDispatcher",
+        topic: Topic::Sessions,
+        summary: "sorts packets by traffic class",
+        docs: "Each argument is a CLASS; a packet leaves by the output of the first that it is of, \
+               and is dropped where it is of none. There is one output for each class. A CLASS is a \
+               pattern as Classifier takes it (12/0806 20/0001), an expression as IPClassifier \
+               takes it (tcp && dst port 80), or - for every packet.\n\n\
+               Without classes they follow from what is behind each output: the first element on \
+               the way that declares what it wants. The way is followed through elements that let \
+               the packets of an input leave by one output only and change no header. An output \
+               behind which nothing is declared takes the rest, and there may be one of them. A \
+               context link (a ~> b) is such a dispatcher.\n\n\
+               Behind a FlowClassifier, packets have been sorted before they come here, by all \
+               dispatchers' classes at once, and this one only looks up where they go. Elsewhere, \
+               and behind elements that change headers, it looks at the packet; IP and transport \
+               headers must then be marked, and a test of bytes that the packet does not have \
+               fails.\n\n\
+               SESSION gives all elements behind it sessions of this definition: connection, flow, \
+               pair, source, destination, or a list of fields (src, dst, src port, dst port, proto, \
+               frame[14]/0fff0000, ip[8]/00ff0000, transp[0]/ffff0000, http-header NAME) in quotes, \
+               with 'both ways' at the end where the two directions are one session.\n\n\
+               A class that no packet can be of, because an earlier one is the same or takes \
+               everything, is an error.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> Strip(14) -> CheckIPHeader \
+                  -> d :: FlowDispatcher(udp dst port 53, -); \
+                  d[0] -> Counter -> Discard; d[1] -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        args: &[
+            Arg::rest("CLASS", Ty::Rule("CLASS"), "what an output gets"),
+            Arg::keyword("SESSION", Ty::Rule("session definition"), "session of all behind it"),
+        ],
+        drops: Unsorted::DROPS,
+        handlers: &[
+            Handler::read("program", "the compiled classes"),
+            Handler::read("classes", "the class of each output, a line each"),
+        ],
+        cost: &[Cost { operation: "dispatch", count: 1.0 }],
+        changes: Changes::Nothing,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Unsorted {
+        NoClass = "no-class": "it is of no class that an output takes",
+    }
+}
+
+/// How packets are sorted that have not been sorted before.
+enum Program {
+    /// Every class looks at the frame's bytes only.
+    Pattern(PatternProgram),
+    /// Classes look at IP and transport headers too.
+    Ip(Box<IpProgram>),
+}
+
+impl Program {
+    fn compile(rules: &[Rule]) -> Result<Program, String> {
+        let frame_only = rules.iter().all(|rule| looks_at_frame_only(&rule.expr));
+        let program = match frame_only {
+            true => PatternProgram::compile(rules).map(Program::Pattern),
+            false => IpProgram::compile(rules).map(|program| Program::Ip(Box::new(program))),
+        };
+        program.map_err(|error| error.to_string())
+    }
+
+    #[inline]
+    fn classify(&self, packet: &Packet) -> u32 {
+        let (frame, network) = (packet.data(), packet.network());
+        match self {
+            Program::Pattern(program) => program.classify(frame),
+            Program::Ip(program) => {
+                program.classify(&PacketView { frame, network, transport: packet.transport() })
+            }
+        }
+    }
+}
+
+fn looks_at_frame_only(expr: &Expr) -> bool {
+    match expr {
+        Expr::Const(_) => true,
+        Expr::Test(word) => word.base == Base::Frame,
+        Expr::Not(inner) => looks_at_frame_only(inner),
+        Expr::All(list) | Expr::Any(list) => list.iter().all(looks_at_frame_only),
+        Expr::Choice(cases, otherwise) => {
+            let frame_only = |(case, then): &(Expr, Expr)| {
+                looks_at_frame_only(case) && looks_at_frame_only(then)
+            };
+            cases.iter().all(frame_only) && looks_at_frame_only(otherwise)
+        }
+    }
+}
+
+struct FlowDispatcher {
+    /// Its own; empty where they follow from what is behind it.
+    rules: Vec<Rule>,
+    /// The classes of the outputs, as written here or declared behind.
+    classes: Vec<String>,
+    session: Option<SessionDef>,
+    outputs: usize,
+    program: Program,
+    ports: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let outputs = args.env().outputs;
+    let rules = rules(args)?;
+    let session = args.text("SESSION").map(|text| {
+        let text = thruway_element::text::unquote_text(text);
+        SessionDef::parse(&text).map_err(|error| args.error("SESSION", error.message))
+    });
+    let program = Program::compile(&rules).map_err(ArgErrors::whole)?;
+    Ok(Box::new(FlowDispatcher {
+        rules,
+        classes: args.rest().map(|(_, text)| text.to_owned()).collect(),
+        session: session.transpose()?,
+        outputs,
+        program,
+        ports: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(outputs),
+    }))
+}
+
+/// The classes that the user wrote.
+fn rules(args: &Args<'_>) -> Result<Vec<Rule>, ArgErrors> {
+    let outputs = args.env().outputs;
+    let (mut rules, mut errors) = (Vec::new(), Vec::new());
+    let names = args.names();
+    for (output, (index, text)) in args.rest().enumerate() {
+        match parse_class(text, &names) {
+            Ok(expr) => rules.push(Rule::new(expr, output as u32)),
+            Err(error) => {
+                let hint =
+                    error.suggestion.map_or(String::new(), |s| format!("; did you mean '{s}'?"));
+                errors.push(args.rest_error(index, format!("{}{hint}", error.message)));
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(ArgErrors(errors));
+    }
+    if !rules.is_empty() && rules.len() != outputs {
+        return Err(ArgErrors::whole(format!(
+            "{} classes, but {outputs} outputs are connected; write one class for each output, or \
+             none, so that they follow from the elements behind",
+            rules.len()
+        )));
+    }
+    match useless_rule(&rules) {
+        Some(useless) => Err(never(args, useless).into()),
+        None => Ok(rules),
+    }
+}
+
+/// That no packet is sorted by a class.
+fn never(args: &Args<'_>, (at, same): (usize, Option<usize>)) -> ArgError {
+    let index = args.rest().nth(at).map_or(0, |(index, _)| index);
+    let message = match same {
+        Some(other) => format!("no packet is left for output {at}: class {other} is the same"),
+        None => format!(
+            "no packet is left for output {at}: an earlier class takes all, or this one contradicts \
+             itself; the first class that a packet is of counts, so write - last"
+        ),
+    };
+    args.rest_error(index, message)
+}
+
+impl Element for FlowDispatcher {
+    fn role(&self) -> Role {
+        Role::Dispatcher(self.rules.clone())
+    }
+
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
+        self.program = Program::compile(rules)?;
+        self.classes = classes.to_vec();
+        Ok(())
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        let session = self.session.clone()?;
+        Some(Demand {
+            session,
+            size: 0,
+            align: 1,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+        })
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let (program, outputs) = (&self.program, self.outputs);
+        let port_of = |cx: &Cx<'_>, packet: &Packet| {
+            let output = match cx.hop(packet) {
+                Hop::Output(output) => u32::from(output),
+                Hop::Drop => NO_MATCH,
+                Hop::InPlace | Hop::Never => program.classify(packet),
+            };
+            let exists = (output as usize) < outputs;
+            if exists { output } else { drop_for(Unsorted::NoClass as u8) }
+        };
+        if batch.len() > MAX_BATCH {
+            for packet in batch.drain() {
+                let port = port_of(cx, &packet);
+                cx.settle(packet, verdict(port));
+            }
+            return;
+        }
+        let ports = &mut self.ports[..batch.len()];
+        for (port, packet) in ports.iter_mut().zip(batch.iter()) {
+            *port = port_of(cx, packet);
+        }
+        let alike = ports.iter().all(|port| *port == ports[0]);
+        self.sorter.send(cx, batch, ports, alike);
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match (name, &self.program) {
+            ("program", Program::Pattern(program)) => Ok(program.to_string()),
+            ("program", Program::Ip(program)) => Ok(program.to_string()),
+            ("classes", _) => Ok(self.classes.join("\n")),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A configuration as the flow manager sees it ([`thruway_flow::chain`]).
+
+use thruway_element::{Addresses, Changes, Demand, Element, Names, Role, Rule, Spec, Topic};
+use thruway_flow::chain::{Chain, Node, useless_rule};
+use thruway_flow::rules::parse_class;
+use thruway_flow::{Expr, SessionDef};
+use thruway_lang::{Checked, Graph, Processing};
+
+use crate::build::{BuildError, Stage};
+
+/// What a class is called that takes every packet.
+const EVERYTHING: &str = "-";
+
+/// What was found out.
+pub(crate) struct View {
+    /// The elements and their connections.
+    pub chain: Chain,
+    /// Dispatchers without rules of their own, and the class of each of their outputs.
+    pub derived: Vec<(usize, Vec<String>)>,
+}
+
+/// The graph's elements with what they declare: `elements` has one replica of each, where there is
+/// any.
+///
+/// # Errors
+/// Declarations that cannot be read, and dispatchers that could not tell their outputs apart.
+pub(crate) fn view(
+    (graph, checked): (&Graph, &Checked),
+    elements: &[Option<&dyn Element>],
+    addresses: &Addresses,
+) -> Result<View, Vec<BuildError>> {
+    let viewer = Viewer { graph, checked, elements, addresses };
+    let mut settings = elements.iter().flatten().filter_map(|element| element.flow_settings());
+    let early_drop = settings.all(|settings| settings.early_drop);
+    let mut view = View { chain: Chain { nodes: Vec::new(), early_drop }, derived: Vec::new() };
+    let mut errors = Vec::new();
+    for index in 0..graph.elements.len() {
+        match viewer.node(index, &mut view.derived) {
+            Ok(node) => view.chain.nodes.push(node),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(view) } else { Err(errors) }
+}
+
+struct Viewer<'a> {
+    graph: &'a Graph,
+    checked: &'a Checked,
+    elements: &'a [Option<&'a dyn Element>],
+    addresses: &'a Addresses,
+}
+
+impl Viewer<'_> {
+    fn spec(&self, index: usize) -> &'static Spec {
+        self.graph.elements[index].spec
+    }
+
+    fn element(&self, index: usize) -> Option<&dyn Element> {
+        self.elements.get(index).copied().flatten()
+    }
+
+    fn error(&self, node: usize, message: String) -> BuildError {
+        BuildError { stage: Stage::Arguments, node, arg: None, message }
+    }
+
+    fn node(
+        &self,
+        index: usize,
+        derived: &mut Vec<(usize, Vec<String>)>,
+    ) -> Result<Node, BuildError> {
+        let spec = self.spec(index);
+        let mut role = self.role(index);
+        if let Role::Dispatcher(rules) = &mut role
+            && rules.is_empty()
+        {
+            let classes = self.classes_behind(index);
+            *rules = self.derive(index, &classes)?;
+            derived.push((index, classes));
+        }
+        let counts = counts(spec) && !matches!(role, Role::Dispatcher(_));
+        let outputs = 0..self.checked.noutputs(index);
+        Ok(Node {
+            name: self.graph.elements[index].name.clone(),
+            role,
+            outputs: outputs.map(|output| self.pushes_to(index, output)).collect(),
+            passes: (0..self.checked.ninputs(index))
+                .map(|input| self.passes(index, input))
+                .collect(),
+            changes: spec.changes,
+            demand: self.demand(index)?,
+            counts,
+        })
+    }
+
+    fn role(&self, index: usize) -> Role {
+        let Some(element) = self.element(index) else { return Role::Function };
+        if element.flow_settings().is_some() { Role::Entry } else { element.role() }
+    }
+
+    /// Where what is pushed out of an output goes.
+    fn pushes_to(&self, index: usize, output: usize) -> Option<(usize, usize)> {
+        let port = self.checked.elements.get(index)?.outputs.get(output)?;
+        let edge = port.edges.first().filter(|_| port.processing == Processing::Push)?;
+        let to = self.graph.edges[*edge].to;
+        Some((to.element, to.port))
+    }
+
+    fn passes(&self, index: usize, input: usize) -> Vec<usize> {
+        let flow = &self.checked.elements[index].flow;
+        (0..self.checked.noutputs(index)).filter(|output| flow.allows(input, *output)).collect()
+    }
+
+    fn demand(&self, index: usize) -> Result<Option<Demand>, BuildError> {
+        if let Some(demand) = self.element(index).and_then(Element::demand) {
+            return Ok(Some(demand));
+        }
+        let wants = self.spec(index).wants;
+        let Some(text) = wants.session else { return Ok(None) };
+        let session = SessionDef::parse(text).map_err(|error| {
+            let message = format!("its class declares the session '{text}': {}", error.message);
+            self.error(index, message)
+        })?;
+        Ok(Some(Demand {
+            session,
+            size: wants.scratch.size,
+            align: wants.scratch.align,
+            initial: Vec::new(),
+            translates: wants.translates,
+            shared_words: wants.shared_words,
+            timeout_s: None,
+        }))
+    }
+
+    /// What an element declares to want at an input.
+    fn class(&self, index: usize, input: usize) -> Option<String> {
+        let own = self.element(index).and_then(|element| element.class(input));
+        own.or_else(|| {
+            let classes = self.spec(index).wants.classes;
+            let class = classes.get(input.min(classes.len().checked_sub(1)?))?;
+            Some((*class).to_string())
+        })
+    }
+
+    /// By output of a dispatcher, what is wanted behind it.
+    fn classes_behind(&self, dispatcher: usize) -> Vec<String> {
+        let outputs = 0..self.checked.noutputs(dispatcher);
+        let class = |output| self.declared_behind(dispatcher, output).map(|(_, class)| class);
+        outputs.map(|output| class(output).unwrap_or_else(|| EVERYTHING.to_string())).collect()
+    }
+
+    /// The first element behind an output that declares what it wants, and what. The way is
+    /// followed through elements that let the packets of an input leave by one output only and
+    /// change no header; what it wants is looked at where the dispatcher is.
+    fn declared_behind(&self, dispatcher: usize, output: usize) -> Option<(usize, String)> {
+        let mut at = self.pushes_to(dispatcher, output);
+        for _ in 0..self.graph.elements.len() {
+            let (index, input) = at?;
+            if let Some(class) = self.class(index, input) {
+                return Some((index, class));
+            }
+            let passes = self.passes(index, input);
+            let [next] = passes[..] else { return None };
+            let transparent = self.spec(index).changes <= Changes::Frame;
+            if !transparent || self.role(index) != Role::Function {
+                return None;
+            }
+            at = self.pushes_to(index, next);
+        }
+        None
+    }
+
+    /// The rules of a dispatcher whose outputs want these classes: those that want everything take
+    /// the rest, wherever they stand.
+    fn derive(&self, dispatcher: usize, classes: &[String]) -> Result<Vec<Rule>, BuildError> {
+        let mut rules = Vec::new();
+        let mut rest: Option<usize> = None;
+        for (output, class) in classes.iter().enumerate() {
+            if class.trim() != EVERYTHING {
+                rules.push(Rule::new(self.parse(dispatcher, output, class)?, output as u32));
+                continue;
+            }
+            if let Some(other) = rest.replace(output) {
+                let [a, b] = [other, output].map(|output| self.behind(dispatcher, output));
+                return Err(self.error(
+                    dispatcher,
+                    format!(
+                        "'{a}' and '{b}' would both take the rest, for nothing behind them declares \
+                         what it wants: write a FlowDispatcher with a class for each output"
+                    ),
+                ));
+            }
+        }
+        if let Some((at, same)) = useless_rule(&rules) {
+            let output = rules[at].output as usize;
+            let what = self.behind(dispatcher, output);
+            let why = match same.map(|same| self.behind(dispatcher, rules[same].output as usize)) {
+                Some(other) => format!("'{other}', which comes first, wants the same"),
+                None => "it contradicts itself".to_string(),
+            };
+            let class = &classes[output];
+            return Err(self.error(
+                dispatcher,
+                format!(
+                    "no packet is left for '{what}', which wants '{class}': {why}; write a \
+                     FlowDispatcher with a class for each output"
+                ),
+            ));
+        }
+        rules.extend(rest.map(|output| Rule::new(Expr::Const(true), output as u32)));
+        Ok(rules)
+    }
+
+    fn parse(&self, dispatcher: usize, output: usize, class: &str) -> Result<Expr, BuildError> {
+        let (declarer, _) =
+            self.declared_behind(dispatcher, output).unwrap_or((dispatcher, String::new()));
+        let name = &self.graph.elements[declarer].name;
+        parse_class(class, &Names::of(name, self.addresses)).map_err(|error| {
+            let message = format!("the class that it wants, '{class}': {}", error.message);
+            self.error(declarer, message)
+        })
+    }
+
+    /// What an output leads to.
+    fn behind(&self, dispatcher: usize, output: usize) -> &str {
+        let to = self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index);
+        &self.graph.elements[to].name
+    }
+}
+
+/// Whether somebody may ask an element how many packets came, or sees them.
+fn counts(spec: &Spec) -> bool {
+    let numbers = |name: &str| ["count", "byte", "rate"].iter().any(|word| name.contains(word));
+    !spec.drops.is_empty()
+        || spec.handlers.iter().any(|handler| numbers(handler.name))
+        || matches!(spec.topic, Topic::Seeing | Topic::Traces)
+}

@@ -1,0 +1,273 @@
+//! What the flow manager is told of a configuration.
+
+use std::cell::RefCell;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Demand, Element, Entry, Handler, Registry, Role, Rule, Scratch,
+    Settings, Spec, Ty, Wants,
+};
+use thruway_engine::{Options, Router};
+use thruway_flow::chain::{Chain, Node};
+use thruway_flow::rules::parse_class;
+use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive};
+use thruway_lang::{NoLibraries, Source, Variables, load};
+
+thread_local! {
+    /// What dispatchers without rules were given.
+    static GIVEN: RefCell<Vec<Vec<String>>> = const { RefCell::new(Vec::new()) };
+}
+
+static REGISTRY: Registry = Registry(&[&[
+    &ENTRY,
+    &DISPATCHER,
+    &SOURCE,
+    &NULL,
+    &FRONT,
+    &REWRITE,
+    &WEB,
+    &WANT,
+    &LANES,
+    &FIREWALL,
+    &PAIRS,
+    &ODD,
+    &SINK,
+    &COUNTED,
+    &STORE,
+]]);
+
+struct Plain;
+
+impl Element for Plain {}
+
+fn plain(_: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Plain))
+}
+
+const fn spec(name: &'static str, ports: &'static str, processing: &'static str) -> Spec {
+    Spec { name, ports, processing, changes: Changes::Nothing, ..Spec::DEFAULT }
+}
+
+const CLASSES: &[Arg] = &[Arg::rest("CLASS", Ty::Any, "")];
+
+static ENTRY: Entry =
+    Entry::new(spec("FlowClassifier", "1/1", "h/h"), |_| Ok(Box::new(Classifier)));
+static DISPATCHER: Entry =
+    Entry::new(Spec { args: CLASSES, ..spec("FlowDispatcher", "1/-", "h/h") }, |args| {
+        let classes = args.rest().map(|(_, text)| text.to_owned()).collect();
+        Ok(Box::new(Dispatcher { classes }))
+    });
+static SOURCE: Entry = Entry::new(Spec { task: true, ..spec("Source", "0/1", "h/h") }, plain);
+static NULL: Entry = Entry::new(spec("Null", "1/1-2", "a/ah"), plain);
+static FRONT: Entry =
+    Entry::new(Spec { changes: Changes::Frame, ..spec("Front", "1/1", "a/a") }, plain);
+static REWRITE: Entry =
+    Entry::new(Spec { changes: Changes::Headers, ..spec("Rewrite", "1/1", "a/a") }, plain);
+static WEB: Entry = Entry::new(
+    Spec {
+        wants: Wants { classes: &["tcp dst port 80", "tcp src port 80"], ..Wants::NOTHING },
+        flow: "#/#",
+        ..spec("Web", "-/=", "a/a")
+    },
+    plain,
+);
+static WANT: Entry = Entry::new(Spec { args: CLASSES, ..spec("Want", "1/1", "a/a") }, |args| {
+    Ok(Box::new(Want(args.rest().map(|(_, text)| text.to_owned()).next())))
+});
+static LANES: Entry = Entry::new(Spec { flow: "#/#", ..spec("Lanes", "-/=", "a/a") }, plain);
+static FIREWALL: Entry = Entry::new(
+    Spec {
+        wants: Wants {
+            scratch: Scratch { size: 12, align: 4 },
+            shared_words: 1,
+            ..Wants::session::<()>("connection")
+        },
+        ..spec("Firewall", "1/1", "a/a")
+    },
+    plain,
+);
+static PAIRS: Entry = Entry::new(spec("Pairs", "1/1", "a/a"), |_| Ok(Box::new(Pairs)));
+static ODD: Entry = Entry::new(
+    Spec { wants: Wants::session::<()>("conection"), ..spec("Odd", "1/1", "a/a") },
+    plain,
+);
+static SINK: Entry = Entry::new(spec("Sink", "1/0", "a"), plain);
+static COUNTED: Entry = Entry::new(
+    Spec { handlers: &[Handler::sum("byte_count", "")], ..spec("Counted", "1/1", "a/a") },
+    plain,
+);
+static STORE: Entry = Entry::new(spec("Store", "1/1", "h/l"), plain);
+
+struct Classifier;
+
+impl Element for Classifier {
+    fn flow_settings(&self) -> Option<Settings> {
+        Some(Settings { early_drop: false, ..Settings::default() })
+    }
+}
+
+struct Dispatcher {
+    classes: Vec<String>,
+}
+
+impl Element for Dispatcher {
+    fn role(&self) -> Role {
+        let parse = |(at, text): (usize, &String)| {
+            Rule::new(parse_class(text, &NoNames).expect("a class"), at as u32)
+        };
+        Role::Dispatcher(self.classes.iter().enumerate().map(parse).collect())
+    }
+
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
+        assert!(self.classes.is_empty());
+        assert!(rules.iter().all(|rule| (rule.output as usize) < classes.len()));
+        GIVEN.with_borrow_mut(|given| given.push(classes.to_vec()));
+        Ok(())
+    }
+}
+
+struct Want(Option<String>);
+
+impl Element for Want {
+    fn class(&self, _port: usize) -> Option<String> {
+        self.0.clone()
+    }
+}
+
+struct Pairs;
+
+impl Element for Pairs {
+    fn demand(&self) -> Option<Demand> {
+        Some(Demand {
+            session: SessionDef::parse("pair").ok()?,
+            size: 4,
+            align: 4,
+            initial: vec![1],
+            translates: true,
+            shared_words: 2,
+            timeout_s: Some(7),
+        })
+    }
+}
+
+fn router(text: &str) -> Result<Router, String> {
+    let source = Source::new("config", text);
+    let loaded = load(source, &REGISTRY, &Variables::new(), &NoLibraries);
+    let loaded = loaded.unwrap_or_else(|errors| panic!("{}", errors.click()));
+    let names: Vec<String> = loaded.graph.elements.iter().map(|e| e.name.clone()).collect();
+    Router::new(loaded.graph, loaded.checked, &REGISTRY, &Options::default()).map_err(|errors| {
+        let told = errors.iter().map(|e| format!("{}: {}", names[e.node], e.message));
+        told.collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn node<'a>(chain: &'a Chain, name: &str) -> &'a Node {
+    chain.nodes.iter().find(|node| node.name == name).expect(name)
+}
+
+/// The classes that the one dispatcher without rules was given.
+fn given(text: &str) -> Vec<String> {
+    GIVEN.with_borrow_mut(Vec::clear);
+    if let Err(errors) = router(text) {
+        panic!("{errors}");
+    }
+    let given = GIVEN.with_borrow_mut(std::mem::take);
+    assert_eq!(given.len(), 1, "{given:?}");
+    given[0].clone()
+}
+
+#[test]
+fn nodes_are_the_elements() {
+    let router = router(
+        "s :: Source -> fc :: FlowClassifier -> d :: FlowDispatcher(tcp, -) -> w :: Front
+            -> c :: Counted -> q :: Store -> t :: Sink; d[1] -> r :: Rewrite -> l :: Sink",
+    );
+    let router = router.unwrap();
+    let chain = router.chain();
+    let at = |name: &str| chain.nodes.iter().position(|node| node.name == name).unwrap();
+    assert_eq!(node(chain, "fc").role, Role::Entry);
+    assert!(matches!(&node(chain, "d").role, Role::Dispatcher(rules) if rules.len() == 2));
+    assert!(!chain.early_drop);
+    assert_eq!(node(chain, "w").role, Role::Function);
+    assert_eq!(node(chain, "d").outputs, [Some((at("w"), 0)), Some((at("r"), 0))]);
+    assert_eq!(node(chain, "d").passes, [[0, 1]]);
+    assert_eq!(node(chain, "q").outputs, [None], "what is pulled is not followed");
+    assert_eq!(node(chain, "s").passes, Vec::<Vec<usize>>::new());
+    assert_eq!(node(chain, "w").changes, Changes::Frame);
+    assert_eq!(node(chain, "r").changes, Changes::Headers);
+    assert!(node(chain, "c").counts && !node(chain, "w").counts && !node(chain, "d").counts);
+}
+
+#[test]
+fn sessions_are_those_of_the_element_or_its_spec() {
+    let router = router("Source -> f :: Firewall -> p :: Pairs -> n :: Null -> Sink").unwrap();
+    let demand = |name| node(router.chain(), name).demand.clone();
+    let firewall = demand("f").unwrap();
+    assert_eq!(firewall.session, SessionDef::connection());
+    assert_eq!((firewall.size, firewall.align, firewall.shared_words), (12, 4, 1));
+    let pairs = demand("p").unwrap();
+    assert_eq!((pairs.initial, pairs.translates, pairs.timeout_s), (vec![1], true, Some(7)));
+    assert_eq!(demand("n"), None);
+}
+
+#[test]
+fn passes_follow_the_flow_code() {
+    let router = router(
+        "Source -> l :: Lanes -> Sink; Source -> [1]l[1] -> Sink; Source -> n :: Null -> Sink;
+         n[1] -> Sink",
+    );
+    let router = router.unwrap();
+    assert_eq!(node(router.chain(), "l").passes, [[0], [1]]);
+    assert_eq!(node(router.chain(), "n").passes, [[0, 1]]);
+}
+
+#[test]
+fn context_links_sort_by_what_is_declared_behind() {
+    let text = "Source -> a :: FlowClassifier; w :: Web -> Sink; a ~> w; a ~> [1]w[1] -> Sink;
+        a ~> Null -> Front -> Want(12/0806) -> Sink; a ~> Null -> rest :: Sink";
+    assert_eq!(given(text), ["tcp dst port 80", "tcp src port 80", "12/0806", "-"]);
+}
+
+#[test]
+fn a_way_ends_where_more_than_one_leads_on_or_headers_change() {
+    assert_eq!(given("Source ~> Null -> Want(tcp) -> Sink"), ["tcp"]);
+    assert_eq!(given("Source ~> Rewrite -> Want(tcp) -> Sink"), ["-"]);
+    assert_eq!(given("Source ~> n :: Null -> Want(tcp) -> Sink; n[1] -> Sink"), ["-"]);
+    assert_eq!(given("Source ~> FlowDispatcher(udp) -> Want(tcp) -> Sink"), ["-"]);
+    assert_eq!(given("Source ~> Store -> Want(tcp) -> Sink"), ["-"]);
+}
+
+#[test]
+fn what_takes_the_rest_comes_last_wherever_it_is_written() {
+    let router =
+        router("Source -> n :: Null; n ~> r :: Null -> Sink; n ~> Want(12/0806) -> Sink").unwrap();
+    let dispatcher = router.chain().nodes.last().unwrap();
+    let Role::Dispatcher(rules) = &dispatcher.role else { panic!("{dispatcher:?}") };
+    let arp = [&[0; 12][..], &[8, 6], &[0; 28]].concat();
+    let view = |frame| PacketView { frame, network: &[], transport: &[] };
+    assert_eq!(evaluate_naive(rules, &view(&arp)), 1);
+    assert_eq!(evaluate_naive(rules, &view(&[0; 60])), 0);
+}
+
+#[test]
+fn what_cannot_be_told_apart_is_an_error() {
+    let error = |text: &str| router(text).err().expect(text);
+    assert_eq!(
+        error("s :: Source; s ~> a :: Null -> Sink; s ~> b :: Null -> Sink"),
+        "FlowDispatcher@6: 'a' and 'b' would both take the rest, for nothing behind them declares \
+         what it wants: write a FlowDispatcher with a class for each output"
+    );
+    assert_eq!(
+        error("s :: Source; s ~> a :: Want(tcp) -> Sink; s ~> b :: Want(tcp) -> Sink"),
+        "FlowDispatcher@6: no packet is left for 'b', which wants 'tcp': 'a', which comes first, \
+         wants the same; write a FlowDispatcher with a class for each output"
+    );
+    assert_eq!(
+        error("s :: Source; s ~> a :: Want(tcp && udp) -> Sink"),
+        "FlowDispatcher@4: no packet is left for 'a', which wants 'tcp && udp': it contradicts \
+         itself; write a FlowDispatcher with a class for each output"
+    );
+    let wrong = error("s :: Source ~> a :: Want(tcp dst prot 80) -> Sink");
+    assert!(wrong.starts_with("a: the class that it wants, 'tcp dst prot 80': "), "{wrong}");
+    let wrong = error("Source -> o :: Odd -> Sink");
+    assert!(wrong.starts_with("o: its class declares the session 'conection': "), "{wrong}");
+}

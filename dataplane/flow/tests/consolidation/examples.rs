@@ -1,0 +1,169 @@
+//! Chains whose plan is known beforehand.
+
+use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
+use thruway_flow::plan::{Family, Hop, Level, Orientation, Plan};
+use thruway_flow::{NoNames, PacketView, Rule, SessionDef, consolidate, parse_class};
+
+/// A chain that is put together by names.
+#[derive(Default)]
+pub struct Build {
+    chain: Chain,
+}
+
+impl Build {
+    fn node(&mut self, name: &str, role: Role, changes: Changes) -> usize {
+        self.chain.nodes.push(Node {
+            name: name.to_owned(),
+            role,
+            outputs: Vec::new(),
+            passes: vec![Vec::new()],
+            changes,
+            demand: None,
+            counts: false,
+        });
+        self.chain.nodes.len() - 1
+    }
+
+    pub fn entry(&mut self, name: &str) -> usize {
+        self.node(name, Role::Entry, Changes::Nothing)
+    }
+
+    pub fn dispatcher(&mut self, name: &str, classes: &[&str]) -> usize {
+        let rules = classes
+            .iter()
+            .enumerate()
+            .map(|(output, class)| Rule::new(parse_class(class, &NoNames).unwrap(), output as u32));
+        self.node(name, Role::Dispatcher(rules.collect()), Changes::Nothing)
+    }
+
+    pub fn function(&mut self, name: &str, changes: Changes) -> usize {
+        self.node(name, Role::Function, changes)
+    }
+
+    pub fn stateful(&mut self, name: &str, session: &str, size: usize) -> usize {
+        let node = self.function(name, Changes::Nothing);
+        self.chain.nodes[node].demand = Some(Demand {
+            session: SessionDef::parse(session).unwrap(),
+            size,
+            align: 4,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+        });
+        node
+    }
+
+    /// The next output of a node leads to another's first input.
+    pub fn link(&mut self, from: usize, to: usize) -> &mut Build {
+        let node = &mut self.chain.nodes[from];
+        node.passes[0].push(node.outputs.len());
+        node.outputs.push(Some((to, 0)));
+        self
+    }
+
+    fn plan(&self) -> Plan {
+        consolidate(&self.chain).unwrap()
+    }
+
+    fn errors(&self) -> Vec<String> {
+        consolidate(&self.chain).unwrap_err().into_iter().map(|error| error.message).collect()
+    }
+}
+
+/// Figure 5.6 of "A high-speed NFV dataplane": ARP to its elements, HTTP through a filter, HTTP and
+/// UDP to a load balancer, the rest of TCP nowhere.
+fn small_system(session: &str) -> Build {
+    let mut build = Build::default();
+    let entry = build.entry("fc");
+    let types = build.dispatcher("ct", &["12/0800", "12/0806 20/0001", "12/0806 20/0002"]);
+    let protocols = build.dispatcher("cp", &["tcp", "udp", "-"]);
+    let ports = build.dispatcher("cd", &["tcp dst port 80"]);
+    let http = build.stateful("http", session, 40);
+    let balancer = build.stateful("lb", session, 4);
+    let responder = build.function("responder", Changes::Nothing);
+    let querier = build.function("querier", Changes::Nothing);
+    build.link(entry, types).link(types, protocols).link(types, responder).link(types, querier);
+    build.link(protocols, ports).link(protocols, balancer);
+    build.link(ports, http).link(http, balancer).link(balancer, querier);
+    build
+}
+
+/// A packet of TCP or UDP over IPv4 in a frame without tags.
+fn classify(plan: &Plan, protocol: u8, ports: [u16; 2]) -> u16 {
+    let mut frame = vec![0; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    ports.iter().for_each(|port| frame.extend(port.to_be_bytes()));
+    frame.extend([0; 16]);
+    let view = PacketView { frame: &frame, network: &frame[14..], transport: &frame[34..] };
+    plan.classify(0, &view)
+}
+
+fn key_of(plan: &Plan, leaf: u16) -> (&Level, Vec<String>, Orientation) {
+    let key = plan.leaves[usize::from(leaf)].keys[Family::V4 as usize].as_ref().unwrap();
+    let fields = key.fields.iter().map(ToString::to_string).collect();
+    (&plan.levels[usize::from(key.level)], fields, key.orientation)
+}
+
+#[test]
+fn the_example_of_the_thesis() {
+    let build = small_system("flow");
+    let plan = build.plan();
+    let hops = |leaf: u16| -> Vec<Hop> {
+        (1..4).map(|node| plan.nodes[node].hops[usize::from(leaf)]).collect()
+    };
+    let (http, udp) = (classify(&plan, 6, [5, 80]), classify(&plan, 17, [5, 80]));
+    assert_eq!(hops(http), [Hop::Output(0), Hop::Output(0), Hop::Output(0)]);
+    assert_eq!(hops(udp), [Hop::Output(0), Hop::Output(1), Hop::Never]);
+    assert_eq!(hops(classify(&plan, 6, [80, 5])), [Hop::Output(0), Hop::Output(0), Hop::Drop]);
+    assert_eq!(plan.leaves[usize::from(http)].functions, [4, 5]);
+    assert_eq!(plan.leaves[usize::from(udp)].functions, [5]);
+    // HTTP leaves out what its class fixes; both have the balancer's state at one place.
+    let (level, fields, orientation) = key_of(&plan, http);
+    assert_eq!(
+        (fields.join(", ").as_str(), orientation),
+        ("src, dst, src port", Orientation::OneWay)
+    );
+    assert_eq!(level.scratch_len, 44);
+    let (level, fields, _) = key_of(&plan, udp);
+    assert_eq!(fields.join(", "), "src, dst, src port, dst port");
+    assert_eq!((level.rooms.len(), level.rooms[0].offset, level.scratch_len), (1, 0, 4));
+    assert!(plan.leaves.len() <= 8, "{}", plan.leaves.len());
+    let text = plan.explain(&build.chain);
+    for line in [
+        "          yes: [8] dst port == 80?",
+        "  0      0800                    4           tcp    80        0",
+        "    'dst port' is left out: it is 80 in every class that comes here",
+        "  4       40     http      -",
+    ] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_told() {
+    let mut build = small_system("flow");
+    let late = build.stateful("late", "pair", 4);
+    assert_eq!(
+        build.errors(),
+        ["'late': it wants sessions, and no FlowClassifier stands before it: put one behind the \
+          input that its packets come from"]
+    );
+    let decap = build.function("decap", Changes::Everything);
+    build.link(6, decap).link(decap, late);
+    assert_eq!(
+        build.errors(),
+        ["'late': it wants sessions, and behind 'decap' packets are others than those that were \
+          classified: put a FlowClassifier between the two"]
+    );
+    build.link(5, late);
+    assert!(build.plan().remarks[0].contains("'late' by way of 'decap'"));
+    build.chain.nodes[late].demand.as_mut().unwrap().size = 70_000;
+    assert!(build.errors()[0].starts_with("'late': 70000 bytes of state"));
+    // Packets that are not IP have no connections.
+    let mut build = Build::default();
+    let (entry, types) = (build.entry("fc"), build.dispatcher("ct", &["arp"]));
+    let count = build.stateful("count", "connection", 4);
+    build.link(entry, types).link(types, count);
+    assert!(build.errors()[0].contains("none of the packets that come to it can have"));
+}
