@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{Addresses, Element, HandlerError, Registry, Role, Shared, Stats};
-use thruway_flow::chain::Chain;
+use thruway_element::{HandlerError, Registry, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
-use crate::build::{self, BuildError, Elements, Stage};
-use crate::chain::{self, View};
+use crate::build::{self, BuildError, Stage};
 use crate::clock::ClockKind;
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::engine::Engine;
+use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 
@@ -72,31 +71,7 @@ pub struct Router {
     layout: Arc<Layout>,
     control: Arc<Control>,
     engines: Vec<Engine>,
-    chain: Chain,
-}
-
-/// What the elements want of the flow manager; dispatchers without rules are given those that follow
-/// from the elements behind them.
-fn flows(
-    layout: &Layout,
-    replicas: &mut [Elements],
-    addresses: &Addresses,
-) -> Result<Chain, Vec<BuildError>> {
-    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
-    let elements: Vec<Option<&dyn Element>> =
-        (0..layout.graph.elements.len()).map(replica).collect();
-    let View { chain, derived } =
-        chain::view((&layout.graph, &layout.checked), &elements, addresses)?;
-    let mut errors = Vec::new();
-    for (node, classes) in derived {
-        let Role::Dispatcher(rules) = &chain.nodes[node].role else { continue };
-        for element in replicas.iter_mut().filter_map(|elements| elements[node].as_deref_mut()) {
-            if let Err(message) = element.take_rules(rules, &classes) {
-                errors.push(BuildError { stage: Stage::Arguments, node, arg: None, message });
-            }
-        }
-    }
-    if errors.is_empty() { Ok(chain) } else { Err(errors) }
+    flows: Flows,
 }
 
 impl Router {
@@ -129,7 +104,7 @@ impl Router {
         }
         let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
         let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
-        let chain = flows(&layout, &mut replicas, &addresses)?;
+        let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
         for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());
@@ -142,13 +117,14 @@ impl Router {
             );
             engines.push(Engine::new(wires, core, options.clock));
         }
+        flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines, chain })
+        Ok(Router { layout, control, engines, flows })
     }
 
-    /// The configuration as the flow manager sees it.
-    pub fn chain(&self) -> &Chain {
-        &self.chain
+    /// What the flow manager makes of the configuration.
+    pub fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     /// The checked graph and who runs what.
@@ -170,6 +146,11 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        flows::take_over(&mut self.engines, &mut old.engines, |node| {
+            let old = &before.graph.elements[node as usize];
+            let same = layout.find(&old.name);
+            same.filter(|at| layout.graph.elements[*at].class == old.class).map(|at| at as u32)
+        });
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             let same = before.find(&decl.name);
             let same = same.filter(|at| before.graph.elements[*at].class == decl.class);

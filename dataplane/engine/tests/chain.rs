@@ -182,7 +182,7 @@ fn nodes_are_the_elements() {
             -> c :: Counted -> q :: Store -> t :: Sink; d[1] -> r :: Rewrite -> l :: Sink",
     );
     let router = router.unwrap();
-    let chain = router.chain();
+    let chain = &router.flows().chain;
     let at = |name: &str| chain.nodes.iter().position(|node| node.name == name).unwrap();
     assert_eq!(node(chain, "fc").role, Role::Entry);
     assert!(matches!(&node(chain, "d").role, Role::Dispatcher(rules) if rules.len() == 2));
@@ -199,8 +199,10 @@ fn nodes_are_the_elements() {
 
 #[test]
 fn sessions_are_those_of_the_element_or_its_spec() {
-    let router = router("Source -> f :: Firewall -> p :: Pairs -> n :: Null -> Sink").unwrap();
-    let demand = |name| node(router.chain(), name).demand.clone();
+    let router =
+        router("Source -> FlowClassifier -> f :: Firewall -> p :: Pairs -> n :: Null -> Sink")
+            .unwrap();
+    let demand = |name| node(&router.flows().chain, name).demand.clone();
     let firewall = demand("f").unwrap();
     assert_eq!(firewall.session, SessionDef::connection());
     assert_eq!((firewall.size, firewall.align, firewall.shared_words), (12, 4, 1));
@@ -216,8 +218,8 @@ fn passes_follow_the_flow_code() {
          n[1] -> Sink",
     );
     let router = router.unwrap();
-    assert_eq!(node(router.chain(), "l").passes, [[0], [1]]);
-    assert_eq!(node(router.chain(), "n").passes, [[0, 1]]);
+    assert_eq!(node(&router.flows().chain, "l").passes, [[0], [1]]);
+    assert_eq!(node(&router.flows().chain, "n").passes, [[0, 1]]);
 }
 
 #[test]
@@ -240,7 +242,7 @@ fn a_way_ends_where_more_than_one_leads_on_or_headers_change() {
 fn what_takes_the_rest_comes_last_wherever_it_is_written() {
     let router =
         router("Source -> n :: Null; n ~> r :: Null -> Sink; n ~> Want(12/0806) -> Sink").unwrap();
-    let dispatcher = router.chain().nodes.last().unwrap();
+    let dispatcher = router.flows().chain.nodes.last().unwrap();
     let Role::Dispatcher(rules) = &dispatcher.role else { panic!("{dispatcher:?}") };
     let arp = [&[0; 12][..], &[8, 6], &[0; 28]].concat();
     let view = |frame| PacketView { frame, network: &[], transport: &[] };

@@ -92,7 +92,7 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
         packet.set_timestamp(at as i64 + 1);
         batch.push(packet);
     }
-    manager.classify(ENTRY, Input::Ethernet, &mut batch, now, |_, refusal| {
+    manager.classify((ENTRY, Input::Ethernet), &mut batch, now, |_, refusal| {
         assert_eq!(refusal, Refusal::NoRoom);
     });
     release(manager);
@@ -103,8 +103,11 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
     words
 }
 
+/// The nodes that are told, and the states of theirs.
+type States = Vec<(u32, Vec<u8>)>;
+
 /// Frees what has ended, and says why and with which states.
-fn release(manager: &mut Manager) -> Vec<(Ended, Vec<(u32, Vec<u8>)>)> {
+fn release(manager: &mut Manager) -> Vec<(Ended, States)> {
     let mut told = Vec::new();
     while let Some(ended) = manager.next_ended() {
         let mut states = Vec::new();
@@ -263,7 +266,7 @@ fn a_closed_connection_makes_way_for_a_new_one() {
     one(&mut manager, frame(&tuple.reversed(), 0x14), 0);
     let mut batch = Batch::with_room();
     batch.push(frame(&tuple, 0x02));
-    manager.classify(ENTRY, Input::Ethernet, &mut batch, 0, |_, _| unreachable!());
+    manager.classify((ENTRY, Input::Ethernet), &mut batch, 0, |_, _| unreachable!());
     assert_eq!(release(&mut manager), [(Ended::Closed, vec![(1, vec![9; 8])])]);
     let second = Fcb(batch.iter().next().unwrap().fcb());
     assert!(!manager.is_opened(&at(&manager, 1, second)));

@@ -84,14 +84,14 @@ impl Manager {
     /// Sessions may end by it: [`Manager::next_ended`] is to be called until it gives none.
     pub fn classify(
         &mut self,
-        node: u32,
-        input: Input,
+        (node, input): (u32, Input),
         batch: &mut Batch,
         now: i64,
         refuse: impl FnMut(Packet, Refusal),
     ) {
         let entry = self.plan.nodes.get(node as usize).and_then(|node| node.entry);
         let Some(entry) = entry else { return };
+        self.now = ticks(now);
         let packets = batch.iter_mut().into_slice();
         debug_assert!(packets.len() <= MAX_BATCH);
         let mut refused = false;
@@ -100,7 +100,7 @@ impl Manager {
         }
         for level in 0..self.levels.len() {
             if !self.work[level].items.is_empty() {
-                refused |= self.settle(level, packets, ticks(now));
+                refused |= self.settle(level, packets);
             }
         }
         if refused {
@@ -174,7 +174,7 @@ impl Manager {
     }
 
     /// Second and third pass: the packets of one level. Says whether some are refused.
-    fn settle(&mut self, level: usize, packets: &mut [Packet], now: u32) -> bool {
+    fn settle(&mut self, level: usize, packets: &mut [Packet]) -> bool {
         let mut work = std::mem::take(&mut self.work[level]);
         let state = &mut self.levels[level];
         state.is_changed = false;
@@ -195,11 +195,11 @@ impl Manager {
                 // A packet before it may have begun or ended this session.
                 found = self.levels[level].find(&work.key(at));
             }
-            match self.meet(level, found, &item, now) {
+            match self.meet(level, found, &item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
                 // Its own class stays.
                 None if item.related => {}
-                None => match self.begin(level as LevelId, &work.key(at), &item, packet, now) {
+                None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
                         self.levels[level].counts.refused += 1;
@@ -216,8 +216,8 @@ impl Manager {
 
     /// A packet meets the session that its key leads to; `None` if there is none, or it is over.
     #[inline]
-    fn meet(&mut self, level: usize, found: Found, item: &Item, now: u32) -> Option<Fcb> {
-        let index = found.index()?;
+    fn meet(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
+        let (index, now) = (found.index()?, self.now);
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
         let (life, seen) = state.both(index);
@@ -281,8 +281,8 @@ impl Manager {
         key: &Key,
         item: &Item,
         packet: &mut Packet,
-        now: u32,
     ) -> Result<Fcb, Refused> {
+        let now = self.now;
         let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
         let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
         let life = Life::begin(item.protocol, item.tcp_flags, direction);
@@ -305,7 +305,7 @@ impl Manager {
         let exchanged = item.exchanged != (direction == Direction::Reply);
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         if !self.plan.levels[usize::from(level)].links.is_empty()
-            && let Err(refused) = self.link(level, index, item, packet, now)
+            && let Err(refused) = self.link(level, index, item, packet)
         {
             self.end(level, index, Ended::Evicted);
             return Err(refused);
@@ -328,8 +328,8 @@ impl Manager {
         index: u32,
         item: &Item,
         packet: &mut Packet,
-        now: u32,
     ) -> Result<(), Refused> {
+        let now = self.now;
         let look = look::look_marked(packet);
         let view = PacketView {
             frame: packet.mac(),

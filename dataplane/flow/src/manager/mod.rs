@@ -42,7 +42,7 @@ pub(crate) fn ticks(now: i64) -> u32 {
 }
 
 /// What a user may set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many sessions of one level a thread keeps.
     pub bounds: Bounds,
@@ -92,6 +92,8 @@ pub struct Manager {
     /// Packets without a session, by [`Kind`].
     sessionless: [u64; 6],
     swept: i64,
+    /// Time of the batch that is under way, in ticks.
+    now: u32,
 }
 
 impl Manager {
@@ -155,6 +157,7 @@ impl Manager {
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
             swept: 0,
+            now: 0,
         })
     }
 

@@ -1,0 +1,58 @@
+//! What an element sees of the flow manager.
+
+use thruway_flow::Fcb;
+use thruway_flow::manager::{Input, Manager, Refusal};
+use thruway_flow::plan::Hop;
+use thruway_packet::{Batch, Packet};
+
+use crate::Cx;
+use crate::reason::Reason;
+
+impl Cx<'_> {
+    /// Takes the flow manager out, to work with it while packets are sent on.
+    #[inline]
+    pub(crate) fn take_flows(&mut self) -> Option<Box<Manager>> {
+        self.wires.flows.take()
+    }
+
+    /// Puts it back.
+    #[inline]
+    pub(crate) fn put_flows(&mut self, flows: Box<Manager>) {
+        self.wires.flows = Some(flows);
+    }
+
+    /// The flow manager of this thread, where the configuration has one.
+    pub fn flows(&mut self) -> Option<&mut Manager> {
+        self.wires.flows.as_deref_mut()
+    }
+
+    /// Has the flow manager find class and session of the packets of a batch; who is refused is
+    /// dropped for the reason that `reason` gives.
+    #[inline]
+    pub fn classify(
+        &mut self,
+        input: Input,
+        batch: &mut Batch,
+        reason: impl Fn(Refusal) -> Reason,
+    ) {
+        let Some(mut flows) = self.wires.flows.take() else { return };
+        let now = self.wires.now;
+        flows.classify((self.node, input), batch, now, |packet, refusal| {
+            self.drop(reason(refusal), packet);
+        });
+        let ended = flows.next_ended().is_some();
+        self.wires.flows = Some(flows);
+        if ended {
+            self.host.tell_ended(self.wires);
+        }
+    }
+
+    /// Where the flow manager's plan sends a packet from this dispatcher.
+    #[inline]
+    pub fn hop(&self, packet: &Packet) -> Hop {
+        match &self.wires.flows {
+            Some(flows) => flows.hop(self.node, Fcb(packet.fcb())),
+            None => Hop::InPlace,
+        }
+    }
+}

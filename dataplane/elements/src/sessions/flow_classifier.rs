@@ -1,0 +1,231 @@
+//! FlowClassifier: where packets meet their sessions.
+
+use std::fmt::Write as _;
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
+    Input, Merge, Nanos, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
+};
+use thruway_flow::Timeouts;
+use thruway_flow::manager::{Bounds, Counts, Kind};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FlowClassifier",
+        topic: Topic::Sessions,
+        summary: "classifies once for all functions behind it, and finds each packet's session",
+        docs: "Stands where packets come in. It looks at each packet's headers once (Ethernet, VLAN \
+               tags, IPv4 and IPv6 with extension headers; they are marked as CheckIPHeader marks \
+               them, but the IP checksum is not checked), finds the class that the dispatchers \
+               behind it would find (FlowDispatcher, and links written '~>'), and the session that \
+               the functions behind it want. Neither is done again on the way: dispatchers and \
+               functions find both in the packet's metadata. 'thruway check --explain' shows what \
+               was made of a configuration.\n\n\
+               Several FlowClassifiers of one configuration (one for each side, say) share one table \
+               per thread, so a connection whose two directions come in by different ones is one \
+               session. What is set at any of them counts for all.\n\n\
+               No session have: what is not IP, packets with contradictory or cut headers, and, where \
+               the session has ports, fragments (put an IPReassembler in front), protocols whose \
+               ports are not known, and ICMP errors about packets of no session; such packets go on \
+               to functions, which say what they do with them. An ICMP error about a packet of a \
+               session belongs to that session and goes its way.\n\n\
+               A thread keeps at most SESSIONS_MAX sessions of each sort, of them EMBRYONIC_MAX \
+               embryonic ones (of which only one side has spoken, or whose TCP handshake is not \
+               complete). When there is no room for a new session the oldest embryonic one goes; is \
+               there none, the packet is dropped. So a flood of SYNs leaves open sessions alone. \
+               Timeouts are counted from the last packet: TCP_NEW before the handshake is complete, \
+               TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after both or a RST; \
+               UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP (RFC 5508) and \
+               OTHER then. A SYN for a closed connection begins a new session.",
+        example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
+        processing: "h/h",
+        args: &[
+            Arg::keyword(
+                "INPUT",
+                Ty::Choice(&["ethernet", "ip", "marked"]),
+                "what packets begin with; marked: the network header is where it is marked",
+            )
+            .or("ethernet"),
+            Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions of one sort in one thread")
+                .or("1048576"),
+            Arg::keyword("EMBRYONIC_MAX", Ty::UInt, "most embryonic ones; a quarter if not given"),
+            Arg::keyword("TCP_NEW", Ty::Time, "timeout of an incomplete handshake").or("30"),
+            Arg::keyword("TCP", Ty::Time, "timeout of an open connection").or("7440"),
+            Arg::keyword("TCP_CLOSING", Ty::Time, "timeout after one FIN").or("240"),
+            Arg::keyword("TCP_CLOSED", Ty::Time, "timeout after both FINs or a RST").or("10"),
+            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("30"),
+            Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
+            Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
+            Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
+                .or("60"),
+            Arg::keyword("OTHER", Ty::Time, "timeout afterwards").or("600"),
+            Arg::keyword(
+                "EARLY_DROP",
+                Ty::Bool,
+                "whether packets that nobody behind wants or counts are dropped here",
+            )
+            .or("true"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::sum("sessions", "sessions now"),
+            Handler::sum("embryonic", "embryonic ones among them"),
+            Handler::sum("created", "sessions begun"),
+            Handler::sum("expired", "sessions that timed out"),
+            Handler::sum("closed", "sessions that their protocol or a function ended"),
+            Handler::sum("evicted", "embryonic sessions that made room for others"),
+            Handler::sum("refused", "packets for whose session there was no room"),
+            Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler::sum("sessionless", "packets without a session, a line for each reason"),
+        ],
+        cost: &[
+            Cost { operation: "header-parse", count: 1.0 },
+            Cost { operation: "classify", count: 1.0 },
+            Cost { operation: "hash-lookup", count: 1.0 },
+        ],
+        changes: Changes::Nothing,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
+                      begun, timed out, closed, evicted, removed, refused, bytes of memory";
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Bad {
+        NoRoom = "no-room": "there is no room for its session",
+        Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
+    }
+}
+
+/// Largest SESSIONS_MAX.
+const SESSIONS_MAX: u32 = 1 << 25;
+
+struct FlowClassifier {
+    input: Input,
+    settings: Settings,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let input = match args.get::<String>("INPUT")?.as_str() {
+        "ip" => Input::Ip,
+        "marked" => Input::Marked,
+        _ => Input::Ethernet,
+    };
+    let settings = Settings {
+        bounds: bounds(args)?,
+        timeouts: timeouts(args)?,
+        early_drop: args.get("EARLY_DROP")?,
+        ..Settings::default()
+    };
+    Ok(Box::new(FlowClassifier { input, settings }))
+}
+
+fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
+    let sessions_max: u32 = args.get("SESSIONS_MAX")?;
+    if !(1..=SESSIONS_MAX).contains(&sessions_max) {
+        return Err(args.error("SESSIONS_MAX", format!("expected 1 to {SESSIONS_MAX}")));
+    }
+    let embryonic_max = args.opt("EMBRYONIC_MAX")?.unwrap_or_else(|| sessions_max.div_ceil(4));
+    if !(1..=sessions_max).contains(&embryonic_max) {
+        return Err(args.error("EMBRYONIC_MAX", "expected 1 to SESSIONS_MAX"));
+    }
+    Ok(Bounds { sessions_max, embryonic_max })
+}
+
+/// Longest timeout, in seconds: times are counted in 32 bits.
+const TIMEOUT_MAX: i64 = 30 * 24 * 3600;
+
+fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
+    let seconds = |name: &str| {
+        let Nanos(ns) = args.get(name)?;
+        let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
+        match u32::try_from(seconds) {
+            Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
+            _ => Err(args.error(name, "expected one second to 30 days")),
+        }
+    };
+    let [icmp, udp, other] = [seconds("ICMP")?, seconds("UDP")?, seconds("OTHER")?];
+    let tcp =
+        [seconds("TCP_NEW")?, seconds("TCP")?, seconds("TCP_CLOSING")?, seconds("TCP_CLOSED")?];
+    let (udp_new, other_new) = (seconds("UDP_NEW")?, seconds("OTHER_NEW")?);
+    Ok(Timeouts {
+        seconds: [tcp, [udp_new, udp, udp, udp], [icmp; 4], [other_new, other, other, other]],
+    })
+}
+
+impl From<Refusal> for Bad {
+    fn from(refusal: Refusal) -> Bad {
+        match refusal {
+            Refusal::NoRoom => Bad::NoRoom,
+            Refusal::Unwanted => Bad::Unwanted,
+        }
+    }
+}
+
+/// Reasons for which packets have no session, as handlers name them.
+const SESSIONLESS: [(Kind, &str); 6] = [
+    (Kind::NotIp, "not-ip"),
+    (Kind::Malformed, "malformed"),
+    (Kind::Fragment, "fragment"),
+    (Kind::Unknown, "unknown-protocol"),
+    (Kind::Whole, "not-wanted"),
+    (Kind::Error, "icmp-error"),
+];
+
+impl Element for FlowClassifier {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
+    }
+
+    fn flow_settings(&self) -> Option<Settings> {
+        Some(self.settings)
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let Some(flows) = cx.flows() else {
+            return Err(HandlerError::refused("the configuration is not running"));
+        };
+        let levels = 0..flows.plan().levels.len() as u8;
+        let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
+        let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();
+        let number = match name {
+            "sessions" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
+            "embryonic" => counts.iter().map(|(_, embryonic, _)| u64::from(*embryonic)).sum(),
+            "created" => sum(|c| c.created),
+            "expired" => sum(|c| c.timed_out),
+            "closed" => sum(|c| c.closed),
+            "evicted" => sum(|c| c.evicted),
+            "refused" => sum(|c| c.refused),
+            "levels" => {
+                let mut text = String::new();
+                for (at, (now, embryonic, c)) in counts.iter().enumerate() {
+                    let level = &flows.plan().levels[at];
+                    let Counts { created, timed_out, closed, evicted, removed, refused } = c;
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(
+                        text,
+                        "{}\t{:?}\t{now}\t{embryonic}\t{created}\t{timed_out}\t{closed}\t{evicted}\
+                         \t{removed}\t{refused}\t{}",
+                        level.session,
+                        level.family,
+                        flows.memory_bytes(at as u8)
+                    );
+                }
+                return Ok(text);
+            }
+            "sessionless" => {
+                let lines = SESSIONLESS
+                    .iter()
+                    .map(|(kind, name)| format!("{name} {}\n", flows.sessionless(*kind)));
+                return Ok(lines.collect());
+            }
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+}

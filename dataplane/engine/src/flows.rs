@@ -1,0 +1,142 @@
+//! The flow managers of a router's threads: one plan for all, sessions of each its own.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use thruway_element::{Addresses, Element, Role, Settings};
+use thruway_flow::chain::Chain;
+use thruway_flow::consolidate;
+use thruway_flow::manager::{Manager, meetings};
+use thruway_flow::plan::{Plan, PlanError};
+
+use crate::build::{BuildError, Elements, Stage};
+use crate::chain::{self, View};
+use crate::engine::Engine;
+use crate::layout::Layout;
+
+/// What the flow manager makes of a configuration.
+pub struct Flows {
+    /// The configuration as it sees it.
+    pub chain: Chain,
+    /// What came of consolidation.
+    pub plan: Arc<Plan>,
+    /// What the user set.
+    pub settings: Settings,
+}
+
+impl From<PlanError> for BuildError {
+    fn from(error: PlanError) -> BuildError {
+        let PlanError { node, arg, message } = error;
+        BuildError { stage: Stage::Arguments, node, arg, message }
+    }
+}
+
+/// Consolidates a configuration, and gives dispatchers without rules those that follow from the
+/// elements behind them. Where nothing in it has to do with sessions and classes the plan is empty.
+///
+/// # Errors
+/// What it asks for and cannot have.
+pub(crate) fn plan(
+    layout: &Layout,
+    replicas: &mut [Elements],
+    addresses: &Addresses,
+) -> Result<Flows, Vec<BuildError>> {
+    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
+    let elements: Vec<Option<&dyn Element>> =
+        (0..layout.graph.elements.len()).map(replica).collect();
+    let settings = settings(layout, &elements)?;
+    let View { mut chain, derived } =
+        chain::view((&layout.graph, &layout.checked), &elements, addresses)?;
+    give_rules(&chain, &derived, replicas)?;
+    if settings.is_none() && chain.nodes.iter().all(|node| node.demand.is_none()) {
+        return Ok(Flows { chain, plan: Arc::default(), settings: Settings::default() });
+    }
+    let mut settings = settings.unwrap_or_default();
+    settings.seeds = std::array::from_fn(|_| RandomState::new().build_hasher().finish());
+    chain.early_drop = settings.early_drop;
+    let plan = consolidate(&chain);
+    let plan =
+        plan.map_err(|errors| errors.into_iter().map(BuildError::from).collect::<Vec<_>>())?;
+    Ok(Flows { chain, plan: Arc::new(plan), settings })
+}
+
+/// Hands dispatchers the rules that were derived for them.
+fn give_rules(
+    chain: &Chain,
+    derived: &[(usize, Vec<String>)],
+    replicas: &mut [Elements],
+) -> Result<(), Vec<BuildError>> {
+    let mut errors = Vec::new();
+    for (node, classes) in derived {
+        let Role::Dispatcher(rules) = &chain.nodes[*node].role else { continue };
+        for element in replicas.iter_mut().filter_map(|elements| elements[*node].as_deref_mut()) {
+            if let Err(message) = element.take_rules(rules, classes) {
+                errors.push(BuildError {
+                    stage: Stage::Arguments,
+                    node: *node,
+                    arg: None,
+                    message,
+                });
+            }
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What the user set, at whichever element; that two say different things is an error.
+fn settings(
+    layout: &Layout,
+    elements: &[Option<&dyn Element>],
+) -> Result<Option<Settings>, Vec<BuildError>> {
+    let mut first: Option<(usize, Settings)> = None;
+    for (node, element) in elements.iter().enumerate() {
+        let Some(settings) = element.and_then(Element::flow_settings) else { continue };
+        match first {
+            None => first = Some((node, settings)),
+            Some((_, same)) if same == settings => {}
+            Some((other, _)) => {
+                let message = format!(
+                    "it sets other bounds or timeouts than '{}': all share one table, so say the same \
+                     at each",
+                    layout.graph.elements[other].name
+                );
+                return Err(vec![BuildError { stage: Stage::Arguments, node, arg: None, message }]);
+            }
+        }
+    }
+    Ok(first.map(|(_, settings)| settings))
+}
+
+/// Gives each thread its manager.
+///
+/// # Errors
+/// Keys or tables for which there is no room.
+pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<BuildError>> {
+    let Some(first) = flows.plan.entries.first() else { return Ok(()) };
+    let node = first.node as usize;
+    let error = |message| vec![BuildError { stage: Stage::Arguments, node, arg: None, message }];
+    let meetings = if engines.len() > 1 {
+        meetings(&flows.plan, &flows.settings).map_err(|why| error(why.to_string()))?
+    } else {
+        Vec::new()
+    };
+    for engine in engines {
+        let manager = Manager::meeting(Arc::clone(&flows.plan), &flows.settings, &meetings);
+        engine.wires.flows = Some(Box::new(manager.map_err(|why| vec![why.into()])?));
+    }
+    Ok(())
+}
+
+/// Hands the sessions of the threads before to those of now; `node_of` tells the number of an
+/// element that is there in both.
+pub(crate) fn take_over(
+    new: &mut [Engine],
+    old: &mut [Engine],
+    node_of: impl Fn(u32) -> Option<u32>,
+) {
+    for (new, old) in new.iter_mut().zip(old) {
+        if let (Some(new), Some(old)) = (&mut new.wires.flows, &mut old.wires.flows) {
+            new.take_over(old, &node_of);
+        }
+    }
+}
