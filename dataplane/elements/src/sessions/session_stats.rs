@@ -41,8 +41,9 @@ pub static ENTRY: Entry = Entry::new(
                direction only.\n\n\
                CSV columns: src, dst, protocol, src_port, dst_port; first, last, packets, bytes, \
                tcp_flags of the direction that began; the same of replies, called reply_...; and \
-               end: active (goes on), idle (timed out), closed, evicted, removed. Times are \
-               seconds since 1970, to the millisecond.\n\n\
+               end: active (goes on), idle (timed out), closed (by its protocol), evicted, \
+               removed (by a handler, or at the end of the run). Times are seconds since 1970, to \
+               the millisecond.\n\n\
                Records wait in a ring of RECORDS_MAX until the file is written, away from the \
                packets; those that find it full, and those of messages that could not be sent, \
                are lost and counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. \

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use thruway_element::{Direction, Opening, PerSession, Reason, Session, Verdict};
+use thruway_element::{Direction, Opening, PerSession, Phase, Reason, Session, Verdict};
 use thruway_flow::life::Transport;
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Packet;
@@ -33,6 +33,8 @@ pub(super) struct Counters {
 struct Origin {
     who: Who,
     first: [i64; 2],
+    /// The protocol has ended it; the flow manager keeps it a little longer for late packets.
+    is_closed: bool,
 }
 
 /// What is counted for all sessions together.
@@ -166,10 +168,22 @@ impl Ledger {
         }
     }
 
+    /// The protocol has ended the session.
+    #[cold]
+    fn note_closed(&mut self, state: &Counters) {
+        if let Some(origin) = self.origin(state) {
+            origin.is_closed = true;
+        }
+    }
+
     /// Makes a record of what was counted since the last one.
     fn report(&mut self, state: &Counters, ended: Option<Ended>) {
         let clock = self.clock;
-        let Some(Origin { who, first }) = self.origin(state).copied() else { return };
+        let Some(Origin { who, first, is_closed }) = self.origin(state).copied() else { return };
+        let ended = match ended {
+            Some(Ended::TimedOut) if is_closed => Some(Ended::Closed),
+            other => other,
+        };
         let ways = [0, 1].map(|way| match state.packets[way] {
             0 => Way::default(),
             packets => Way {
@@ -233,7 +247,7 @@ impl PerSession for Ledger {
         };
         state.reported_s = self.clock.now_s;
         if let Some(who) = who {
-            state.origin = self.keep(Origin { who, first: [0; 2] });
+            state.origin = self.keep(Origin { who, first: [0; 2], is_closed: false });
         }
         Ok(())
     }
@@ -256,6 +270,9 @@ impl PerSession for Ledger {
         state.last_ms[way] = self.clock.now_ms as u32;
         if session.life.transport() == Transport::Tcp {
             state.flags[way] |= packet.transport().get(13).copied().unwrap_or(0);
+            if session.life.phase() == Phase::Closed {
+                self.note_closed(state);
+            }
         }
         Verdict::Pass
     }

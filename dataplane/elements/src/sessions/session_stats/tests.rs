@@ -179,6 +179,20 @@ fn what_has_no_room_is_counted() {
 }
 
 #[test]
+fn who_was_reset_was_closed_and_not_idle() {
+    let mut table = Table::new(Ledger::new(SessionDef::connection(), 0, 9, 9));
+    let tuple = FiveTuple { src: 1, dst: 2, src_port: 3, dst_port: 4, protocol: 6 };
+    table.push(&Plain::first(tuple).written());
+    table.push(&Plain::of(tuple.reversed(), 0x14).written());
+    table.push(&udp(5, 5));
+    table.end_all();
+    let mut ends: Vec<_> =
+        (0..2).map(|_| table.function.take().unwrap()).map(|r| (r.who.protocol, r.ended)).collect();
+    ends.sort_by_key(|(protocol, _)| *protocol);
+    assert_eq!(ends, [(6, Some(Ended::Closed)), (17, Some(Ended::TimedOut))]);
+}
+
+#[test]
 fn padding_is_not_counted() {
     let mut table = Table::new(Ledger::new(SessionDef::connection(), 0, 1, 1));
     let mut padded = udp(1, 1);
