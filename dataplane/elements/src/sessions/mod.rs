@@ -5,6 +5,7 @@ mod alone;
 mod flow_classifier;
 mod flow_dispatcher;
 mod load_balancer;
+mod nat;
 #[cfg(test)]
 mod plain;
 mod rewrite;
@@ -18,6 +19,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
     &load_balancer::ENTRY,
+    &nat::ENTRY,
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,
 ];
