@@ -28,10 +28,9 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     tell(&warnings);
     print!("{}", elements(layout).render());
     if args.explain {
-        let flows = router.flows();
-        match flows.plan.entries.is_empty() {
+        match router.flows().plan.entries.is_empty() {
             true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
-            false => println!("\n{}", flows.plan.explain(&flows.chain)),
+            false => println!("\n{}", router.flows().plan.explain(&router.flows().chain)),
         }
     }
     println!(

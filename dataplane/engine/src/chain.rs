@@ -2,7 +2,8 @@
 
 use thruway_element::{Addresses, Changes, Demand, Element, Names, Role, Rule, Spec, Topic};
 use thruway_flow::chain::{Chain, Node, useless_rule};
-use thruway_flow::{Expr, SessionDef, parse_class};
+use thruway_flow::plan::{Plan, PlanError};
+use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
@@ -38,6 +39,25 @@ pub(crate) fn view(
         }
     }
     if errors.is_empty() { Ok(view) } else { Err(errors) }
+}
+
+/// What the flow manager does for a chain; nothing, where no element wants anything of it.
+///
+/// # Errors
+/// Everything that the elements want and cannot have.
+pub(crate) fn plan(chain: &Chain) -> Result<Plan, Vec<BuildError>> {
+    let concerned = |node: &Node| node.demand.is_some() || node.role == Role::Entry;
+    if !chain.nodes.iter().any(concerned) {
+        return Ok(Plan::default());
+    }
+    consolidate(chain).map_err(|errors| errors.into_iter().map(BuildError::from).collect())
+}
+
+impl From<PlanError> for BuildError {
+    fn from(error: PlanError) -> BuildError {
+        let PlanError { node, arg, message } = error;
+        BuildError { stage: Stage::Arguments, node, arg, message }
+    }
 }
 
 struct Viewer<'a> {
@@ -180,7 +200,7 @@ impl Viewer<'_> {
             if let Some(other) = rest.replace(output) {
                 let [a, b] = [other, output].map(|output| self.behind(dispatcher, output));
                 return Err(self.error(
-                    dispatcher,
+                    self.index_behind(dispatcher, output),
                     format!(
                         "'{a}' and '{b}' would both take the rest, for nothing behind them declares \
                          what it wants: write a FlowDispatcher with a class for each output"
@@ -197,7 +217,7 @@ impl Viewer<'_> {
             };
             let class = &classes[output];
             return Err(self.error(
-                dispatcher,
+                self.index_behind(dispatcher, output),
                 format!(
                     "no packet is left for '{what}', which wants '{class}': {why}; write a \
                      FlowDispatcher with a class for each output"
@@ -219,9 +239,13 @@ impl Viewer<'_> {
     }
 
     /// What an output leads to.
+    fn index_behind(&self, dispatcher: usize, output: usize) -> usize {
+        self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index)
+    }
+
+    /// Its name.
     fn behind(&self, dispatcher: usize, output: usize) -> &str {
-        let to = self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index);
-        &self.graph.elements[to].name
+        &self.graph.elements[self.index_behind(dispatcher, output)].name
     }
 }
 

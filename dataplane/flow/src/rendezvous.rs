@@ -304,7 +304,7 @@ impl Rendezvous {
     pub fn leave(&self, record: RecordId) -> bool {
         let RecordId(record) = record;
         let Some(remains) = self.records.leave(record) else { return false };
-        let keys = [(true, Which::First), (remains.second, Which::Second)];
+        let keys = [(remains.second, Which::Second), (true, Which::First)];
         for (_, which) in keys.into_iter().filter(|(has, _)| *has) {
             let place = self.index.place(self.hasher.hash(&self.records.key(record, which)));
             place.remove(place.entry(record, which));

@@ -33,7 +33,7 @@ fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> 
 fn tenants(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> Vec<BTreeMap<u32, Vec<usize>>> {
     let mut tenants = vec![BTreeMap::new(); parts.len()];
@@ -61,7 +61,7 @@ fn tenants(
 }
 
 /// Whether a session of the level can meet both functions.
-fn meet(wants: &Wants<'_>, part: &Part, a: &[usize], b: &[usize]) -> bool {
+fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
     part.groups.iter().any(|group| {
         let inside = |leaves: &[usize]| -> Vec<usize> {
             leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
@@ -101,7 +101,7 @@ fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> V
 pub(super) fn lay_out(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> (Vec<Level>, Vec<NodePlan>) {
     let tenants = tenants(chain, leaves, wants, parts);
@@ -146,7 +146,7 @@ pub(super) fn lay_out(
     (levels, nodes)
 }
 
-fn level(wants: &Wants<'_>, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
+fn level(wants: &Wants, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
     let part = &parts[at];
     let sort = &wants.sorts[part.sort];
     let end = |room: &Room| room.offset as usize + room.demand.size;
