@@ -30,7 +30,9 @@ pub(crate) fn view(
     addresses: &Addresses,
 ) -> Result<View, Vec<BuildError>> {
     let viewer = Viewer { graph, checked, elements, addresses };
-    let mut view = View { chain: Chain::default(), derived: Vec::new() };
+    let mut settings = elements.iter().flatten().filter_map(|element| element.flow_settings());
+    let early_drop = settings.all(|settings| settings.early_drop);
+    let mut view = View { chain: Chain { nodes: Vec::new(), early_drop }, derived: Vec::new() };
     let mut errors = Vec::new();
     for index in 0..graph.elements.len() {
         match viewer.node(index, &mut view.derived) {
