@@ -1,62 +1,9 @@
 use proptest::prelude::*;
 use thruway_packet::Packet;
 use thruway_wire::checksum::checksum;
-use thruway_wire::tcp::TcpHeader;
-use thruway_wire::udp::UdpHeader;
 
 use super::*;
-
-/// A packet in plain words.
-#[derive(Clone, Debug)]
-struct Plain {
-    protocol: u8,
-    src: (u32, u16),
-    dst: (u32, u16),
-    payload: Vec<u8>,
-    udp_checksum: bool,
-}
-
-/// The IP packet, all checksums computed in full.
-fn written(plain: &Plain) -> Vec<u8> {
-    let (src, dst) = (plain.src, plain.dst);
-    let mut segment = vec![0; 20];
-    let len = match plain.protocol {
-        6 => {
-            TcpHeader::new((src.1, dst.1), 7, 8, 0x10).emit(&mut segment).unwrap();
-            20
-        }
-        17 => {
-            UdpHeader::new(src.1, dst.1, plain.payload.len()).unwrap().emit(&mut segment).unwrap();
-            8
-        }
-        1 => {
-            let rest = u32::from(src.1) << 16 | 1;
-            IcmpHeader::new(8, 0, rest).emit(&mut segment).unwrap();
-            8
-        }
-        _ => 4,
-    };
-    segment.truncate(len);
-    segment.extend(&plain.payload);
-    let ip = Ipv4Header::new(plain.protocol, src.0.into(), dst.0.into(), segment.len()).unwrap();
-    let pseudo = ip.pseudo_sum(segment.len());
-    match plain.protocol {
-        6 => TcpHeader::fill_checksum(&mut segment, pseudo).unwrap(),
-        17 if plain.udp_checksum => UdpHeader::fill_checksum(&mut segment, pseudo).unwrap(),
-        1 => IcmpHeader::fill_checksum(&mut segment).unwrap(),
-        _ => {}
-    }
-    [ip.as_bytes(), &segment].concat()
-}
-
-/// An ICMP error from `src` to `dst` about the first `cut` bytes of a packet.
-fn error_about(src: u32, dst: u32, quoted: &[u8], cut: usize) -> Vec<u8> {
-    let mut message = vec![0; 8 + quoted.len().min(cut)];
-    let body = &quoted[..quoted.len().min(cut)];
-    IcmpHeader::new(11, 0, 0).emit_message(body, &mut message).unwrap();
-    let ip = Ipv4Header::new(1, src.into(), dst.into(), message.len()).unwrap();
-    [ip.as_bytes(), &message].concat()
-}
+use crate::sessions::plain::{Plain, error_about};
 
 fn packet(bytes: &[u8]) -> Packet {
     let mut packet = Packet::new(bytes).unwrap();
@@ -88,7 +35,7 @@ fn session() -> impl Strategy<Value = (Plain, Plain, End, Translation)> {
             let ported = protocol != 47;
             let at = |addr, port| (addr, if ported { port } else { 0 });
             let (src, dst) = (at(a, ap), at(b, if protocol == 1 { ap } else { bp }));
-            let before = Plain { protocol, src, dst, payload, udp_checksum };
+            let before = Plain { protocol, src, dst, flags: 0x10, payload, udp_checksum };
             let old = if end == End::Source { src } else { dst };
             let new = at(new, new_port);
             let after = plainly(&before, end, new);
@@ -98,19 +45,15 @@ fn session() -> impl Strategy<Value = (Plain, Plain, End, Translation)> {
     )
 }
 
-fn reversed(plain: &Plain) -> Plain {
-    Plain { src: plain.dst, dst: plain.src, ..plain.clone() }
-}
-
 proptest! {
     #[test]
     fn both_directions_are_as_if_written_so((before, after, end, translation) in session()) {
-        let mut forward = packet(&written(&before));
+        let mut forward = packet(&before.written());
         translation.apply(&mut forward, end, Direction::Forward, false).unwrap();
-        prop_assert_eq!(forward.data(), &written(&after)[..]);
-        let mut reply = packet(&written(&reversed(&after)));
+        prop_assert_eq!(forward.data(), &after.written()[..]);
+        let mut reply = packet(&after.reversed().written());
         translation.apply(&mut reply, end, Direction::Reply, false).unwrap();
-        prop_assert_eq!(reply.data(), &written(&reversed(&before))[..]);
+        prop_assert_eq!(reply.data(), &before.reversed().written()[..]);
     }
 
     /// An error quotes what was sent out translated; who sent it must see what it sent.
@@ -120,8 +63,8 @@ proptest! {
     ) {
         // About a forward packet: it goes to the packet's source.
         let shown = if end == End::Destination { before.dst.0 } else { router };
-        let comes = error_about(router, after.src.0, &written(&after), cut);
-        let leaves = error_about(shown, before.src.0, &written(&before), cut);
+        let comes = error_about(router, after.src.0, &after.written(), cut);
+        let leaves = error_about(shown, before.src.0, &before.written(), cut);
         let mut error = packet(&comes);
         translation.apply(&mut error, end, Direction::Reply, true).unwrap();
         let whole = cut >= 20 + 18 || before.protocol != 6;
@@ -130,8 +73,8 @@ proptest! {
         prop_assert!(!whole || error.data() == leaves);
         // About a reply: it goes to the server's side.
         let shown = if end == End::Source { after.src.0 } else { router };
-        let comes = error_about(router, before.dst.0, &written(&reversed(&before)), cut);
-        let leaves = error_about(shown, after.dst.0, &written(&reversed(&after)), cut);
+        let comes = error_about(router, before.dst.0, &before.reversed().written(), cut);
+        let leaves = error_about(shown, after.dst.0, &after.reversed().written(), cut);
         let mut error = packet(&comes);
         translation.apply(&mut error, end, Direction::Forward, true).unwrap();
         prop_assert!(!whole || error.data() == leaves);
