@@ -28,9 +28,10 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     tell(&warnings);
     print!("{}", elements(layout).render());
     if args.explain {
-        match router.flows().plan.entries.is_empty() {
+        let flows = router.flows();
+        match flows.plan.entries.is_empty() {
             true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
-            false => println!("\n{}", router.flows().plan.explain(&router.flows().chain)),
+            false => println!("\n{}", flows.plan.explain(&flows.chain)),
         }
     }
     println!(

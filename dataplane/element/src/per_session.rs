@@ -157,7 +157,7 @@ fn one<F: PerSession>(
     if !flows.is_opened(&at)
         && let Err(reason) = open(flows, at, function, packet, now)
     {
-        return Verdict::Drop(reason);
+        return F::REFUSES_TO.map_or(Verdict::Drop(reason), |to| Verdict::Reject(to, reason));
     }
     let life = flows.life(&at);
     let Ok(state) = F::State::mut_from_bytes(flows.scratch_mut(&at)) else {

@@ -250,7 +250,8 @@ impl Grower<'_, '_> {
             let no = self.reach(*state, Some(insn.no), facts.with(&insn.word, false))?;
             return Ok(Draft::Test { word: insn.word, yes, no });
         }
-        let otherwise = self.reach(*state, Some(verdict(NO_MATCH)), facts.clone())?;
+        let rest = verdict(rules.rest().unwrap_or(NO_MATCH));
+        let otherwise = self.reach(*state, Some(rest), facts.clone())?;
         let mut outputs = Vec::new();
         for output in rules.outputs() {
             let implied = rules.implied(output);

@@ -1,6 +1,6 @@
 //! Levels of sessions and the keys that find them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::known::Known;
 use crate::ast::{Base, Word};
@@ -63,7 +63,7 @@ fn union(sessions: &[&SessionDef]) -> SessionDef {
 pub(super) struct Part {
     pub sort: usize,
     /// Classes whose packets find or open its records.
-    pub leaves: Vec<usize>,
+    pub leaves: BTreeSet<usize>,
     /// Of those: sets that share no session with the others.
     pub groups: Vec<Vec<usize>>,
     pub fields: Vec<KeyField>,
@@ -99,16 +99,20 @@ impl Wants {
     pub(super) fn of(chain: &Chain, leaves: &[Leaf], known: Vec<Known>) -> Wants {
         let none = leaves.iter().map(|_| [const { None }; 3]).collect();
         let mut wants = Wants { known, sorts: Vec::new(), leaves: none, translates: Vec::new() };
+        // Many leaves come to the same functions.
+        let mut found: HashMap<(&[u32], usize), Option<Wanted>> = HashMap::new();
         for (at, leaf) in leaves.iter().enumerate() {
-            let demands: Vec<&Demand> = leaf
-                .functions
-                .iter()
-                .filter_map(|node| chain.nodes[*node as usize].demand.as_ref())
-                .collect();
             for family in FAMILIES {
-                if !demands.is_empty() && wants.known[at].has_family(family) {
-                    wants.leaves[at][family as usize] = wants.finest(&demands, family);
+                if leaf.functions.is_empty() || !wants.known[at].has_family(family) {
+                    continue;
                 }
+                let of = (leaf.functions.as_slice(), family as usize);
+                let wanted = found.entry(of).or_insert_with(|| {
+                    let demand = |node: &u32| chain.nodes[*node as usize].demand.as_ref();
+                    let demands: Vec<&Demand> = leaf.functions.iter().filter_map(demand).collect();
+                    wants.finest(&demands, family)
+                });
+                wants.leaves[at][family as usize] = wanted.clone();
             }
         }
         wants
@@ -270,7 +274,7 @@ impl Wants {
         let more = out.iter().any(|(field, _)| *field != KeyField::Protocol);
         more.then(|| {
             let remarks = out.iter().map(|(field, value)| told_out(field, *value)).collect();
-            let (leaves, groups) = (group.to_vec(), vec![group.to_vec()]);
+            let (leaves, groups) = (group.iter().copied().collect(), vec![group.to_vec()]);
             Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
         })
     }
@@ -308,7 +312,7 @@ impl Wants {
     /// A level for all other leaves of a sort.
     fn shared_part(&self, sort: usize, groups: Vec<Vec<usize>>) -> Part {
         let Sort { session, family } = &self.sorts[sort];
-        let leaves: Vec<usize> = groups.iter().flatten().copied().collect();
+        let leaves: BTreeSet<usize> = groups.iter().flatten().copied().collect();
         let fixed = |field: &KeyField| {
             same(leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)))
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::{FAMILIES, Part, Wants};
+use super::keys::{COMPARED_MAX, FAMILIES, Part, Wants};
 use crate::chain::{Chain, Demand};
 use crate::plan::{Access, LEVELS_MAX, Leaf, Level, LevelId, NodePlan, Room};
 
@@ -60,16 +60,17 @@ fn tenants(
     tenants
 }
 
-/// Whether a session of the level can meet both functions.
+/// Whether a session of the level can meet both functions. Of too many leaves to compare it is
+/// taken to be so.
 fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
-    part.groups.iter().any(|group| {
-        let inside = |leaves: &[usize]| -> Vec<usize> {
-            leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
-        };
-        let (a, b) = (inside(a), inside(b));
-        let known = group.len() <= super::keys::COMPARED_MAX;
-        a.iter().any(|a| b.iter().any(|b| a == b || !known || wants.share(*a, *b, part.sort)))
-    })
+    part.leaves.len() > COMPARED_MAX
+        || part.groups.iter().any(|group| {
+            let inside = |leaves: &[usize]| -> Vec<usize> {
+                leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
+            };
+            let (a, b) = (inside(a), inside(b));
+            a.iter().any(|a| b.iter().any(|b| a == b || wants.share(*a, *b, part.sort)))
+        })
 }
 
 /// Places of things in a row: each at the lowest aligned place where nothing of its conflicts is.

@@ -19,6 +19,8 @@ mod layout;
 mod sets;
 mod walk;
 
+use std::collections::{HashMap, HashSet};
+
 use crate::ast::Word;
 use crate::chain::{Chain, Role};
 use crate::plan::{EntryPlan, FUNCTIONS_MAX, Hop, LEVELS_MAX, Leaf, Plan, PlanError, SCRATCH_MAX};
@@ -96,6 +98,14 @@ fn check(chain: &Chain) -> Result<(), Vec<PlanError>> {
         return Err(vec![PlanError { node: NODES_MAX, arg: None, message }]);
     }
     let mut errors = Vec::new();
+    let mut stateful = chain.nodes.iter().enumerate().filter(|(_, node)| node.demand.is_some());
+    if let Some((at, _)) = stateful.nth(LEVELS_MAX * FUNCTIONS_MAX) {
+        let message = format!(
+            "with it there are more than {} functions with state for sessions: use fewer",
+            LEVELS_MAX * FUNCTIONS_MAX
+        );
+        return Err(vec![error_at(at, chain, &message)]);
+    }
     for (at, node) in chain.nodes.iter().enumerate() {
         let Some(demand) = &node.demand else { continue };
         if !demand.align.is_power_of_two() || demand.align > 64 {
@@ -125,9 +135,13 @@ fn grown<'a>(
     entries: &[usize],
 ) -> Result<(Graph<'a>, Grown, Vec<String>), Vec<PlanError>> {
     let dispatchers = nodes_with(chain, |role| matches!(role, Role::Dispatcher(_)));
+    let mut wholes = usize::MAX;
     for tests_max in TESTS_MAX {
-        let manner = |_, tests| if tests <= tests_max { Manner::Tests } else { Manner::Whole };
-        let graph = Graph::new(chain, manner);
+        let graph = Graph::new(chain, |_, tests| by_length(tests, tests_max));
+        if wholes == graph.wholes() {
+            continue;
+        }
+        wholes = graph.wholes();
         if let Ok(grown) = tidy(&graph, entries, dispatchers.len()) {
             return Ok((graph, grown, Vec::new()));
         }
@@ -136,8 +150,8 @@ fn grown<'a>(
     while decided > 0 {
         decided /= 2;
         let kept = &dispatchers[..decided];
-        let manner = |node, _| match kept.binary_search(&node) {
-            Ok(_) => Manner::Whole,
+        let manner = |node, tests| match kept.binary_search(&node) {
+            Ok(_) => by_length(tests, TESTS_MAX[1]),
             Err(_) => Manner::InPlace,
         };
         let graph = Graph::new(chain, manner);
@@ -153,6 +167,10 @@ fn grown<'a>(
     }
     let message = "the graph is too large to be walked: use fewer elements".to_owned();
     Err(vec![PlanError { node: entries.first().copied().unwrap_or(0), arg: None, message }])
+}
+
+fn by_length(tests: usize, tests_max: usize) -> Manner {
+    if tests <= tests_max { Manner::Tests } else { Manner::Whole }
 }
 
 fn tidy(graph: &Graph<'_>, entries: &[usize], dispatchers: usize) -> Result<Grown, TooMuch> {
@@ -179,14 +197,15 @@ fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
 /// Functions that want sessions and get none.
 fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanError> {
     let mut errors = Vec::new();
+    let ends = || grown.ends.iter();
+    let met: HashSet<u32> = ends().flat_map(|end| end.functions.iter().copied()).collect();
+    let lost: HashMap<u32, u32> = ends().flat_map(|end| end.lost.iter().copied()).collect();
     for (at, node) in chain.nodes.iter().enumerate() {
         if node.demand.is_none() {
             continue;
         }
-        let found = grown.ends.iter().any(|end| end.functions.contains(&(at as u32)));
-        let mut lost = grown.ends.iter().flat_map(|end| &end.lost);
-        let lost = lost.find(|(node, _)| *node == at as u32).map(|(_, changer)| *changer as usize);
-        let changer = lost.and_then(|changer| chain.nodes.get(changer));
+        let found = met.contains(&(at as u32));
+        let changer = lost.get(&(at as u32)).and_then(|node| chain.nodes.get(*node as usize));
         match (found, changer) {
             (false, None) => {
                 let message = "it wants sessions, and no FlowClassifier stands before it: put one \

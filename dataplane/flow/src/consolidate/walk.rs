@@ -141,6 +141,11 @@ impl<'a> Graph<'a> {
         words
     }
 
+    /// How many lists are run as a whole.
+    pub(super) fn wholes(&self) -> usize {
+        self.rules.iter().flatten().filter(|rules| rules.manner == Manner::Whole).count()
+    }
+
     /// Whether a word is tested from here on.
     pub(super) fn matters(&self, state: &State, target: Target) -> impl Fn(Base, u16) -> bool {
         let current = state.at.and_then(|place| {
@@ -331,6 +336,12 @@ impl<'a> Rules<'a> {
     pub(super) fn only_frame(&self) -> bool {
         let insns = (0..self.program.len() as Target).filter_map(|at| self.program.insn(at));
         insns.map(|insn| insn.word.base).all(|base| base == Base::Frame)
+    }
+
+    /// The verdict of packets that no rule with a condition matches, if there is a rule for all.
+    pub(super) fn rest(&self) -> Option<u32> {
+        let last = self.list.iter().find(|rule| rule.expr == Expr::Const(true));
+        last.map(|rule| rule.output.min(NO_MATCH))
     }
 
     /// Outputs that rules name, sorted.

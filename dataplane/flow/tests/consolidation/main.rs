@@ -3,6 +3,7 @@
 
 mod chains;
 mod examples;
+mod hostile;
 mod packets;
 mod walking;
 

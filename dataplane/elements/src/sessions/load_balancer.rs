@@ -1,0 +1,237 @@
+//! LoadBalancer: sessions for one address, spread over servers.
+
+use std::net::Ipv4Addr;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Names,
+    PerSession, Spec, Topic, Ty, Wants, reasons,
+};
+use thruway_flow::Ended;
+use thruway_packet::Batch;
+use zerocopy::FromBytes;
+
+use balance::{Balanced, Balancer, HashOf};
+use servers::{Method, Place, Servers, Standing};
+
+mod address;
+mod balance;
+mod servers;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "LoadBalancer",
+        topic: Topic::Sessions,
+        summary: "spreads sessions over servers by rewriting the destination address",
+        docs: "VIP lists services (virtual addresses), with spaces between: ADDRESS:PORT/tcp, \
+               ADDRESS:PORT/udp, ADDRESS/tcp (every port), ADDRESS/icmp. Each SERVER is \
+               ADDRESS[:PORT] [WEIGHT]; without a port packets keep theirs. A session that begins \
+               with a packet to a service gets a server: from then on destination address and \
+               port of the client's packets are the server's, and source address and port of the \
+               answers, and of ICMP errors from the server's side, the service's. Checksums are \
+               changed by the difference, so a wrong one stays wrong. All other packets pass \
+               unchanged.\n\n\
+               Input 0 is for packets from clients, input 1 for those from servers; they leave by \
+               the output of the same number. Where one way carries both, input 0 alone is used. \
+               The answers must come back through this element: servers route to clients by this \
+               host. A client that is a server's direct neighbour would be answered directly, and \
+               its connection fail.\n\n\
+               METHOD is round-robin, weighted (round robin by weight), least-connections (fewest \
+               open sessions for its weight, of those that this thread began) or consistent-hash \
+               (rendezvous hashing with weights: a change of the list moves only sessions that \
+               must move; all threads and hosts with the same list choose alike). HASH says of \
+               what: the connection, or the client's source address, so that a client keeps its \
+               server. If the answers of the chosen server could not be told from those of another \
+               session, another server is taken.\n\n\
+               Servers change at run time by handlers: drain (no new sessions, open ones go on), \
+               resume, weight, add, remove. A server that is removed keeps its open sessions until \
+               they end, like a drained one, and is forgotten then; after 'remove SERVER now' the \
+               next packet of each is dropped and ends it, and the packet behind gets another \
+               server: TCP clients connect again. When no server takes sessions, packets of new \
+               ones are dropped (no-server).\n\n\
+               IPv4 only: IPv6 packets pass unchanged. Fragments to a service's address are \
+               dropped, as they name no port: put an IPReassembler in front. It is FlowClassifier \
+               that finds sessions, so it must be upstream on both ways.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> LoadBalancer(VIP 192.0.2.1:80/tcp, 10.1.0.1:8080, 10.1.0.2:8080 3, \
+                  METHOD weighted) -> Discard",
+        ports: "1-2/1-2",
+        processing: "h/h",
+        flow: "#/#",
+        args: &[
+            Arg::rest("SERVER", Ty::Rule("ADDRESS[:PORT] [WEIGHT]"), "a server"),
+            Arg::required_keyword("VIP", Ty::Rule("ADDRESS[:PORT]/PROTOCOL..."), "the services"),
+            Arg::keyword("METHOD", Ty::Choice(Method::WORDS), "how servers are chosen")
+                .or("round-robin"),
+            Arg::keyword(
+                "HASH",
+                Ty::Choice(&["connection", "source"]),
+                "what consistent-hash hashes",
+            )
+            .or("connection"),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::read("servers", "a line per server: address, weight, up, drained or leaving"),
+            Handler::sum(
+                "counts",
+                "a line per server: address, sessions now and so far, packets, bytes",
+            ),
+            Handler::write("add", "SERVER [WEIGHT]: a new server, or one back that was leaving"),
+            Handler::write("remove", "SERVER [now]: no longer on the list"),
+            Handler::write("drain", "SERVER: no new sessions"),
+            Handler::write("resume", "SERVER: new sessions again"),
+            Handler::write("weight", "SERVER WEIGHT: another weight for new sessions"),
+        ],
+        wants: Wants {
+            translates: true,
+            shared_words: 3,
+            ..Wants::session::<Balanced>("connection")
+        },
+        changes: Changes::Headers,
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "rewrite-ip", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    pub(crate) enum Lost {
+        NoServer = "no-server": "no server takes new sessions",
+        Taken = "taken": "answers could not be told from another session's, whatever the server",
+        NoRoom = "no-room": "the session table has no room for the key of the answers",
+        Removed = "removed": "its server was removed with all sessions",
+        Spoofed = "spoofed": "a session that began with a packet claiming to be a service's",
+        Untranslatable = "untranslatable": "headers are cut short",
+        NoSession = "no-session": "to a service's address and without a session: a fragment...",
+    }
+}
+
+struct LoadBalancer {
+    names: Names,
+    balancer: Balancer,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let read_addr = |text: &str| args.parse::<Ipv4Addr>(text);
+    let services = address::services(args.text("VIP").unwrap_or(""), &read_addr)
+        .map_err(|message| args.error("VIP", message))?;
+    if services.is_empty() {
+        return Err(args.error("VIP", "is empty; write ADDRESS:PORT/tcp").into());
+    }
+    let word: String = args.get("METHOD")?;
+    let method = Method::parse(&word).ok_or_else(|| {
+        args.error("METHOD", format!("'{word}' is none of {}", Method::WORDS.join(", ")))
+    })?;
+    let hash_of = match args.get::<String>("HASH")?.as_str() {
+        "connection" => HashOf::Connection,
+        "source" => HashOf::Source,
+        other => {
+            let message = format!("'{other}' is neither connection nor source");
+            return Err(args.error("HASH", message).into());
+        }
+    };
+    let mut servers = Servers::new(method);
+    let mut errors = Vec::new();
+    for (index, text) in args.rest() {
+        let added = address::server(text, &read_addr).and_then(|(place, weight)| {
+            match services.iter().any(|service| service.addr == place.addr) {
+                true => Err(format!("server {place} has the address of a service")),
+                false => servers.add(place, weight),
+            }
+        });
+        errors.extend(added.err().map(|message| args.rest_error(index, message)));
+    }
+    if !errors.is_empty() {
+        return Err(ArgErrors(errors));
+    }
+    if servers.iter().next().is_none() {
+        return Err(ArgErrors::whole("no server is given: add arguments ADDRESS:PORT [WEIGHT]"));
+    }
+    let balancer = Balancer { services, servers, hash_of };
+    Ok(Box::new(LoadBalancer { names: args.names(), balancer }))
+}
+
+impl LoadBalancer {
+    fn server(&self, text: &str) -> Result<(Place, u32), String> {
+        address::server(text, &|text| self.names.parse::<Ipv4Addr>(text))
+    }
+
+    fn change(&mut self, what: &str, value: &str) -> Result<(), String> {
+        match what {
+            "add" => {
+                let (place, weight) = self.server(value)?;
+                if self.balancer.services.iter().any(|service| service.addr == place.addr) {
+                    return Err(format!("server {place} has the address of a service"));
+                }
+                self.balancer.servers.add(place, weight)
+            }
+            "remove" => {
+                let (text, now) = match value.trim().strip_suffix("now") {
+                    Some(text) if text.ends_with(char::is_whitespace) => (text, true),
+                    _ => (value, false),
+                };
+                let (place, _) = self.server(text)?;
+                self.balancer.servers.remove(place, now)
+            }
+            "weight" => {
+                let (place, weight) = self.server(value)?;
+                self.balancer.servers.set_weight(place, weight)
+            }
+            _ => {
+                let standing = if what == "drain" { Standing::Drained } else { Standing::Up };
+                let (place, _) = self.server(value)?;
+                self.balancer.servers.named(place)?.standing = standing;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Element for LoadBalancer {
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.per_session(&mut self.balancer, batch);
+        if port == 1 {
+            cx.emit_all(1, batch);
+        }
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        if let Ok(state) = Balanced::read_from_bytes(state) {
+            self.balancer.close(&state, why);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let servers = self.balancer.servers.iter();
+        let lines: Vec<String> = match name {
+            "servers" => servers
+                .map(|server| format!("{} {} {}", server.place, server.weight, server.standing))
+                .collect(),
+            "counts" => servers
+                .map(|server| {
+                    let (now, total) = (server.sessions, server.total);
+                    format!("{} {now} {total} {} {}", server.place, server.packets, server.bytes)
+                })
+                .collect(),
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(lines.join("\n"))
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "add" | "remove" | "drain" | "resume" | "weight" => self
+                .change(name, value)
+                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
+            _ => Err(HandlerError::no_write(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! SessionStats: what every session had, written to a file or told to a collector.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
+    PerSession, Spec, Topic, Ty, Wants,
+};
+use thruway_flow::{Ended, SessionDef};
+use thruway_packet::Batch;
+use zerocopy::FromBytes;
+
+use ledger::{Counters, Ledger};
+use sink::{Format, Outcome, Sink, Wanted};
+
+mod ipfix;
+mod ledger;
+mod record;
+mod sink;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "SessionStats",
+        topic: Topic::Sessions,
+        summary: "counts packets and bytes of every session, writes records (CSV, IPFIX)",
+        docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of \
+               first and last packet, for each direction. When a session ends, a record of it goes \
+               to FILE, as CSV or as IPFIX (RFC 7011, files by RFC 5655, both directions in a \
+               record by RFC 5103), and to COLLECTOR, as IPFIX over UDP. A session that goes on \
+               has a record every ACTIVE too, when a packet of it comes: records hold what was \
+               counted since the last one, so the sum of a session's records is the session. \
+               Without FILE and COLLECTOR only the totals are counted.\n\n\
+               SESSION says what is counted together: connection (the default), flow (one \
+               direction of a connection), pair (of addresses), source, destination, or a list of \
+               fields; what it leaves out is 0 in the records. A source's port is the identifier \
+               of ICMP queries. Of a connection whose two directions are served by different \
+               threads there are two records with the same addresses, each with one direction's \
+               packets; so there are where another element in front translates addresses in one \
+               direction only.\n\n\
+               CSV columns: src, dst, protocol, src_port, dst_port; first, last, packets, bytes, \
+               tcp_flags of the direction that began; the same of replies, called reply_...; and \
+               end: active (goes on), idle (timed out), closed (by its protocol), evicted, \
+               removed (by a handler, or at the end of the run). Times are seconds since 1970, to \
+               the millisecond.\n\n\
+               Records wait in a ring of RECORDS_MAX until the file is written, away from the \
+               packets; those that find it full, and those of messages that could not be sent, \
+               are lost and counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. \
+               Packets without a session, and ICMP errors about packets of sessions, are counted \
+               apart. Nothing is dropped. It is FlowClassifier that finds sessions, so it must be \
+               upstream.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> SessionStats(-) -> Discard",
+        args: &[
+            Arg::optional("FILE", Ty::File, "where records are written"),
+            Arg::keyword("FORMAT", Ty::Choice(&["csv", "ipfix"]), "of the file").or("csv"),
+            Arg::keyword("COLLECTOR", Ty::Str, "ADDRESS:PORT that IPFIX messages are sent to"),
+            Arg::keyword("SESSION", Ty::Rule("session definition"), "what is counted together")
+                .or("connection"),
+            Arg::keyword("ACTIVE", Ty::Time, "between records of a session that goes on; 0: none")
+                .or("300"),
+            Arg::keyword("DOMAIN", Ty::UInt, "IPFIX observation domain").or("0"),
+            Arg::keyword("RECORDS_MAX", Ty::UInt, "most records that wait").or("65536"),
+            Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions with a record, in one thread")
+                .or("1048576"),
+        ],
+        handlers: &[
+            Handler::sum("open", "open sessions"),
+            Handler::sum("records", "records written"),
+            Handler::sum("lost", "records lost"),
+            Handler::sum("unrecorded", "sessions beyond SESSIONS_MAX"),
+            Handler::sum("related", "ICMP errors about packets of sessions"),
+            Handler::sum("sessionless", "packets without a session"),
+            Handler::write("flush", "writes the records that wait"),
+        ],
+        wants: Wants::session::<Counters>("connection"),
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Time between writings, nanoseconds.
+const WRITE_EVERY_NS: i64 = 100_000_000;
+/// Time to the next where records are left, nanoseconds.
+const WRITE_AGAIN_NS: i64 = 1_000_000;
+/// Records written at once: a tenth of a millisecond, so that packets do not wait long.
+const WRITE_AT_ONCE: usize = 128;
+/// Most seconds of ACTIVE: half of what the state counts to.
+const ACTIVE_MAX_S: i64 = 32_767;
+/// Most of RECORDS_MAX and SESSIONS_MAX.
+const ROOM_MAX: usize = 1 << 26;
+
+struct SessionStats {
+    ledger: Ledger,
+    wanted: Wanted,
+    session: SessionDef,
+    sink: Arc<Mutex<Sink>>,
+    written: u64,
+    /// A timer is set.
+    waiting: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let session = args.get::<String>("SESSION")?;
+    let session = SessionDef::parse(&session).map_err(|e| args.error("SESSION", e.message))?;
+    let active = args.get::<Nanos>("ACTIVE")?.0;
+    let active_s = active / 1_000_000_000;
+    if active < 0 || active_s > ACTIVE_MAX_S || active > 0 && active_s == 0 {
+        let message = format!("must be 0 or from 1 to {ACTIVE_MAX_S} s");
+        return Err(args.error("ACTIVE", message).into());
+    }
+    let collector = args.opt::<String>("COLLECTOR")?.map(|text| {
+        text.parse::<SocketAddr>().map_err(|_| {
+            args.error(
+                "COLLECTOR",
+                format!("'{text}' is no address with a port, as 192.0.2.1:4739"),
+            )
+        })
+    });
+    let wanted = Wanted {
+        path: args.opt("FILE")?,
+        format: match args.get::<String>("FORMAT")?.as_str() {
+            "csv" => Format::Csv,
+            "ipfix" => Format::Ipfix,
+            other => {
+                let message = format!("'{other}' is neither csv nor ipfix");
+                return Err(args.error("FORMAT", message).into());
+            }
+        },
+        collector: collector.transpose()?,
+        domain: args.get("DOMAIN")?,
+    };
+    let room = |name| -> Result<usize, ArgErrors> {
+        match args.get::<usize>(name)? {
+            n @ 1..=ROOM_MAX => Ok(n),
+            _ => Err(args.error(name, format!("must be from 1 to {ROOM_MAX}")).into()),
+        }
+    };
+    let (records, sessions) = (room("RECORDS_MAX")?, room("SESSIONS_MAX")?);
+    let exports = wanted.path.is_some() || wanted.collector.is_some();
+    let ring = if exports { records } else { 0 };
+    Ok(Box::new(SessionStats {
+        ledger: Ledger::new(session.clone(), active_s as u16, sessions, ring),
+        wanted,
+        session,
+        sink: args.shared("sink", || Mutex::new(Sink::default())),
+        written: 0,
+        waiting: false,
+    }))
+}
+
+impl SessionStats {
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        // A sink is whole between calls, whatever its last user did afterwards.
+        self.sink.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Sees to it that records that wait are written.
+    fn arm(&mut self, cx: &mut Cx<'_>, after: i64) {
+        if !self.waiting && self.ledger.waiting() > 0 {
+            self.waiting = true;
+            cx.set_timer(0, cx.now().saturating_add(after));
+        }
+    }
+
+    fn account(&mut self, cx: &mut Cx<'_>, outcome: Outcome) {
+        self.ledger.lose(outcome.lost);
+        if let Some(error) = outcome.error {
+            cx.chatter(&error);
+        }
+    }
+
+    /// Writes up to `max` records.
+    fn write_out(&mut self, cx: &mut Cx<'_>, max: usize) {
+        let now = cx.now();
+        for _ in 0..max {
+            let Some(record) = self.ledger.take() else { break };
+            let outcome = self.sink().write(&record, now);
+            self.written += 1;
+            self.account(cx, outcome);
+        }
+        if self.ledger.waiting() == 0 {
+            let outcome = self.sink().flush(now);
+            self.account(cx, outcome);
+        }
+    }
+}
+
+impl Element for SessionStats {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        let wanted = self.wanted.clone();
+        self.sink().open(&wanted)
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        let scratch = ENTRY.spec.wants.scratch;
+        Some(Demand {
+            session: self.session.clone(),
+            size: scratch.size,
+            align: scratch.align,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+        })
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.per_session(&mut self.ledger, batch);
+        self.arm(cx, WRITE_EVERY_NS);
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        self.ledger.set_time(cx.now());
+        if let Ok(state) = Counters::read_from_bytes(state) {
+            self.ledger.close(&state, why);
+        }
+        self.arm(cx, WRITE_EVERY_NS);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.waiting = false;
+        self.write_out(cx, WRITE_AT_ONCE);
+        self.arm(cx, WRITE_AGAIN_NS);
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let totals = self.ledger.totals();
+        let number = match name {
+            "open" => totals.open,
+            "records" => self.written,
+            "lost" => totals.lost,
+            "unrecorded" => totals.unrecorded,
+            "related" => totals.related,
+            "sessionless" => totals.sessionless,
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+        if name != "flush" {
+            return Err(HandlerError::no_write(name));
+        }
+        self.write_out(cx, usize::MAX);
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.write_out(cx, usize::MAX);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
