@@ -1,4 +1,4 @@
-//! Atomics facade, cache padding, per-thread counters.
+//! Atomics facade, cache padding, per-thread counters, words that are read and written together.
 //!
 //! Every other crate takes its atomics from here (the structure check sees to it), so that
 //! `--cfg loom` swaps them all for the model checker's.
@@ -50,7 +50,10 @@ pub mod cell {
     }
 }
 
+mod seq;
+
 use atomic::{AtomicU64, Ordering};
+pub use seq::{SeqWords, Words, WordsMut};
 
 /// A value alone on its cache line, so that two threads' writes do not fight over one.
 ///

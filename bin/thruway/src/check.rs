@@ -27,6 +27,13 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     print!("{}", elements(layout).render());
+    if args.explain {
+        let flows = router.flows();
+        match flows.plan.entries.is_empty() {
+            true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
+            false => println!("\n{}", flows.plan.explain(&flows.chain)),
+        }
+    }
     println!(
         "{name}: {} elements, {} connections, no errors",
         layout.graph.elements.len(),

@@ -85,6 +85,9 @@ pub struct RunArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// Also print how packets are classified and where functions keep their sessions' state
+    #[arg(long)]
+    pub explain: bool,
     /// Threads to lay the configuration out for
     #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic};
+use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic, Wants};
 use thruway_elements::CATALOG;
 
 use crate::table::Table;
@@ -43,6 +43,7 @@ pub fn page(spec: &Spec) -> String {
         spec.ports, spec.processing
     );
     text += &wrap(spec.docs);
+    section(&mut text, "Wants", wants(spec).into_iter());
     section(&mut text, "Arguments", spec.args.iter().map(argument));
     let own = |name| spec.handlers.iter().any(|handler| handler.name == name);
     let general = Handler::OF_ALL.iter().filter(|handler| !own(handler.name));
@@ -56,6 +57,22 @@ pub fn page(spec: &Spec) -> String {
         }
     }
     text
+}
+
+/// What the flow manager does for it.
+fn wants(spec: &Spec) -> Vec<[String; 2]> {
+    let Wants { classes, session, scratch, .. } = spec.wants;
+    let several = classes.len() > 1;
+    let class = |(input, class): (usize, &&str)| {
+        let what = if several { format!("class of input {input}") } else { "class".into() };
+        let class = if *class == "-" { "the rest" } else { class };
+        [what, format!("{class} (where a context link leads to it)")]
+    };
+    let mut rows: Vec<[String; 2]> = classes.iter().enumerate().map(class).collect();
+    rows.extend(session.map(|session| {
+        ["session".into(), format!("{session}, with {} bytes of state", scratch.size)]
+    }));
+    rows
 }
 
 fn synopsis(spec: &Spec) -> String {

@@ -62,6 +62,16 @@ impl Rig {
         texts: &[S],
         outputs: usize,
     ) -> Result<Rig, ArgErrors> {
+        Rig::with_inputs(entry, texts, 1, outputs)
+    }
+
+    /// The same with several inputs; [`Rig::push_at`] serves them.
+    pub(crate) fn with_inputs<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<Rig, ArgErrors> {
         let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
         let env = Env {
             name: "tested",
@@ -70,7 +80,7 @@ impl Rig {
             shared: &Shared::default(),
             thread: 0,
             threads: 1,
-            inputs: 1,
+            inputs,
             outputs,
         };
         let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
@@ -132,14 +142,37 @@ impl Rig {
 
     /// What leaves by each output after one batch went in.
     pub(crate) fn push(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<Vec<Packet>> {
+        self.push_at(0, packets)
+    }
+
+    /// The same, in at this input.
+    pub(crate) fn push_at(
+        &mut self,
+        port: usize,
+        packets: impl IntoIterator<Item = Packet>,
+    ) -> Vec<Vec<Packet>> {
         let mut batch: Batch = packets.into_iter().collect();
         self.with(|element, cx| {
-            element.process(cx, 0, &mut batch);
+            element.process(cx, port, &mut batch);
             if !batch.is_empty() {
                 cx.emit_all(0, &mut batch);
             }
         });
         self.left()
+    }
+
+    /// Allocations while a batch of copies of a frame passes, once another one has passed.
+    pub(crate) fn allocations(&mut self, port: usize, bytes: &[u8]) -> u64 {
+        let mut count = 0;
+        for _ in 0..2 {
+            let packet = || Packet::new(bytes).expect("memory");
+            let mut batch: Batch = (0..64).map(|_| packet()).collect();
+            let process = || self.with(|element, cx| element.process(cx, port, &mut batch));
+            count = allocation_counter::measure(process).count_total;
+            let done: usize = batch.len() + self.left().iter().map(Vec::len).sum::<usize>();
+            assert!(done >= 64 || self.drops().iter().sum::<u64>() >= 64);
+        }
+        count
     }
 
     /// Drops so far, by reason.

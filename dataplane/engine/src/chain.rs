@@ -2,8 +2,8 @@
 
 use thruway_element::{Addresses, Changes, Demand, Element, Names, Role, Rule, Spec, Topic};
 use thruway_flow::chain::{Chain, Node, useless_rule};
-use thruway_flow::rules::parse_class;
-use thruway_flow::{Expr, SessionDef};
+use thruway_flow::plan::{Plan, PlanError};
+use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
@@ -41,6 +41,25 @@ pub(crate) fn view(
         }
     }
     if errors.is_empty() { Ok(view) } else { Err(errors) }
+}
+
+/// What the flow manager does for a chain; nothing, where no element wants anything of it.
+///
+/// # Errors
+/// Everything that the elements want and cannot have.
+pub(crate) fn plan(chain: &Chain) -> Result<Plan, Vec<BuildError>> {
+    let concerned = |node: &Node| node.demand.is_some() || node.role == Role::Entry;
+    if !chain.nodes.iter().any(concerned) {
+        return Ok(Plan::default());
+    }
+    consolidate(chain).map_err(|errors| errors.into_iter().map(BuildError::from).collect())
+}
+
+impl From<PlanError> for BuildError {
+    fn from(error: PlanError) -> BuildError {
+        let PlanError { node, arg, message } = error;
+        BuildError { stage: Stage::Arguments, node, arg, message }
+    }
 }
 
 struct Viewer<'a> {
@@ -175,8 +194,9 @@ impl Viewer<'_> {
         let mut rules = Vec::new();
         let mut rest: Option<usize> = None;
         for (output, class) in classes.iter().enumerate() {
-            if class.trim() != EVERYTHING {
-                rules.push(Rule::new(self.parse(dispatcher, output, class)?, output as u32));
+            let expr = self.parse(dispatcher, output, class)?;
+            if expr != Expr::Const(true) {
+                rules.push(Rule::new(expr, output as u32));
                 continue;
             }
             if let Some(other) = rest.replace(output) {

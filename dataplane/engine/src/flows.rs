@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::{Addresses, Element, Role, Settings};
 use thruway_flow::chain::Chain;
-use thruway_flow::consolidate;
 use thruway_flow::manager::{Manager, meetings};
-use thruway_flow::plan::{Plan, PlanError};
+use thruway_flow::plan::Plan;
 
 use crate::build::{BuildError, Elements, Stage};
 use crate::chain::{self, View};
@@ -22,13 +21,6 @@ pub struct Flows {
     pub plan: Arc<Plan>,
     /// What the user set.
     pub settings: Settings,
-}
-
-impl From<PlanError> for BuildError {
-    fn from(error: PlanError) -> BuildError {
-        let PlanError { node, arg, message } = error;
-        BuildError { stage: Stage::Arguments, node, arg, message }
-    }
 }
 
 /// Consolidates a configuration, and gives dispatchers without rules those that follow from the
@@ -48,16 +40,11 @@ pub(crate) fn plan(
     let View { mut chain, derived } =
         chain::view((&layout.graph, &layout.checked), &elements, addresses)?;
     give_rules(&chain, &derived, replicas)?;
-    if settings.is_none() && chain.nodes.iter().all(|node| node.demand.is_none()) {
-        return Ok(Flows { chain, plan: Arc::default(), settings: Settings::default() });
-    }
     let mut settings = settings.unwrap_or_default();
     settings.seeds = std::array::from_fn(|_| RandomState::new().build_hasher().finish());
     chain.early_drop = settings.early_drop;
-    let plan = consolidate(&chain);
-    let plan =
-        plan.map_err(|errors| errors.into_iter().map(BuildError::from).collect::<Vec<_>>())?;
-    Ok(Flows { chain, plan: Arc::new(plan), settings })
+    let plan = Arc::new(chain::plan(&chain)?);
+    Ok(Flows { chain, plan, settings })
 }
 
 /// Hands dispatchers the rules that were derived for them.

@@ -8,8 +8,7 @@ use thruway_element::{
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
-use thruway_flow::rules::parse_class;
-use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive};
+use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive, parse_class};
 use thruway_lang::{NoLibraries, Source, Variables, load};
 
 thread_local! {
@@ -47,14 +46,16 @@ const fn spec(name: &'static str, ports: &'static str, processing: &'static str)
     Spec { name, ports, processing, changes: Changes::Nothing, ..Spec::DEFAULT }
 }
 
+const SORTED: &[Arg] = &[Arg::rest("CLASS", Ty::Any, ""), Arg::keyword("SESSION", Ty::Any, "")];
 const CLASSES: &[Arg] = &[Arg::rest("CLASS", Ty::Any, "")];
 
 static ENTRY: Entry =
     Entry::new(spec("FlowClassifier", "1/1", "h/h"), |_| Ok(Box::new(Classifier)));
 static DISPATCHER: Entry =
-    Entry::new(Spec { args: CLASSES, ..spec("FlowDispatcher", "1/-", "h/h") }, |args| {
+    Entry::new(Spec { args: SORTED, ..spec("FlowDispatcher", "1/-", "h/h") }, |args| {
         let classes = args.rest().map(|(_, text)| text.to_owned()).collect();
-        Ok(Box::new(Dispatcher { classes }))
+        let session = args.text("SESSION").and_then(|text| SessionDef::parse(text).ok());
+        Ok(Box::new(Dispatcher { classes, session }))
     });
 static SOURCE: Entry = Entry::new(Spec { task: true, ..spec("Source", "0/1", "h/h") }, plain);
 static NULL: Entry = Entry::new(spec("Null", "1/1-2", "a/ah"), plain);
@@ -107,6 +108,7 @@ impl Element for Classifier {
 
 struct Dispatcher {
     classes: Vec<String>,
+    session: Option<SessionDef>,
 }
 
 impl Element for Dispatcher {
@@ -115,6 +117,18 @@ impl Element for Dispatcher {
             Rule::new(parse_class(text, &NoNames).expect("a class"), at as u32)
         };
         Role::Dispatcher(self.classes.iter().enumerate().map(parse).collect())
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        Some(Demand {
+            session: self.session.clone()?,
+            size: 0,
+            align: 1,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+        })
     }
 
     fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
@@ -209,6 +223,35 @@ fn sessions_are_those_of_the_element_or_its_spec() {
     let pairs = demand("p").unwrap();
     assert_eq!((pairs.initial, pairs.translates, pairs.timeout_s), (vec![1], true, Some(7)));
     assert_eq!(demand("n"), None);
+}
+
+#[test]
+fn what_is_wanted_is_planned_or_refused() {
+    let planned = router("Source -> FlowClassifier -> d :: FlowDispatcher -> Firewall -> Sink");
+    let planned = planned.unwrap();
+    assert_eq!((planned.flows().plan.entries.len(), planned.flows().plan.levels.len()), (1, 2));
+    let none = router("Source -> FlowDispatcher(tcp) -> Sink").unwrap();
+    assert!(none.flows().plan.nodes.is_empty(), "nobody wants anything");
+    let error = router("Source -> f :: Firewall -> Sink").err().unwrap();
+    assert!(error.starts_with("f: 'f': it wants sessions, and no FlowClassifier"), "{error}");
+}
+
+#[test]
+fn a_dispatcher_may_want_sessions_for_all_behind_it() {
+    let router = router(
+        "Source -> FlowClassifier -> d :: FlowDispatcher(tcp, udp, SESSION pair) -> Sink;
+         d[1] -> FlowDispatcher(udp dst port 53) -> Sink",
+    );
+    let router = router.unwrap();
+    let plan = &router.flows().plan;
+    let with: Vec<&str> = plan
+        .leaves
+        .iter()
+        .filter(|leaf| leaf.keys.iter().flatten().next().is_some())
+        .map(|leaf| leaf.class.as_str())
+        .collect();
+    assert_eq!((with.len(), plan.leaves.len()), (3, 4), "{:?}", plan.leaves);
+    assert!(plan.levels.iter().all(|level| level.session.to_string() == "pair"));
 }
 
 #[test]

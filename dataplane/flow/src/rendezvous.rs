@@ -4,8 +4,8 @@
 //! sees a connection first *publishes* a record of it here, under its key; when the table of
 //! another thread misses, it looks here, and finds that record. Each then *holds* the record: its
 //! session keeps a [`RecordId`]. From then on packets touch the record's atomics (when it was
-//! last active, the state of its protocol), never this table. The last half to leave frees the
-//! record. (T. Barbette's thesis, 2018, section 5.5.6, has a hash table with a lock per bucket in
+//! last active, the state of its protocol, words), never this table. The last half to leave frees
+//! the record. (T. Barbette's thesis, 2018, section 5.5.6, has a hash table with a lock per bucket in
 //! this place, and reads it as rarely.)
 //!
 //! # Keys
@@ -193,8 +193,8 @@ impl Rendezvous {
         })
     }
 
-    /// Publishes a connection under a key, with words that never change and the time (in ticks of
-    /// the caller's) when it was active, in state 0. If somebody has published the key, all of
+    /// Publishes a connection under a key, with the words that are known so far and the time (in
+    /// ticks of the caller's) when it was active, in state 0. If somebody has published the key, all of
     /// this is given up for that record. The caller holds the record that it gets.
     ///
     /// Panics unless `words` are as many as were said to [`Rendezvous::new`].
@@ -256,10 +256,11 @@ impl Rendezvous {
         }
     }
 
-    /// The words that the record was published with.
+    /// The words of the record: those that it was published with, or what was written since.
     #[inline]
     pub fn words(&self, record: RecordId) -> impl ExactSizeIterator<Item = u64> + '_ {
-        // Relaxed: they were acquired when the caller found the record, and do not change.
+        // Relaxed: as published, they were acquired when the caller found the record. To see
+        // later ones in their order there is `word`.
         self.records.words_of(record.0).iter().map(|word| word.load(Ordering::Relaxed))
     }
 
@@ -304,7 +305,7 @@ impl Rendezvous {
     pub fn leave(&self, record: RecordId) -> bool {
         let RecordId(record) = record;
         let Some(remains) = self.records.leave(record) else { return false };
-        let keys = [(true, Which::First), (remains.second, Which::Second)];
+        let keys = [(remains.second, Which::Second), (true, Which::First)];
         for (_, which) in keys.into_iter().filter(|(has, _)| *has) {
             let place = self.index.place(self.hasher.hash(&self.records.key(record, which)));
             place.remove(place.entry(record, which));

@@ -5,7 +5,6 @@ use crate::error::RuleError;
 use crate::lexer::{Token, tokens};
 use crate::names::{Names, suggestion};
 use crate::parser::Parser;
-use crate::pattern::parse_pattern;
 use crate::{DROP, OUTPUT_MAX};
 
 /// Deepest nesting of parentheses and ternaries that a rule may have.
@@ -41,22 +40,6 @@ fn check_len(text: &str) -> Result<(), RuleError> {
 pub fn parse_expression(text: &str, names: &dyn Names) -> Result<Expr, RuleError> {
     check_len(text)?;
     parse_tokens(text, &tokens(text), names).map(|(expr, _)| expr)
-}
-
-/// Parses a traffic class: a pattern as `Classifier` takes it where it begins like one (`12/0806`),
-/// else an expression.
-///
-/// # Errors
-/// The first mistake, with the bytes it is about.
-pub fn parse_class(text: &str, names: &dyn Names) -> Result<Expr, RuleError> {
-    let offset =
-        text.trim_start().trim_start_matches('!').split_once('/').map(|(offset, _)| offset);
-    let digits =
-        |offset: &str| !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_digit());
-    match offset.is_some_and(digits) {
-        true => parse_pattern(text),
-        false => parse_expression(text, names),
-    }
 }
 
 /// Gathers results of all rules: every rule's first error, or all the rules.

@@ -220,6 +220,26 @@ fn what_came_before_a_state_is_seen_with_it() {
     });
 }
 
+/// What a half writes later, and says by a bit of another word, of which each half has its own.
+#[test]
+fn words_written_later_are_whole_when_their_bit_is_seen() {
+    model(None, || {
+        let shared = rendezvous(1).expect("memory");
+        let record = mine(shared.publish(&key(7), &[0, 0], 0));
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            other.set_word(record, 1, 99);
+            other.add_to_word(record, 0, 1);
+        });
+        shared.add_to_word(record, 0, 2);
+        if shared.word(record, 0) == 3 {
+            assert_eq!(shared.word(record, 1), 99);
+        }
+        thread.join().expect("no panic");
+        assert!(shared.words(record).eq([3, 99]));
+    });
+}
+
 /// A connection ends while its reply arrives, or its successor begins.
 #[test]
 fn a_key_is_published_while_its_record_ends() {

@@ -350,3 +350,48 @@ fn numbers_of_nobody_are_not_live() {
     pool.free(index);
     assert!(pool.is_empty() && !pool.is_live(index));
 }
+
+/// Slots hold hashes of 32 bits: among so many keys some are equal, and only the keys differ.
+#[test]
+fn keys_of_equal_hashes_are_told_apart() {
+    const SESSIONS: u32 = 300_000;
+    let hasher = Hasher::new([1, 2]);
+    let mut hashes: Vec<u32> = (0..SESSIONS * 2).map(|n| hasher.hash(&key(n)) as u32).collect();
+    hashes.sort_unstable();
+    let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert!(equal > 10, "{equal} pairs");
+    // Every other key is absent.
+    let mut pool = pool(shape(false, SESSIONS));
+    let indices: Vec<u32> = (0..SESSIONS).map(|n| pool.insert(&key(n * 2)).unwrap()).collect();
+    let keys: Vec<[u32; 4]> = (0..SESSIONS * 2).map(key).collect();
+    let mut found = vec![Found::NONE; keys.len()];
+    pool.find_batch(&keys, &mut found);
+    for (n, found) in found.iter().enumerate() {
+        let expected = n.is_multiple_of(2).then(|| indices[n / 2]);
+        assert_eq!(found.index(), expected, "key {n}");
+    }
+}
+
+/// Whoever knows the seed can fill a bucket: he is refused, and the others' sessions stay.
+#[test]
+fn a_crowded_bucket_refuses() {
+    let hasher = Hasher::new([1, 2]);
+    let mut pool = pool(shape(false, 1000));
+    let chosen: Vec<[u32; 4]> =
+        (0..).map(key).filter(|key| hasher.hash(key) & 0xff == 7).take(60).collect();
+    let (kept, refused) = chosen.split_at(48);
+    let indices: Vec<u32> = kept.iter().map(|key| pool.insert(key).unwrap()).collect();
+    assert!(refused.iter().all(|key| pool.insert(key) == Err(Refused::Crowded)));
+    assert_eq!((pool.len(), pool.load().crowded, pool.load().chain_max), (48, 12, 6));
+    let found = |pool: &Pool, key: &[u32; 4]| pool.find(key).index();
+    assert!(kept.iter().zip(&indices).all(|(key, index)| found(&pool, key) == Some(*index)));
+    assert!(refused.iter().all(|key| found(&pool, key).is_none()));
+    // Elsewhere there is room, and here when somebody has gone.
+    let other = (0..).map(key).find(|key| hasher.hash(key) & 0xff == 8).unwrap();
+    pool.insert(&other).unwrap();
+    pool.free(indices[0]);
+    pool.insert(&refused[0]).unwrap();
+    assert!(kept[1..].iter().zip(&indices[1..]).all(|(key, at)| found(&pool, key) == Some(*at)));
+    indices[1..].iter().for_each(|index| pool.free(*index));
+    assert_eq!(pool.load().overflow_free, pool.load().overflow);
+}

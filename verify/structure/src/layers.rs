@@ -11,6 +11,7 @@ pub const ROOMS: &[&str] = &[
     "base/wire",
     "base/region",
     "base/lpm",
+    "base/table",
     "nf/abi",
     "dataplane/exchange",
     "nf/sdk",

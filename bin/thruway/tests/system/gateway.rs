@@ -42,7 +42,7 @@ fn packets(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 /// Those of `sent` that did not come out, and those that came out and were not sent.
-fn difference(sent: &[Vec<u8>], came: &[Vec<u8>]) -> (usize, usize) {
+pub fn difference(sent: &[Vec<u8>], came: &[Vec<u8>]) -> (usize, usize) {
     let mut count: HashMap<&[u8], i64> = HashMap::new();
     sent.iter().for_each(|packet| *count.entry(packet).or_default() += 1);
     came.iter().for_each(|packet| *count.entry(packet).or_default() -= 1);

@@ -6,6 +6,7 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod broadband;
 mod clients;
 mod control;
 mod driver;

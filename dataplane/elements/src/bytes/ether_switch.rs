@@ -1,15 +1,23 @@
 //! EtherSwitch, ListenEtherSwitch: a learning Ethernet switch.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard};
+mod vlans;
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Spec, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Names,
+    Nanos, Reason, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
+use thruway_sync::atomic::{AtomicU64, Ordering};
+use thruway_table::{AgingTable, Found, Learnt};
 use thruway_wire::MacAddr;
+use thruway_wire::ethernet::ethertype;
+
+use self::vlans::{Port, Refused};
+use super::vlan_tag::{put_tag, tag_of, take_tag};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -20,31 +28,61 @@ pub static ENTRY: Entry = Entry::new(
             summary: "has one output more, the last, that gets a copy of every frame",
         }],
         topic: Topic::Bytes,
-        summary: "is a learning Ethernet switch",
-        docs: "Input and output of one number are a network. A frame that comes in shows that its \
-               source is there; a frame to an address seen less than TIMEOUT ago goes to that \
-               network only (and nowhere, if it came from there), any other to all networks but its \
-               own. With a TIMEOUT of 0 nothing is learnt. Frames too short for two addresses are \
-               dropped.\n\n\
-               At most CAPACITY addresses are kept; while there are so many that are not old, new \
-               ones are not learnt and their frames go everywhere. Group addresses are not learnt as \
-               sources. One table serves all threads, under a lock that is taken once a batch.",
-        example: "s :: EtherSwitch;\n\
+        summary: "is a learning Ethernet switch, with VLANs if wanted",
+        docs: "Input and output of one number are a port. A frame that comes in shows that its source \
+               is there; a frame to an address seen less than TIMEOUT ago goes to that port only (and \
+               nowhere, if it came from there), any other to all ports but its own. With a TIMEOUT of \
+               0 nothing is learnt. Frames too short for two addresses are dropped. Group addresses \
+               are not learnt as sources.\n\n\
+               The table has room for CAPACITY addresses and a few more. An address whose place in it \
+               is taken by others, none of them old, is not learnt, and its frames go everywhere; \
+               unlearnt counts such frames. One table serves all threads, which neither wait for one \
+               another nor allocate. Handler add enters an address that does not age and is not \
+               learnt elsewhere; with a TIMEOUT of 0 these are all there is.\n\n\
+               With arguments PORT the switch is a bridge of IEEE 802.1Q. PORT n ACCESS v has VLAN v \
+               only, without tags. PORT n TRUNK v... has several, each a VLAN, a range 10-19, or ALL, \
+               with tags (type 0x8100), but for those of the NATIVE VLAN, which go and come without. \
+               Ports that are not mentioned have VLAN 1 without tags. Addresses are learnt for each \
+               VLAN of their own, frames stay in their VLAN, and a tag keeps its priority on the way. \
+               A frame with a tag that has priority only (VLAN 0) is as one without. Frames that the \
+               port does not take are dropped, and so are those to the addresses that bridges keep to \
+               a link (01-80-C2-00-00-00 to -0F, 802.1Q section 8.6.3). ListenEtherSwitch's last \
+               output gets frames as they came.\n\n\
+               In add, remove and lookup the VLAN stands first where there are any: \
+               write switch.add 10 00-11-22-33-44-55 2.",
+        example: "s :: EtherSwitch(PORT 0 ACCESS 10, PORT 1 TRUNK 10 20-29);\n\
                   InfiniteSource(\\<000000000002 000000000001 0800>, LIMIT 1, STOP true) -> s;\n\
                   Idle -> [1] s; s[0] -> Discard; s[1] -> Print(flooded) -> Discard",
         ports: "-/-",
         processing: "h/h",
         args: &[
             Arg::keyword("TIMEOUT", Ty::Time, "how long an address counts").or("300"),
-            Arg::keyword("CAPACITY", Ty::UInt, "most addresses").or("65536"),
+            Arg::keyword("CAPACITY", Ty::UInt, "addresses that the table has room for").or("65536"),
+            Arg::rest(
+                "PORT",
+                Ty::Rule("PORT N ACCESS VLAN | PORT N TRUNK VLANS [NATIVE VLAN]"),
+                "the VLANs of a port",
+            ),
         ],
         drops: Bad::DROPS,
         handlers: &[
-            Handler::read("table", "a line per address: address, port").shared(),
+            Handler::read("table", "a line per address: VLAN if any, address, port, 'static'")
+                .shared(),
+            Handler::read("lookup", "the port of [VLAN] ADDRESS; -1 for none").shared(),
+            Handler::read("vlans", "a line per port: number, VLANs"),
+            Handler::sum("unlearnt", "frames whose source found no room in the table"),
             Handler::both("timeout", "how long an address counts, in seconds").shared(),
+            Handler::write("add", "enters [VLAN] ADDRESS PORT, which does not age").shared(),
+            Handler::write("remove", "forgets [VLAN] ADDRESS").shared(),
+            Handler::write("flush", "forgets what was learnt; VLAN v or PORT n: what was there")
+                .shared(),
         ],
-        cost: &[Cost { operation: "hash-lookup", count: 2.0 }],
-        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "header-read", count: 1.0 },
+            Cost { operation: "hash-lookup", count: 1.0 },
+            Cost { operation: "table-learn", count: 1.0 },
+        ],
+        changes: Changes::Frame,
         ..Spec::DEFAULT
     },
     build,
@@ -54,96 +92,84 @@ reasons! {
     /// Why a frame goes nowhere.
     enum Bad {
         TooShort = "too-short": "it has less than the 12 bytes of two Ethernet addresses",
-        SameNetwork = "same-network": "its destination is in the network it came from",
+        SameNetwork = "same-network": "its destination is where it came from, or nobody else has its VLAN",
+        OtherVlan = "other-vlan": "the port that it came to, or is for, does not have its VLAN",
+        Untagged = "untagged": "it has no tag, and the port that it came to no NATIVE VLAN",
+        LinkLocal = "link-local": "it is for the other end of its link, and VLANs are configured",
     }
 }
 
-/// Largest CAPACITY.
-const MAX_CAPACITY: usize = 1 << 20;
+/// Largest CAPACITY: 128 MB of table.
+const MAX_CAPACITY: usize = 1 << 21;
+/// Most ports: a port's number has 16 bits in the table.
+const MAX_PORTS: usize = 1 << 16;
+/// Set in every key, since the table has no key 0.
+const KEY: u64 = 1 << 63;
 
-/// Where an address was last seen, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    port: usize,
-    at: i64,
-}
-
-/// Who is where.
+/// Who is where, as all replicas know it.
 #[derive(Debug)]
 struct Places {
-    table: HashMap<MacAddr, Seen>,
-    capacity: usize,
+    table: AgingTable<1>,
     /// Nanoseconds; 0 to learn nothing.
-    timeout: i64,
-    /// When old entries were last looked for.
-    swept: i64,
+    timeout: AtomicU64,
 }
-
-/// Nanoseconds between two looks through a full table.
-const SWEEP_EVERY: i64 = 1_000_000_000;
 
 impl Places {
     fn new(capacity: usize, timeout: i64) -> Places {
-        // All memory now: learning allocates nothing.
-        Places { table: HashMap::with_capacity(capacity), capacity, timeout, swept: i64::MIN }
+        let table = AgingTable::new(capacity, timeout);
+        Places { table, timeout: AtomicU64::new(timeout as u64) }
     }
 
-    fn is_fresh(&self, seen: Seen, now: i64) -> bool {
-        now < seen.at.saturating_add(self.timeout)
+    fn timeout(&self) -> u64 {
+        self.timeout.load(Ordering::Relaxed)
     }
 
-    #[inline]
-    fn learn(&mut self, src: MacAddr, port: usize, now: i64) {
-        if src.is_multicast() {
-            return;
-        }
-        let seen = Seen { port, at: now };
-        if let Some(entry) = self.table.get_mut(&src) {
-            *entry = seen;
-        } else if self.table.len() < self.capacity || self.sweep(now) {
-            self.table.insert(src, seen);
-        }
+    fn set_timeout(&self, timeout: i64) {
+        // Relaxed: frames under way may still go by the old one.
+        self.timeout.store(timeout as u64, Ordering::Relaxed);
+        self.table.set_timeout(timeout);
     }
+}
 
-    /// Forgets old entries, now and then; whether there is room.
-    #[cold]
-    fn sweep(&mut self, now: i64) -> bool {
-        if now >= self.swept.saturating_add(SWEEP_EVERY) {
-            self.swept = now;
-            let timeout = self.timeout;
-            self.table.retain(|_, seen| now < seen.at.saturating_add(timeout));
-        }
-        self.table.len() < self.capacity
-    }
+/// What the table knows an address by.
+#[inline]
+fn key(vlan: u16, mac: MacAddr) -> u64 {
+    KEY | u64::from(vlan) << 48 | mac.to_u64()
+}
 
-    /// Learns from a frame that came in at `port`; the port where it goes, `None` for all.
-    #[inline]
-    fn place(&mut self, frame: &[u8; 12], port: usize, now: i64) -> Option<usize> {
-        if self.timeout == 0 {
-            return None;
-        }
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = *frame;
-        self.learn(MacAddr([s0, s1, s2, s3, s4, s5]), port, now);
-        let dst = MacAddr([d0, d1, d2, d3, d4, d5]);
-        let seen = *self.table.get(&dst).filter(|_| !dst.is_multicast())?;
-        if self.is_fresh(seen, now) {
-            return Some(seen.port);
-        }
-        self.table.remove(&dst);
-        None
-    }
+/// Whose address an entry is for: VLAN, address, port.
+fn entry(found: &Found<1>) -> (u16, MacAddr, usize) {
+    let vlan = (found.key >> 48) as u16 & 0xfff;
+    (vlan, MacAddr::from_u64(found.key & 0xffff_ffff_ffff), found.value[0] as usize)
+}
+
+/// What is known of a frame that was let in.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    from: usize,
+    /// 0 where there are none.
+    vlan: u16,
+    /// Control information of the tag that it came with.
+    tci: Option<u16>,
+    dst: MacAddr,
+    src: MacAddr,
 }
 
 struct EtherSwitch {
-    places: Arc<Mutex<Places>>,
+    places: Arc<Places>,
+    /// The VLANs of each port, if there are any.
+    ports: Option<Box<[Port]>>,
+    /// Number of ports.
+    count: usize,
     /// Output that gets a copy of everything.
     listener: Option<usize>,
-    /// Of a batch: where each frame goes.
-    decisions: Vec<Option<Option<usize>>>,
+    /// Frames whose source found no room.
+    unlearnt: u64,
+    names: Names,
 }
 
 /// Checks the numbers of ports and gives the listener's.
-fn ports(args: &Args<'_>) -> Result<Option<usize>, ArgErrors> {
+fn listener(args: &Args<'_>) -> Result<Option<usize>, ArgErrors> {
     let (inputs, outputs) = (args.env().inputs, args.env().outputs);
     let listens = args.class() == "ListenEtherSwitch";
     let networks = if listens { outputs.checked_sub(1) } else { Some(outputs) };
@@ -153,6 +179,9 @@ fn ports(args: &Args<'_>) -> Result<Option<usize>, ArgErrors> {
         let message = format!("{} needs {more}; it has {inputs} and {outputs}", args.class());
         return Err(ArgErrors::whole(message));
     }
+    if inputs > MAX_PORTS {
+        return Err(ArgErrors::whole(format!("{inputs} ports; there may be {MAX_PORTS}")));
+    }
     Ok(listens.then_some(inputs))
 }
 
@@ -161,143 +190,253 @@ fn timeout(Nanos(timeout): Nanos) -> Result<i64, &'static str> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let listener = ports(args)?;
+    let listener = listener(args)?;
     let timeout = timeout(args.get("TIMEOUT")?).map_err(|why| args.error("TIMEOUT", why))?;
     let capacity = args.get("CAPACITY")?;
     if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
     }
-    let places = args.shared("places", || Mutex::new(Places::new(capacity, timeout)));
-    Ok(Box::new(EtherSwitch { places, listener, decisions: Vec::new() }))
+    let ports = vlans::ports(args, args.env().inputs)?;
+    let places = args.shared("places", || Places::new(capacity, timeout));
+    let count = args.env().inputs;
+    Ok(Box::new(EtherSwitch { places, ports, count, listener, unlearnt: 0, names: args.names() }))
+}
+
+/// Whether bridges keep frames to this address to one link.
+#[inline]
+fn is_link_local(mac: MacAddr) -> bool {
+    mac.to_u64() & !0xf == 0x0180_c200_0000
 }
 
 impl EtherSwitch {
-    fn places(&self) -> MutexGuard<'_, Places> {
-        // What a thread that failed left there is still a table.
-        self.places.lock().unwrap_or_else(|poison| poison.into_inner())
+    /// Lets a frame in, or says why not.
+    #[inline]
+    fn admit(&self, packet: &Packet, from: usize) -> Result<Seen, Bad> {
+        let front = packet.data().first_chunk::<12>().ok_or(Bad::TooShort)?;
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = *front;
+        let dst = MacAddr([d0, d1, d2, d3, d4, d5]);
+        let src = MacAddr([s0, s1, s2, s3, s4, s5]);
+        let mut seen = Seen { from, vlan: 0, tci: None, dst, src };
+        if let Some(port) = self.ports.as_ref().and_then(|ports| ports.get(from)) {
+            if is_link_local(dst) {
+                return Err(Bad::LinkLocal);
+            }
+            seen.tci = tag_of(packet, ethertype::VLAN);
+            seen.vlan = port.admit(seen.tci).map_err(|refused| match refused {
+                Refused::Vlan => Bad::OtherVlan,
+                Refused::Untagged => Bad::Untagged,
+            })?;
+        }
+        Ok(seen)
     }
 
-    fn decide(&mut self, batch: &Batch, port: usize, now: i64) {
-        let mut decisions = std::mem::take(&mut self.decisions);
-        let mut places = self.places();
-        decisions.extend(batch.iter().map(|packet| {
-            let frame = packet.data().first_chunk::<12>()?;
-            Some(places.place(frame, port, now))
-        }));
-        drop(places);
-        self.decisions = decisions;
+    /// Learns from a frame; the port where it goes, `None` for all.
+    #[inline]
+    fn place(&mut self, seen: &Seen, now: i64) -> Option<usize> {
+        let Places { table, .. } = &*self.places;
+        if self.places.timeout() != 0 && !seen.src.is_multicast() {
+            let learnt = table.learn(key(seen.vlan, seen.src), [seen.from as u64], now);
+            self.unlearnt += u64::from(learnt == Learnt::Full);
+        }
+        if seen.dst.is_multicast() {
+            return None;
+        }
+        table.find(key(seen.vlan, seen.dst), now).map(|[port]| port as usize)
     }
 
-    /// A copy for every network but `from`, and for the listener; the last gets the frame itself.
-    fn flood(&self, cx: &mut Cx<'_>, from: usize, packet: Packet) {
+    /// Whether frames of a VLAN go out of a port.
+    #[inline]
+    fn takes(&self, port: usize, vlan: u16) -> bool {
+        let port = self.ports.as_ref().and_then(|ports| ports.get(port));
+        port.is_none_or(|port| port.has(vlan))
+    }
+
+    /// Gives a frame the tag that it needs at a port, or none; then sends it.
+    #[inline]
+    fn send(&self, cx: &mut Cx<'_>, to: usize, seen: &Seen, mut packet: Packet) {
+        if let Some(port) = self.ports.as_ref().and_then(|ports| ports.get(to)) {
+            let tci = seen.tci.unwrap_or(0) & 0xf000 | seen.vlan;
+            match (seen.tci, port.tags(seen.vlan)) {
+                (Some(had), true) if had != tci => {
+                    packet.data_mut()[14..16].copy_from_slice(&tci.to_be_bytes());
+                }
+                (None, true) if !put_tag(&mut packet, ethertype::VLAN, tci) => {
+                    return cx.drop(Reason::NO_MEMORY, packet);
+                }
+                (Some(_), false) => drop(take_tag(&mut packet, ethertype::VLAN)),
+                _ => {}
+            }
+        }
+        cx.emit(to, packet);
+    }
+
+    /// A copy for every port that has the VLAN but the one it came from, and for the listener; the
+    /// last gets the frame itself.
+    fn flood(&self, cx: &mut Cx<'_>, seen: &Seen, packet: Packet) {
         let mut last = None;
-        for port in (0..cx.outputs()).filter(|port| *port != from) {
+        for port in 0..cx.outputs() {
+            if port == seen.from || !self.takes(port, seen.vlan) {
+                continue;
+            }
             if let Some(earlier) = last.replace(port)
                 && let Some(copy) = cx.duplicate(&packet)
             {
-                cx.emit(earlier, copy);
+                self.send(cx, earlier, seen, copy);
             }
         }
         match last {
-            Some(port) => cx.emit(port, packet),
+            Some(port) => self.send(cx, port, seen, packet),
             None => cx.drop(Bad::SameNetwork, packet),
         }
     }
 
-    fn forward(&self, cx: &mut Cx<'_>, from: usize, to: usize, packet: Packet) {
-        match (self.listener, to == from) {
-            (Some(listener), true) => cx.emit(listener, packet),
-            (Some(listener), false) => {
+    #[inline]
+    fn forward(&self, cx: &mut Cx<'_>, to: usize, seen: &Seen, packet: Packet) {
+        let bad = match () {
+            () if to == seen.from => Some(Bad::SameNetwork),
+            () if !self.takes(to, seen.vlan) => Some(Bad::OtherVlan),
+            () => None,
+        };
+        match (self.listener, bad) {
+            (Some(listener), Some(_)) => cx.emit(listener, packet),
+            (Some(listener), None) => {
                 if let Some(copy) = cx.duplicate(&packet) {
                     cx.emit(listener, copy);
                 }
-                cx.emit(to, packet);
+                self.send(cx, to, seen, packet);
             }
-            (None, true) => cx.drop(Bad::SameNetwork, packet),
-            (None, false) => cx.emit(to, packet),
+            (None, Some(bad)) => cx.drop(bad, packet),
+            (None, None) => self.send(cx, to, seen, packet),
         }
+    }
+
+    /// A handler's address: `[VLAN] ADDRESS`, and the words behind it.
+    fn address<'a>(
+        &self,
+        name: &str,
+        words: &'a [&'a str],
+    ) -> Result<(u64, &'a [&'a str]), HandlerError> {
+        let refused = |why: String| HandlerError::refused(format!("{name}: {why}"));
+        let (vlan, words) = match (&self.ports, words) {
+            (None, words) => (0, words),
+            (Some(_), [vlan, words @ ..]) => (vlans::vlan(vlan).map_err(refused)?, words),
+            (Some(_), []) => return Err(refused("expected VLAN ADDRESS".into())),
+        };
+        let (mac, words) = words.split_first().ok_or_else(|| refused("missing ADDRESS".into()))?;
+        let mac: MacAddr = self.names.parse(mac).map_err(refused)?;
+        if mac.is_multicast() {
+            return Err(refused(format!("{mac} is a group address, which goes to all ports")));
+        }
+        Ok((key(vlan, mac), words))
+    }
+
+    fn add(&self, value: &str, now: i64) -> Result<(), HandlerError> {
+        let refused = |why: String| HandlerError::refused(format!("add: {why}"));
+        let words = split_words(value);
+        let (key, rest) = self.address("add", &words)?;
+        let [port] = rest else { return Err(refused("expected [VLAN] ADDRESS PORT".into())) };
+        let port: u16 = self.names.parse(port).map_err(refused)?;
+        let vlan = (key >> 48) as u16 & 0xfff;
+        if usize::from(port) >= self.count {
+            return Err(refused(format!("there is no port {port}; there are {}", self.count)));
+        }
+        if !self.takes(usize::from(port), vlan) {
+            return Err(refused(format!("port {port} does not have VLAN {vlan}")));
+        }
+        self.places.table.fix(key, [port.into()], now).map_err(|why| refused(why.into()))
+    }
+
+    fn flush(&self, value: &str) -> Result<(), HandlerError> {
+        let refused = |why: String| HandlerError::refused(format!("flush: {why}"));
+        let table = &self.places.table;
+        match split_words(value)[..] {
+            [] => table.retain(|found| found.fixed),
+            ["VLAN", vlan] => {
+                let vlan = vlans::vlan(vlan).map_err(refused)?;
+                table.retain(|found| found.fixed || entry(found).0 != vlan);
+            }
+            ["PORT", port] => {
+                let port: usize = self.names.parse(port).map_err(refused)?;
+                table.retain(|found| found.fixed || entry(found).2 != port);
+            }
+            _ => return Err(refused("expected nothing, VLAN v or PORT n".into())),
+        }
+        Ok(())
+    }
+
+    fn show(&self, now: i64) -> String {
+        let mut text = String::new();
+        for found in self.places.table.entries(now) {
+            let (vlan, mac, port) = entry(&found);
+            let _ = match self.ports {
+                Some(_) => write!(text, "{vlan} {} {port}", mac.dashed()),
+                None => write!(text, "{} {port}", mac.dashed()),
+            };
+            text.push_str(if found.fixed { " static\n" } else { "\n" });
+        }
+        text
     }
 }
 
 impl Element for EtherSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        self.decisions.clear();
-        self.decide(batch, port, cx.now());
-        for (packet, decision) in batch.drain().zip(self.decisions.iter()) {
-            match decision {
-                None => cx.drop(Bad::TooShort, packet),
-                Some(None) => self.flood(cx, port, packet),
-                Some(Some(to)) => self.forward(cx, port, *to, packet),
+        let now = cx.now();
+        for packet in batch.drain() {
+            let seen = match self.admit(&packet, port) {
+                Ok(seen) => seen,
+                Err(bad) => {
+                    cx.drop(bad, packet);
+                    continue;
+                }
+            };
+            match self.place(&seen, now) {
+                None => self.flood(cx, &seen, packet),
+                Some(to) => self.forward(cx, to, &seen, packet),
             }
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        let places = self.places();
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         match name {
-            "table" => {
-                let mut rows: Vec<_> = places.table.iter().collect();
-                rows.sort_by_key(|(mac, _)| mac.0);
+            "table" => Ok(self.show(cx.now())),
+            "lookup" => {
+                let (key, _) = self.address(name, &split_words(param))?;
+                let found = self.places.table.find(key, cx.now());
+                Ok(found.map_or("-1".to_owned(), |[port]| port.to_string()))
+            }
+            "vlans" => {
                 let mut text = String::new();
-                for (mac, seen) in rows {
-                    let _ = writeln!(text, "{} {}", mac.dashed(), seen.port);
+                for (number, port) in self.ports.iter().flatten().enumerate() {
+                    let _ = writeln!(text, "{number} {port}");
                 }
                 Ok(text)
             }
-            "timeout" => Ok((places.timeout / 1_000_000_000).to_string()),
+            "unlearnt" => Ok(self.unlearnt.to_string()),
+            "timeout" => Ok((self.places.timeout() / 1_000_000_000).to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
             "timeout" => {
                 let refused = |why| HandlerError::refused(format!("timeout: {why}"));
                 let timeout = timeout(handler_value(name, value)?).map_err(refused)?;
-                self.places().timeout = timeout;
-                Ok(())
+                self.places.set_timeout(timeout);
             }
-            _ => Err(HandlerError::no_write(name)),
+            "add" => self.add(value, cx.now())?,
+            "remove" => {
+                let (key, _) = self.address(name, &split_words(value))?;
+                if !self.places.table.remove(key) {
+                    return Err(HandlerError::refused(format!("{} not found", value.trim())));
+                }
+            }
+            "flush" => self.flush(value)?,
+            _ => return Err(HandlerError::no_write(name)),
         }
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn frame(dst: u8, src: u8) -> [u8; 12] {
-        [0, 0, 0, 0, 0, dst, 0, 0, 0, 0, 0, src]
-    }
-
-    proptest! {
-        /// A list of all that was ever seen, searched from its end, is the oracle.
-        #[test]
-        fn as_a_list(frames in prop::collection::vec((0u8..6, 0u8..6, 0usize..3, 0i64..40), 1..60)) {
-            let mut places = Places::new(16, 50);
-            let mut seen: Vec<(u8, usize, i64)> = Vec::new();
-            let mut now = 0;
-            for (dst, src, port, wait) in frames {
-                now += wait;
-                seen.push((src, port, now));
-                let last = seen.iter().rev().find(|(mac, ..)| *mac == dst);
-                let wanted = last.filter(|(.., at)| now < at + 50).map(|(_, port, _)| *port);
-                prop_assert_eq!(places.place(&frame(dst, src), port, now), wanted);
-            }
-        }
-    }
-
-    #[test]
-    fn the_table_is_bounded_and_forgets() {
-        let mut places = Places::new(2, 50);
-        for (src, at) in [(1, 0), (2, 10), (3, 20)] {
-            assert_eq!(places.place(&frame(9, src), 0, at), None);
-        }
-        assert_eq!(places.table.len(), 2);
-        assert_eq!(places.place(&frame(3, 4), 1, 21), None);
-        let later = SWEEP_EVERY + 100;
-        assert_eq!(places.place(&frame(4, 4), 1, later), Some(1));
-        assert_eq!(places.table.len(), 1);
-    }
-}
+mod tests;

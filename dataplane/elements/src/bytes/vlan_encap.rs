@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, Packet};
 
-use super::vlan_tag::TagChoice;
+use super::vlan_tag::{TagChoice, put_tag};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -60,27 +60,19 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(VlanEncap { tag, ethertype: args.get("ETHERTYPE")? }))
 }
 
-/// Puts a tag behind the addresses that the packet begins with.
+/// Puts a tag into a frame, if it is one.
 #[inline]
-fn put_tag(packet: &mut Packet, ethertype: u16, tci: u16) -> Verdict {
+fn tagged(packet: &mut Packet, ethertype: u16, tci: u16) -> Verdict {
     if packet.len() < 12 {
         return Verdict::drop(Short::TooShort);
     }
-    if !packet.push(4) {
-        return Verdict::Drop(Reason::NO_MEMORY);
-    }
-    let data = packet.data_mut();
-    data.copy_within(4..16, 0);
-    data[12..14].copy_from_slice(&ethertype.to_be_bytes());
-    data[14..16].copy_from_slice(&tci.to_be_bytes());
-    packet.set_mac_offset(0);
-    Verdict::Pass
+    if put_tag(packet, ethertype, tci) { Verdict::Pass } else { Verdict::Drop(Reason::NO_MEMORY) }
 }
 
 impl Element for VlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match self.tag.of(packet) {
-            Some(tci) => put_tag(packet, self.ethertype, tci),
+            Some(tci) => tagged(packet, self.ethertype, tci),
             None => Verdict::Pass,
         });
     }

@@ -1,4 +1,5 @@
-//! What the elements that set VLAN tags have in common: which tag a packet gets.
+//! What the elements that deal with VLAN tags have in common: which tag a packet gets, and putting
+//! it there and taking it off.
 
 use thruway_element::{ArgError, Args, FromArg, HandlerError, handler_value};
 use thruway_packet::{Anno, Packet};
@@ -8,6 +9,41 @@ use thruway_wire::vlan::tci;
 pub(super) const MAX_ID: u16 = 0xfff;
 /// Largest priority code point.
 const MAX_PCP: u8 = 7;
+
+/// Puts a tag behind the two addresses that the packet, of 12 bytes or more, begins with; false, and
+/// nothing changed, when packet memory is used up.
+#[inline]
+#[must_use]
+pub(super) fn put_tag(packet: &mut Packet, ethertype: u16, tci: u16) -> bool {
+    if !packet.push(4) {
+        return false;
+    }
+    let data = packet.data_mut();
+    data.copy_within(4..16, 0);
+    data[12..14].copy_from_slice(&ethertype.to_be_bytes());
+    data[14..16].copy_from_slice(&tci.to_be_bytes());
+    packet.set_mac_offset(0);
+    true
+}
+
+/// The control information of the tag of this type that the frame has.
+#[inline]
+pub(super) fn tag_of(packet: &Packet, ethertype: u16) -> Option<u16> {
+    let front = packet.data().first_chunk::<18>()?;
+    let is_tag = front[12..14] == ethertype.to_be_bytes();
+    is_tag.then(|| u16::from_be_bytes([front[14], front[15]]))
+}
+
+/// Takes a tag of this type off and gives its control information.
+#[inline]
+pub(super) fn take_tag(packet: &mut Packet, ethertype: u16) -> Option<u16> {
+    let tci = tag_of(packet, ethertype)?;
+    packet.data_mut().copy_within(0..12, 4);
+    // There are 18 bytes.
+    let _ = packet.pull(4);
+    packet.set_mac_offset(0);
+    Some(tci)
+}
 
 /// A tag by arguments, which handlers may change.
 #[derive(Debug, Clone, Copy)]

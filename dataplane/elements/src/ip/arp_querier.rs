@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec,
-    Topic, Ty,
+    Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -85,6 +85,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
         ],
         cost: &[Cost { operation: "table-cached", count: 1.0 }],
+        wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },
     build,

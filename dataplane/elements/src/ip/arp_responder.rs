@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
-    Ty, reasons,
+    Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("add", "adds IP/MASK... ETH"),
             Handler::write("remove", "removes IP/MASK"),
         ],
+        wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Sends the packets of a batch to the outputs that were found for them.
 
-use thruway_element::{Cx, Reason, Verdict};
+use thruway_element::{ArgError, Args, Cx, Reason, Verdict};
 use thruway_packet::Batch;
 
 /// Ports from this one on mean "drop": its distance from the top says why.
@@ -21,6 +21,32 @@ pub(crate) fn verdict(port: u32) -> Verdict {
         0 => Verdict::Pass,
         DROP_FIRST.. => Verdict::Drop(Reason((u32::MAX - port) as u8)),
         port => Verdict::To(port as usize),
+    }
+}
+
+/// Argument PUNT: the output of packets that an element does not forward, if there is one.
+///
+/// # Errors
+/// When there is no such output.
+pub(crate) fn punt(args: &Args<'_>) -> Result<Option<usize>, ArgError> {
+    let (punt, outputs) = (args.opt("PUNT")?, args.env().outputs);
+    match punt {
+        Some(port) if port >= outputs => {
+            Err(args.error("PUNT", format!("there is no output {port}; there are {outputs}")))
+        }
+        punt => Ok(punt),
+    }
+}
+
+/// What becomes of a packet that was forwarded to an output, or not for a reason.
+#[inline]
+pub(crate) fn outcome(done: Result<u16, Reason>, punt: Option<usize>) -> Verdict {
+    match (done, punt) {
+        (Ok(0), _) => Verdict::Pass,
+        (Ok(port), _) => Verdict::To(port.into()),
+        // What has no memory has no more of its headers either.
+        (Err(reason), Some(punt)) if reason != Reason::NO_MEMORY => Verdict::Reject(punt, reason),
+        (Err(reason), _) => Verdict::Drop(reason),
     }
 }
 

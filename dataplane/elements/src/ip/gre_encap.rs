@@ -55,6 +55,25 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
+/// Puts a header with these fields in front of the packet, the checksum computed where there is one;
+/// false, and nothing changed, when packet memory is used up.
+#[inline]
+#[must_use]
+pub(super) fn put_header(packet: &mut Packet, protocol: u16, fields: &GreFields) -> bool {
+    let words = [fields.checksum.is_some(), fields.key.is_some(), fields.sequence.is_some()];
+    if !packet.push(4 + 4 * words.into_iter().filter(|there| *there).count()) {
+        return false;
+    }
+    let data = packet.data_mut();
+    // There is room: it was just pushed.
+    let _ = GreFields { checksum: fields.checksum.map(|_| 0), ..*fields }.emit(protocol, data);
+    if fields.checksum.is_some() {
+        let sum = checksum::checksum(data);
+        data[4..6].copy_from_slice(&sum.to_be_bytes());
+    }
+    true
+}
+
 impl GreEncap {
     #[inline]
     fn encap(&mut self, packet: &mut Packet) -> Verdict {
@@ -63,17 +82,8 @@ impl GreEncap {
             key: self.key,
             sequence: self.numbered.then_some(self.sequence),
         };
-        let words = [self.checksum, self.key.is_some(), self.numbered];
-        let len = 4 + 4 * words.into_iter().filter(|there| *there).count();
-        if !packet.push(len) {
+        if !put_header(packet, self.protocol, &fields) {
             return Verdict::Drop(Reason::NO_MEMORY);
-        }
-        let data = packet.data_mut();
-        // There is room: it was just pushed.
-        let _ = fields.emit(self.protocol, data);
-        if self.checksum {
-            let sum = checksum::checksum(data);
-            data[4..6].copy_from_slice(&sum.to_be_bytes());
         }
         self.sequence = self.sequence.wrapping_add(u32::from(self.numbered));
         Verdict::Pass

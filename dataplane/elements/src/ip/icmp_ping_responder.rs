@@ -1,6 +1,6 @@
 //! ICMPPingResponder: answers pings.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Verdict, reasons};
+use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Verdict, Wants, reasons};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
 use thruway_wire::ipv4::Ipv4Header;
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/1-2",
         processing: "a/ah",
         drops: Other::DROPS,
+        wants: Wants { classes: &["icmp type echo"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },
     build,

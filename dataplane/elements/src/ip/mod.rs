@@ -7,6 +7,7 @@ mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
+mod bng;
 mod check_ip_header;
 mod check_tcp_header;
 mod dec_ip_ttl;
@@ -33,6 +34,7 @@ mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_header;
 mod mpls_push;
+mod mpls_switch;
 mod outer;
 mod port_info;
 pub(crate) mod resolution;
@@ -61,6 +63,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
+    &bng::ENTRY,
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
     &dec_ip_ttl::ENTRY,
@@ -86,6 +89,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_reassembler::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
+    &mpls_switch::ENTRY,
     &port_info::ENTRY,
     &set_ip_address::ENTRY,
     &set_ip_checksum::ENTRY,

@@ -73,7 +73,7 @@ enum Operation {
 }
 
 /// Largest label.
-const MAX_LABEL: u32 = 0xf_ffff;
+pub(super) const MAX_LABEL: u32 = 0xf_ffff;
 
 #[derive(Debug, Clone)]
 struct MplsPush {
@@ -138,7 +138,7 @@ fn close_gap(packet: &mut Packet, from: usize, to: usize, new_type: u16) {
     data[to + 12..to + 14].copy_from_slice(&new_type.to_be_bytes());
 }
 
-fn is_stack(ethertype: u16) -> bool {
+pub(super) fn is_stack(ethertype: u16) -> bool {
     matches!(ethertype, ethertype::MPLS | ethertype::MPLS_UPSTREAM)
 }
 

@@ -424,7 +424,7 @@ fn is_direct<K: Key>(route: Route<K>) -> bool {
 }
 
 /// A line without its comment and outer blanks.
-fn bare<'a>(line: &'a str, comment: &str) -> &'a str {
+pub(super) fn bare<'a>(line: &'a str, comment: &str) -> &'a str {
     line.split(comment).next().unwrap_or("").trim()
 }
 
@@ -434,7 +434,8 @@ fn column(text: &mut String, word: &str, wide: usize) {
     text.push_str(if word.len() < wide { "\t\t" } else { "\t" });
 }
 
-fn read_file(file: &str) -> std::io::Result<String> {
+/// The text of a file of entries, if it is not too long.
+pub(super) fn read_file(file: &str) -> std::io::Result<String> {
     let mut text = String::new();
     let read = File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if read as u64 > FILE_BYTES_MAX {

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::MacAddr;
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         args: &[Arg::rest("ENTRY", Ty::Rule("IP6/MASK... ETH"), "addresses and where they are")],
         drops: Other::DROPS,
+        wants: Wants { classes: &["12/86dd 20/3a 54/87"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -76,6 +76,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("delete", "forgets IP6").shared(),
             Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
         ],
+        wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },
     build,

@@ -5,8 +5,9 @@ use thruway_element::{
     HandlerError, Hop, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
-use thruway_flow::rules::parse_class;
-use thruway_flow::{Base, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef};
+use thruway_flow::{
+    Base, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef, parse_class,
+};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::ip::dispatch::{Sorter, drop_for, verdict};
@@ -18,9 +19,12 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Sessions,
         summary: "sorts packets by traffic class",
         docs: "Each argument is a CLASS; a packet leaves by the output of the first that it is of, \
-               and is dropped where it is of none. There is one output for each class. A CLASS is a \
-               pattern as Classifier takes it (12/0806 20/0001), an expression as IPClassifier \
-               takes it (tcp && dst port 80), or - for every packet.\n\n\
+               and is dropped where it is of none. There is one output for each class.\n\n\
+               A CLASS is an expression of IPClassifier's (tcp && dst port 80), which holds for \
+               IPv4 packets only; or arp, arp request, arp reply, ip, ip6, tcp6, udp6, icmp6, http \
+               (TCP port 80 over IPv4, either end); a pattern of Classifier's (12/0806 20/0001); \
+               fields with hexadecimal values, all of which must fit (ethertype/0800 ip proto/06 \
+               dst port/0050); or - for every packet.\n\n\
                Without classes they follow from what is behind each output: the first element on \
                the way that declares what it wants. The way is followed through elements that let \
                the packets of an input leave by one output only and change no header. An output \
@@ -242,5 +246,30 @@ impl Element for FlowDispatcher {
             ("classes", _) => Ok(self.classes.join("\n")),
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CATALOG;
+    use thruway_flow::NoNames;
+
+    #[test]
+    fn what_elements_declare_can_be_read() {
+        let mut classes = 0;
+        for entry in CATALOG.entries() {
+            let (name, wants) = (entry.spec.name, entry.spec.wants);
+            for class in wants.classes {
+                let parsed = parse_class(class, &NoNames);
+                assert!(parsed.is_ok(), "{name}: {class}: {}", parsed.unwrap_err());
+                classes += 1;
+            }
+            if let Some(session) = wants.session {
+                let parsed = SessionDef::parse(session);
+                assert!(parsed.is_ok(), "{name}: {session}: {}", parsed.unwrap_err());
+            }
+        }
+        assert!(classes >= 7);
     }
 }

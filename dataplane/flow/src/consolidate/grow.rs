@@ -87,7 +87,7 @@ pub(super) struct End {
 }
 
 /// The graph.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Grown {
     pub steps: Vec<Draft>,
     /// By entry.
@@ -250,7 +250,8 @@ impl Grower<'_, '_> {
             let no = self.reach(*state, Some(insn.no), facts.with(&insn.word, false))?;
             return Ok(Draft::Test { word: insn.word, yes, no });
         }
-        let otherwise = self.reach(*state, Some(verdict(NO_MATCH)), facts.clone())?;
+        let rest = verdict(rules.rest().unwrap_or(NO_MATCH));
+        let otherwise = self.reach(*state, Some(rest), facts.clone())?;
         let mut outputs = Vec::new();
         for output in rules.outputs() {
             let implied = rules.implied(output);
@@ -321,6 +322,17 @@ impl Grown {
             starts: starts.into_iter().map(renamed).collect(),
             ends: order.into_iter().map(|end| self.ends[end as usize].clone()).collect(),
         }
+    }
+
+    /// Splits an end by one more test: packets that pass it get an end of their own.
+    pub(super) fn split(&mut self, end: usize, word: Word) {
+        let (old, new) = (Way::Leaf(end as u32), Way::Leaf(self.ends.len() as u32));
+        let test = Way::Step(self.steps.len() as u32);
+        let redirected = |way: Way| if way == old { test } else { way };
+        self.starts.iter_mut().for_each(|way| *way = redirected(*way));
+        self.steps.iter_mut().for_each(|draft| *draft = draft.mapped(redirected));
+        self.steps.push(Draft::Test { word, yes: new, no: old });
+        self.ends.push(self.ends[end].clone());
     }
 
     /// All steps, each after those that it leads to.

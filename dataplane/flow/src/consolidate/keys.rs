@@ -1,9 +1,9 @@
 //! Levels of sessions and the keys that find them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::known::Known;
-use crate::ast::Base;
+use crate::ast::{Base, Word};
 use crate::chain::{Chain, Demand};
 use crate::explain::protocol_name;
 use crate::plan::{Family, KeyPlan, LEVELS_MAX, Leaf, LevelId, Orientation};
@@ -63,7 +63,7 @@ fn union(sessions: &[&SessionDef]) -> SessionDef {
 pub(super) struct Part {
     pub sort: usize,
     /// Classes whose packets find or open its records.
-    pub leaves: Vec<usize>,
+    pub leaves: BTreeSet<usize>,
     /// Of those: sets that share no session with the others.
     pub groups: Vec<Vec<usize>>,
     pub fields: Vec<KeyField>,
@@ -85,8 +85,9 @@ enum Orientations {
 type Wanted = (usize, BTreeSet<usize>);
 
 /// What the leaves want.
-pub(super) struct Wants<'a> {
-    pub known: &'a [Known],
+pub(super) struct Wants {
+    /// By leaf: what is known of its packets.
+    pub known: Vec<Known>,
     pub sorts: Vec<Sort>,
     /// By leaf, then by family.
     pub leaves: Vec<[Option<Wanted>; 3]>,
@@ -94,20 +95,24 @@ pub(super) struct Wants<'a> {
     translates: Vec<bool>,
 }
 
-impl<'a> Wants<'a> {
-    pub(super) fn of(chain: &Chain, leaves: &[Leaf], known: &'a [Known]) -> Wants<'a> {
+impl Wants {
+    pub(super) fn of(chain: &Chain, leaves: &[Leaf], known: Vec<Known>) -> Wants {
         let none = leaves.iter().map(|_| [const { None }; 3]).collect();
         let mut wants = Wants { known, sorts: Vec::new(), leaves: none, translates: Vec::new() };
+        // Many leaves come to the same functions.
+        let mut found: HashMap<(&[u32], usize), Option<Wanted>> = HashMap::new();
         for (at, leaf) in leaves.iter().enumerate() {
-            let demands: Vec<&Demand> = leaf
-                .functions
-                .iter()
-                .filter_map(|node| chain.nodes[*node as usize].demand.as_ref())
-                .collect();
             for family in FAMILIES {
-                if !demands.is_empty() && known[at].has_family(family) {
-                    wants.leaves[at][family as usize] = wants.finest(&demands, family);
+                if leaf.functions.is_empty() || !wants.known[at].has_family(family) {
+                    continue;
                 }
+                let of = (leaf.functions.as_slice(), family as usize);
+                let wanted = found.entry(of).or_insert_with(|| {
+                    let demand = |node: &u32| chain.nodes[*node as usize].demand.as_ref();
+                    let demands: Vec<&Demand> = leaf.functions.iter().filter_map(demand).collect();
+                    wants.finest(&demands, family)
+                });
+                wants.leaves[at][family as usize] = wanted.clone();
             }
         }
         wants
@@ -269,7 +274,7 @@ impl<'a> Wants<'a> {
         let more = out.iter().any(|(field, _)| *field != KeyField::Protocol);
         more.then(|| {
             let remarks = out.iter().map(|(field, value)| told_out(field, *value)).collect();
-            let (leaves, groups) = (group.to_vec(), vec![group.to_vec()]);
+            let (leaves, groups) = (group.iter().copied().collect(), vec![group.to_vec()]);
             Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
         })
     }
@@ -307,7 +312,7 @@ impl<'a> Wants<'a> {
     /// A level for all other leaves of a sort.
     fn shared_part(&self, sort: usize, groups: Vec<Vec<usize>>) -> Part {
         let Sort { session, family } = &self.sorts[sort];
-        let leaves: Vec<usize> = groups.iter().flatten().copied().collect();
+        let leaves: BTreeSet<usize> = groups.iter().flatten().copied().collect();
         let fixed = |field: &KeyField| {
             same(leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)))
         };
@@ -331,6 +336,47 @@ impl<'a> Wants<'a> {
             false => Orientation::OneWay,
         });
         Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
+    }
+
+    /// Leaves whose class fixes one port and would tell a packet's direction but for packets that
+    /// have this number on both sides: each with the test that finds those.
+    pub(super) fn nearly_directed(&self) -> Vec<(usize, Word)> {
+        let mut found = Vec::new();
+        for (leaf, families) in self.leaves.iter().enumerate() {
+            let finest = families.iter().flatten().map(|(finest, _)| *finest);
+            let test = finest.clone().find_map(|sort| self.equal_ports(leaf, sort));
+            let Some(test) = test else { continue };
+            let directed = |sort: usize| {
+                let Sort { session, family } = &self.sorts[sort];
+                let known = self.known[leaf].after(&test, false);
+                !known.can_agree(&known, &session.fields, *family, true)
+            };
+            if finest.clone().any(directed) {
+                found.push((leaf, test));
+            }
+        }
+        found
+    }
+
+    fn equal_ports(&self, leaf: usize, sort: usize) -> Option<Word> {
+        let Sort { session, family } = &self.sorts[sort];
+        if !session.both_ways || self.translates[sort] || !self.agree(leaf, leaf, sort, true) {
+            return None;
+        }
+        let fixed = |field| self.known[leaf].fixed(&field, *family);
+        let ports = [fixed(KeyField::SrcPort), fixed(KeyField::DstPort)];
+        let (mask, value) = match ports {
+            [Some(src), None] => (0xffff, src),
+            [None, Some(dst)] => (0xffff_0000, dst << 16),
+            _ => return None,
+        };
+        Some(Word::equal(Base::Transport, 0, mask, value))
+    }
+
+    /// Whether the way to a leaf tells the direction of its packets.
+    pub(super) fn is_directed(&self, parts: &[Part], leaf: usize) -> bool {
+        let of = |part: &Part| matches!(part.orientation, Orientations::Exchanged(_));
+        parts.iter().any(|part| of(part) && part.leaves.contains(&leaf))
     }
 
     /// How packets of a leaf find the records of a sort, and those that they link to.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::{FAMILIES, Part, Wants};
+use super::keys::{COMPARED_MAX, FAMILIES, Part, Wants};
 use crate::chain::{Chain, Demand};
 use crate::plan::{Access, LEVELS_MAX, Leaf, Level, LevelId, NodePlan, Room};
 
@@ -33,7 +33,7 @@ fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> 
 fn tenants(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> Vec<BTreeMap<u32, Vec<usize>>> {
     let mut tenants = vec![BTreeMap::new(); parts.len()];
@@ -60,16 +60,17 @@ fn tenants(
     tenants
 }
 
-/// Whether a session of the level can meet both functions.
-fn meet(wants: &Wants<'_>, part: &Part, a: &[usize], b: &[usize]) -> bool {
-    part.groups.iter().any(|group| {
-        let inside = |leaves: &[usize]| -> Vec<usize> {
-            leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
-        };
-        let (a, b) = (inside(a), inside(b));
-        let known = group.len() <= super::keys::COMPARED_MAX;
-        a.iter().any(|a| b.iter().any(|b| a == b || !known || wants.share(*a, *b, part.sort)))
-    })
+/// Whether a session of the level can meet both functions. Of too many leaves to compare it is
+/// taken to be so.
+fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
+    part.leaves.len() > COMPARED_MAX
+        || part.groups.iter().any(|group| {
+            let inside = |leaves: &[usize]| -> Vec<usize> {
+                leaves.iter().copied().filter(|leaf| group.contains(leaf)).collect()
+            };
+            let (a, b) = (inside(a), inside(b));
+            a.iter().any(|a| b.iter().any(|b| a == b || wants.share(*a, *b, part.sort)))
+        })
 }
 
 /// Places of things in a row: each at the lowest aligned place where nothing of its conflicts is.
@@ -101,7 +102,7 @@ fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> V
 pub(super) fn lay_out(
     chain: &Chain,
     leaves: &[Leaf],
-    wants: &Wants<'_>,
+    wants: &Wants,
     parts: &[Part],
 ) -> (Vec<Level>, Vec<NodePlan>) {
     let tenants = tenants(chain, leaves, wants, parts);
@@ -146,7 +147,7 @@ pub(super) fn lay_out(
     (levels, nodes)
 }
 
-fn level(wants: &Wants<'_>, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
+fn level(wants: &Wants, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
     let part = &parts[at];
     let sort = &wants.sorts[part.sort];
     let end = |room: &Room| room.offset as usize + room.demand.size;

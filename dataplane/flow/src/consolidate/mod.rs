@@ -19,6 +19,9 @@ mod layout;
 mod sets;
 mod walk;
 
+use std::collections::{HashMap, HashSet};
+
+use crate::ast::Word;
 use crate::chain::{Chain, Role};
 use crate::plan::{EntryPlan, FUNCTIONS_MAX, Hop, LEVELS_MAX, Leaf, Plan, PlanError, SCRATCH_MAX};
 use grow::{Grown, TooMuch, grow};
@@ -30,6 +33,8 @@ use walk::{Graph, Manner};
 const TESTS_MAX: [usize; 3] = [256, 16, 0];
 /// Most hops of all dispatchers and leaves together.
 const HOPS_MAX: usize = 1 << 22;
+/// Most leaves that are split to tell the direction of packets.
+const SPLITS_MAX: usize = 16;
 /// Most elements of a chain.
 const NODES_MAX: usize = 1 << 16;
 
@@ -41,15 +46,11 @@ pub fn consolidate(chain: &Chain) -> Result<Plan, Vec<PlanError>> {
     check(chain)?;
     let entries: Vec<usize> = nodes_with(chain, |role| matches!(role, Role::Entry));
     let (graph, grown, mut remarks) = grown(chain, &entries)?;
-    let known = grown.known(&graph);
-    let mut leaves: Vec<Leaf> =
-        grown.ends.iter().zip(&known).map(|(end, known)| leaf(chain, end, known)).collect();
     let errors = reached(chain, &grown, &mut remarks);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let wants = Wants::of(chain, &leaves, &known);
-    let parts = parts(chain, &wants, &mut remarks)?;
+    let Keyed { grown, mut leaves, wants, parts } = keyed(chain, &graph, grown, &mut remarks)?;
     for (at, leaf) in leaves.iter_mut().enumerate() {
         for (family, want) in wants.leaves[at].iter().enumerate() {
             leaf.keys[family] =
@@ -97,6 +98,14 @@ fn check(chain: &Chain) -> Result<(), Vec<PlanError>> {
         return Err(vec![PlanError { node: NODES_MAX, arg: None, message }]);
     }
     let mut errors = Vec::new();
+    let mut stateful = chain.nodes.iter().enumerate().filter(|(_, node)| node.demand.is_some());
+    if let Some((at, _)) = stateful.nth(LEVELS_MAX * FUNCTIONS_MAX) {
+        let message = format!(
+            "with it there are more than {} functions with state for sessions: use fewer",
+            LEVELS_MAX * FUNCTIONS_MAX
+        );
+        return Err(vec![error_at(at, chain, &message)]);
+    }
     for (at, node) in chain.nodes.iter().enumerate() {
         let Some(demand) = &node.demand else { continue };
         if !demand.align.is_power_of_two() || demand.align > 64 {
@@ -126,9 +135,13 @@ fn grown<'a>(
     entries: &[usize],
 ) -> Result<(Graph<'a>, Grown, Vec<String>), Vec<PlanError>> {
     let dispatchers = nodes_with(chain, |role| matches!(role, Role::Dispatcher(_)));
+    let mut wholes = usize::MAX;
     for tests_max in TESTS_MAX {
-        let manner = |_, tests| if tests <= tests_max { Manner::Tests } else { Manner::Whole };
-        let graph = Graph::new(chain, manner);
+        let graph = Graph::new(chain, |_, tests| by_length(tests, tests_max));
+        if wholes == graph.wholes() {
+            continue;
+        }
+        wholes = graph.wholes();
         if let Ok(grown) = tidy(&graph, entries, dispatchers.len()) {
             return Ok((graph, grown, Vec::new()));
         }
@@ -137,8 +150,8 @@ fn grown<'a>(
     while decided > 0 {
         decided /= 2;
         let kept = &dispatchers[..decided];
-        let manner = |node, _| match kept.binary_search(&node) {
-            Ok(_) => Manner::Whole,
+        let manner = |node, tests| match kept.binary_search(&node) {
+            Ok(_) => by_length(tests, TESTS_MAX[1]),
             Err(_) => Manner::InPlace,
         };
         let graph = Graph::new(chain, manner);
@@ -154,6 +167,10 @@ fn grown<'a>(
     }
     let message = "the graph is too large to be walked: use fewer elements".to_owned();
     Err(vec![PlanError { node: entries.first().copied().unwrap_or(0), arg: None, message }])
+}
+
+fn by_length(tests: usize, tests_max: usize) -> Manner {
+    if tests <= tests_max { Manner::Tests } else { Manner::Whole }
 }
 
 fn tidy(graph: &Graph<'_>, entries: &[usize], dispatchers: usize) -> Result<Grown, TooMuch> {
@@ -180,14 +197,15 @@ fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
 /// Functions that want sessions and get none.
 fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanError> {
     let mut errors = Vec::new();
+    let ends = || grown.ends.iter();
+    let met: HashSet<u32> = ends().flat_map(|end| end.functions.iter().copied()).collect();
+    let lost: HashMap<u32, u32> = ends().flat_map(|end| end.lost.iter().copied()).collect();
     for (at, node) in chain.nodes.iter().enumerate() {
         if node.demand.is_none() {
             continue;
         }
-        let found = grown.ends.iter().any(|end| end.functions.contains(&(at as u32)));
-        let mut lost = grown.ends.iter().flat_map(|end| &end.lost);
-        let lost = lost.find(|(node, _)| *node == at as u32).map(|(_, changer)| *changer as usize);
-        let changer = lost.and_then(|changer| chain.nodes.get(changer));
+        let found = met.contains(&(at as u32));
+        let changer = lost.get(&(at as u32)).and_then(|node| chain.nodes.get(*node as usize));
         match (found, changer) {
             (false, None) => {
                 let message = "it wants sessions, and no FlowClassifier stands before it: put one \
@@ -212,41 +230,79 @@ fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanE
     errors
 }
 
-/// The levels; with simpler keys where they would be too many.
-fn parts(
+/// Leaves with what their packets want, and the levels.
+struct Keyed {
+    grown: Grown,
+    leaves: Vec<Leaf>,
+    wants: Wants,
+    parts: Vec<Part>,
+}
+
+impl Keyed {
+    fn of(chain: &Chain, graph: &Graph<'_>, grown: Grown) -> Keyed {
+        let known = grown.known(graph);
+        let leaves: Vec<Leaf> =
+            grown.ends.iter().zip(&known).map(|(end, known)| leaf(chain, end, known)).collect();
+        let wants = Wants::of(chain, &leaves, known);
+        let parts = if wants.sorts.len() <= LEVELS_MAX { wants.parts(false) } else { Vec::new() };
+        Keyed { grown, leaves, wants, parts }
+    }
+
+    /// The same with leaves split.
+    fn split(&self, chain: &Chain, graph: &Graph<'_>, tests: &[(usize, Word)]) -> Keyed {
+        let mut grown = self.grown.clone();
+        tests.iter().for_each(|(leaf, word)| grown.split(*leaf, *word));
+        Keyed::of(chain, graph, grown)
+    }
+}
+
+/// The levels: with leaves split where that tells the direction of packets and so shortens keys;
+/// with simpler keys where tables would be too many.
+fn keyed(
     chain: &Chain,
-    wants: &Wants<'_>,
+    graph: &Graph<'_>,
+    grown: Grown,
     remarks: &mut Vec<String>,
-) -> Result<Vec<Part>, Vec<PlanError>> {
-    let too_many = || {
-        let mut names: Vec<String> = wants.sorts.iter().map(|s| s.session.to_string()).collect();
-        names.sort();
-        names.dedup();
-        let last = chain.nodes.iter().rposition(|node| node.demand.is_some()).unwrap_or(0);
-        let message = format!(
-            "with it there are more than {LEVELS_MAX} sorts of sessions ({}; each for IPv4 and for \
-             IPv6, unless a class excludes one): use the same definition for several functions, or \
-             classes of one version of IP",
-            names.join("; ")
-        );
-        vec![error_at(last, chain, &message)]
-    };
-    if wants.sorts.len() > LEVELS_MAX {
-        return Err(too_many());
+) -> Result<Keyed, Vec<PlanError>> {
+    let mut plain = Keyed::of(chain, graph, grown);
+    if plain.wants.sorts.len() > LEVELS_MAX {
+        return Err(too_many(chain, &plain.wants));
     }
-    let parts = wants.parts(false);
-    if parts.len() <= LEVELS_MAX {
-        return Ok(parts);
+    let mut tests = plain.wants.nearly_directed();
+    if !tests.is_empty() && tests.len() <= SPLITS_MAX {
+        let all = plain.split(chain, graph, &tests);
+        tests.retain(|(leaf, _)| all.wants.is_directed(&all.parts, *leaf));
+        let useful = plain.split(chain, graph, &tests);
+        if !tests.is_empty() && useful.parts.len() <= LEVELS_MAX {
+            return Ok(useful);
+        }
     }
-    let parts = wants.parts(true);
-    if parts.len() > LEVELS_MAX {
-        return Err(too_many());
+    if plain.parts.len() > LEVELS_MAX {
+        plain.parts = plain.wants.parts(true);
+        if plain.parts.len() > LEVELS_MAX {
+            return Err(too_many(chain, &plain.wants));
+        }
+        remarks.push(format!(
+            "keys have fields that their class fixes: leaving them out would need more than \
+             {LEVELS_MAX} tables"
+        ));
     }
-    remarks.push(format!(
-        "keys have fields that their class fixes: leaving them out would need more than \
-         {LEVELS_MAX} tables"
-    ));
-    Ok(parts)
+    Ok(plain)
+}
+
+fn too_many(chain: &Chain, wants: &Wants) -> Vec<PlanError> {
+    let mut names: Vec<String> = wants.sorts.iter().map(|s| s.session.to_string()).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(LEVELS_MAX + 1);
+    let last = chain.nodes.iter().rposition(|node| node.demand.is_some()).unwrap_or(0);
+    let message = format!(
+        "with it there are more than {LEVELS_MAX} sorts of sessions ({}; each for IPv4 and for \
+         IPv6, unless a class excludes one): use the same definition for several functions, or \
+         classes of one version of IP",
+        names.join("; ")
+    );
+    vec![error_at(last, chain, &message)]
 }
 
 /// Levels and functions beyond the bounds.

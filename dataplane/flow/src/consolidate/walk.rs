@@ -141,6 +141,11 @@ impl<'a> Graph<'a> {
         words
     }
 
+    /// How many lists are run as a whole.
+    pub(super) fn wholes(&self) -> usize {
+        self.rules.iter().flatten().filter(|rules| rules.manner == Manner::Whole).count()
+    }
+
     /// Whether a word is tested from here on.
     pub(super) fn matters(&self, state: &State, target: Target) -> impl Fn(Base, u16) -> bool {
         let current = state.at.and_then(|place| {
@@ -208,7 +213,7 @@ impl<'a> Graph<'a> {
                     }
                     state.wanted = true;
                     state.set_hop(place.node, Hop::InPlace);
-                    want(state, place, node);
+                    self.ask(state, place, node);
                     self.leave_by_all(state, place, node);
                 }
             }
@@ -230,11 +235,23 @@ impl<'a> Graph<'a> {
         let passes = node.passes.get(place.input as usize);
         let ends = passes.is_none_or(|outputs| outputs.is_empty());
         state.wanted |= ends || node.counts || node.demand.is_some();
-        want(state, place, node);
+        self.ask(state, place, node);
         if node.changes == Changes::Everything && place.changed < Changes::Everything {
             state.changer = place.node;
         }
         self.leave_by_all(state, place, node);
+    }
+
+    /// Notes the session that a node wants.
+    fn ask(&self, state: &mut State, place: Place, node: &Node) {
+        if node.demand.is_none() {
+            return;
+        }
+        if place.changed == Changes::Everything {
+            state.lost.push((place.node, state.changer));
+        } else if !state.functions.contains(&place.node) {
+            state.functions.push(place.node);
+        }
     }
 
     fn leave_by_all(&self, state: &mut State, place: Place, node: &Node) {
@@ -252,25 +269,12 @@ impl<'a> Graph<'a> {
         let output = u16::try_from(verdict).ok().filter(|at| usize::from(*at) < node.outputs.len());
         state.set_hop(place.node, output.map_or(Hop::Drop, Hop::Output));
         if let Some(output) = output {
-            // Sessions that a dispatcher wants are those of the packets that it sends on.
-            want(&mut state, place, node);
+            self.ask(&mut state, place, node);
             let changed = place.changed.max(node.changes);
             self.follow(&mut state, place.node as usize, changed, usize::from(output));
         }
         self.advance(&mut state);
         state
-    }
-}
-
-/// Notes that packets come to an element that may want sessions.
-fn want(state: &mut State, place: Place, node: &Node) {
-    if node.demand.is_none() {
-        return;
-    }
-    if place.changed == Changes::Everything {
-        state.lost.push((place.node, state.changer));
-    } else if !state.functions.contains(&place.node) {
-        state.functions.push(place.node);
     }
 }
 
@@ -332,6 +336,12 @@ impl<'a> Rules<'a> {
     pub(super) fn only_frame(&self) -> bool {
         let insns = (0..self.program.len() as Target).filter_map(|at| self.program.insn(at));
         insns.map(|insn| insn.word.base).all(|base| base == Base::Frame)
+    }
+
+    /// The verdict of packets that no rule with a condition matches, if there is a rule for all.
+    pub(super) fn rest(&self) -> Option<u32> {
+        let last = self.list.iter().find(|rule| rule.expr == Expr::Const(true));
+        last.map(|rule| rule.output.min(NO_MATCH))
     }
 
     /// Outputs that rules name, sorted.

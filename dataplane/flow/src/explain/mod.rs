@@ -6,6 +6,7 @@ mod tree;
 
 pub(crate) use field::{Field, protocol_name};
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use crate::ast::{Expr, Rule};
@@ -13,6 +14,8 @@ use crate::chain::{Chain, Role};
 use crate::plan::{Family, Hop, Leaf, Level, Plan};
 use table::Table;
 
+/// Most fields with a column of their own.
+const COLUMNS_MAX: usize = 12;
 /// Most classes in a table.
 const ROWS_MAX: usize = 200;
 
@@ -46,19 +49,10 @@ impl Plan {
     /// One line for each class: fixed fields as values, PFP for those that are read for the key
     /// ("populated from the packet"), `*` for others.
     fn classes(&self, chain: &Chain) -> String {
-        let mut fields: Vec<String> = Vec::new();
-        let mut add = |name: &str| {
-            if !fields.iter().any(|field| field == name) {
-                fields.push(name.to_owned());
-            }
-        };
-        for leaf in &self.leaves {
-            leaf.known.iter().for_each(|(field, _)| add(field));
-            key_fields(leaf).iter().for_each(|field| add(field));
-        }
+        let fields = self.columns();
         let mut head = vec!["class".to_owned()];
         head.extend(fields.iter().cloned());
-        head.extend(["next hops".to_owned(), "state".to_owned()]);
+        head.extend(["also", "next hops", "state"].map(str::to_owned));
         let mut table = Table::new(head);
         for (at, leaf) in self.leaves.iter().enumerate().take(ROWS_MAX) {
             let keys = key_fields(leaf);
@@ -72,6 +66,9 @@ impl Plan {
                     (None, false) => "*".to_owned(),
                 });
             }
+            let also = leaf.known.iter().filter(|(name, _)| !fields.contains(name));
+            let also: Vec<String> = also.map(|(name, value)| format!("{name} {value}")).collect();
+            row.push(if also.is_empty() { "-".to_owned() } else { also.join(", ") });
             row.push(self.next_hops(chain, at, leaf));
             row.push(self.state(chain, leaf));
             table.row(row);
@@ -79,6 +76,25 @@ impl Plan {
         let more = self.leaves.len().saturating_sub(ROWS_MAX);
         let more = if more > 0 { format!("  ... and {more} more\n") } else { String::new() };
         format!("{table}{more}")
+    }
+
+    /// Fields of keys, and those that most classes tell something of, in the order in which they
+    /// are met.
+    fn columns(&self) -> Vec<String> {
+        let mut fields: Vec<(String, usize)> = Vec::new();
+        for leaf in self.leaves.iter().take(ROWS_MAX) {
+            let known = leaf.known.iter().map(|(field, _)| field.clone());
+            for name in known.chain(key_fields(leaf)) {
+                match fields.iter_mut().find(|(field, _)| *field == name) {
+                    Some((_, count)) => *count += 1,
+                    None => fields.push((name, 1)),
+                }
+            }
+        }
+        let mut counts: Vec<usize> = fields.iter().map(|(_, count)| *count).collect();
+        counts.sort_unstable_by_key(|count| Reverse(*count));
+        let least = counts.get(COLUMNS_MAX).copied().unwrap_or(0);
+        fields.into_iter().filter(|(_, count)| *count > least).map(|(field, _)| field).collect()
     }
 
     fn next_hops(&self, chain: &Chain, at: usize, leaf: &Leaf) -> String {

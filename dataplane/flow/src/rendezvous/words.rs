@@ -22,12 +22,14 @@ impl Rendezvous {
     /// [`Rendezvous::add_to_word`], sees this one.
     #[inline]
     pub fn set_word(&self, record: RecordId, at: usize, value: u64) {
+        // Release: to the Acquire in `word`.
         self.records.words_of(record.index())[at].store(value, Ordering::Release);
     }
 
     /// Sets bits of a word.
     #[inline]
     pub fn add_to_word(&self, record: RecordId, at: usize, bits: u64) {
+        // Release: to the Acquire in `word`. What two halves set at once is both there.
         self.records.words_of(record.index())[at].fetch_or(bits, Ordering::Release);
     }
 

@@ -3,8 +3,9 @@
 use crate::table::line::Tag;
 use crate::table::{ALIAS, Found, INDEX, Pool};
 
-/// Keys under way at a time. Fewer, and lines have not come when they are looked at; more, and
-/// the first are gone again from the smallest cache.
+/// Keys under way at a time. From 32 to 256 lookups take the same time within a nanosecond
+/// (`cargo run --release -p thruway-flow --example table_bench`); one packet alone pays for the
+/// larger arrays.
 const BATCH: usize = 64;
 
 impl Pool {
@@ -19,9 +20,9 @@ impl Pool {
         }
     }
 
-    /// At most [`BATCH`] keys, in three passes: the bucket of each is fetched, then the record of the
-    /// slot that has its tag, then the keys are compared. A fourth, between them, is for those whose
-    /// tag is not in the first line of a bucket that has more.
+    /// At most [`BATCH`] keys, in three passes: the bucket of each is fetched, then the record of
+    /// the slot that has its tag, then the keys are compared. A fourth, between them, is for those
+    /// whose tag is not in the first line of a bucket that has more.
     fn find_some<const W: usize>(&self, keys: &[[u32; W]], found: &mut [Found]) {
         let mut hashes = [0_u32; BATCH];
         for (key, hash) in keys.iter().zip(&mut hashes) {

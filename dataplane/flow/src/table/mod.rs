@@ -7,11 +7,11 @@
 //! and the scratch of functions. The second key finds the same record: the tuple of replies behind
 //! address translation. It shares the last word (protocol and definition) with the first.
 //!
-//! Memory, at most, for `sessions_max` sessions: each has its record ([`Pool::record_bytes`]) and, per
-//! key, 65 / 4.5 = 14.4 bytes of index, or 65 / 5.5 = 11.8 where there are second keys. So without
-//! scratch and extra words, for keys of four words: 32 + 14.4 = 46.4 bytes, with a second key 40 + 2 *
-//! 11.8 = 63.6. [`Pool::memory_max_bytes`] adds what does not depend on the number of sessions,
-//! about 35 kB, and the lists of segments.
+//! Memory, at most, for `sessions_max` sessions: each has its record ([`Pool::record_bytes`]) and,
+//! per key, 65 / 4.5 = 14.4 bytes of index, or 65 / 5.5 = 11.8 where there are second keys. So
+//! without scratch and extra words, for keys of four words: 32 + 14.4 = 46.4 bytes, with a second
+//! key 40 + 2 * 11.8 = 63.6. [`Pool::memory_max_bytes`] adds what does not depend on the number of
+//! sessions, about 35 kB, and the lists of segments.
 
 mod access;
 mod index;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use thruway_flow::ast::{Base, Expr, Rule, Word};
 use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
-use thruway_flow::{DROP, SessionDef};
+use thruway_flow::{DROP, NoNames, SessionDef, parse_class};
 
 fn equal(base: Base, at: u16, mask: u32, value: u32) -> Word {
     Word::equal(base, at, mask, value)
@@ -63,6 +63,43 @@ fn rules(outputs: u32) -> impl Strategy<Value = Vec<Rule>> {
     (vec((expr(), output), 0..5), last).prop_map(|(rules, last)| {
         let rules = rules.into_iter().map(|(expr, output)| Rule::new(expr, output));
         rules.chain(last.map(|output| Rule::new(Expr::Const(true), output))).collect()
+    })
+}
+
+/// Rules as people write them, in an order that leaves something for later ones.
+fn classes(outputs: usize) -> impl Strategy<Value = Vec<Rule>> {
+    let class = select(
+        &[
+            "tcp dst port 80",
+            "tcp dst port 80",
+            "tcp src port 80",
+            "tcp src port 80",
+            "tcp dst port 81",
+            "tcp dst port 80 and src port > 1023",
+            "tcp src port 80 and dst port > 1023",
+            "udp dst port 80",
+            "udp src port 80",
+            "src port 80 and dst port 80",
+            "port 80",
+            "tcp",
+            "udp",
+            "icmp",
+            "tcp or udp",
+            "tcp6",
+            "src host 10.0.0.1",
+            "dst host 10.0.0.1",
+            "src net 10.0.0.2/31",
+            "ip ttl 64",
+            "12/0800",
+            "12/8100 14/0005%0fff",
+        ][..],
+    );
+    let rule = (class, 0..outputs as u32)
+        .prop_map(|(class, output)| Rule::new(parse_class(class, &NoNames).unwrap(), output));
+    let last = proptest::option::of(0..outputs as u32);
+    (vec(rule, 1..4), last).prop_map(|(mut rules, last)| {
+        rules.extend(last.map(|output| Rule::new(Expr::Const(true), output)));
+        rules
     })
 }
 
@@ -146,44 +183,98 @@ pub fn any_chain() -> impl Strategy<Value = Chain> {
     })
 }
 
+/// Two classes that are each other's replies, and others beside, each to a function of its own or
+/// to one of the others'; all want sessions of few definitions.
+pub fn web_chain() -> impl Strategy<Value = Chain> {
+    let session = select(&["connection", "connection", "connection", "pair", "flow"][..]);
+    let function = (session, 1..24_usize, proptest::option::weighted(0.3, 0..6_usize));
+    let classes = proptest::sample::subsequence(
+        vec![
+            "tcp dst port 80 and src port > 1023",
+            "tcp src port 80 and dst port > 1023",
+            "tcp dst port 80",
+            "tcp src port 80",
+            "udp",
+            "tcp6",
+            "tcp",
+        ],
+        2..6,
+    );
+    (classes, vec(function, 6), vec(0..6_usize, 6)).prop_map(|(classes, functions, outputs)| {
+        let to = |node: usize| Some((node, 0));
+        let mut nodes = vec![plain(Role::Entry, vec![to(1)])];
+        let rules = classes
+            .iter()
+            .enumerate()
+            .map(|(output, class)| Rule::new(parse_class(class, &NoNames).unwrap(), output as u32));
+        let outputs = outputs.iter().map(|output| to(2 + output)).take(classes.len()).collect();
+        nodes.push(plain(Role::Dispatcher(rules.collect()), outputs));
+        for (at, (session, size, next)) in functions.into_iter().enumerate() {
+            let next = next.filter(|next| *next > at).map(|next| to(2 + next));
+            let mut node = plain(Role::Function, next.into_iter().collect());
+            node.demand = Some(Demand {
+                session: SessionDef::parse(session).unwrap(),
+                size,
+                align: 4,
+                initial: Vec::new(),
+                translates: false,
+                shared_words: 1,
+                timeout_s: None,
+            });
+            nodes.push(node);
+        }
+        chain_of(nodes, false, true)
+    })
+}
+
+/// A node with one input that leads to all its outputs.
+fn plain(role: Role, outputs: Vec<Option<(usize, usize)>>) -> Node {
+    Node {
+        name: String::new(),
+        role,
+        passes: vec![(0..outputs.len()).collect()],
+        outputs,
+        changes: Changes::Nothing,
+        demand: None,
+        counts: false,
+    }
+}
+
 /// Chains in which many want sessions: an entry (or two), dispatchers, functions behind.
 pub fn session_chain() -> impl Strategy<Value = Chain> {
     let dispatcher = |ends: usize| {
         let outputs = vec(3..ends, 2..4);
-        outputs.prop_flat_map(|outputs| (rules(outputs.len() as u32), Just(outputs)))
+        outputs.prop_flat_map(|outputs| {
+            let odd = rules(outputs.len() as u32).boxed();
+            (prop_oneof![4 => classes(outputs.len()).boxed(), 1 => odd], Just(outputs))
+        })
     };
     let function = (demand(), proptest::option::of(0..8_usize), changes());
     (vec(function, 1..6), any::<bool>()).prop_flat_map(move |(functions, second)| {
         let ends = 3 + functions.len();
         (dispatcher(ends), dispatcher(ends), Just(functions), Just(second)).prop_map(
             |(first, other, functions, second)| {
-                let plain = |role: Role, outputs: Vec<usize>| Node {
-                    name: String::new(),
-                    role,
-                    passes: vec![(0..outputs.len()).collect()],
-                    outputs: outputs.into_iter().map(|to| Some((to, 0))).collect(),
-                    changes: Changes::Nothing,
-                    demand: None,
-                    counts: false,
+                let to = |outputs: Vec<usize>| -> Vec<Option<(usize, usize)>> {
+                    outputs.into_iter().map(|to| Some((to, 0))).collect()
                 };
-                let mut nodes = vec![plain(Role::Entry, vec![1])];
-                nodes.push(plain(Role::Dispatcher(first.0), first.1));
-                nodes.push(plain(Role::Dispatcher(other.0), other.1));
+                let mut nodes = vec![plain(Role::Entry, to(vec![1]))];
+                nodes.push(plain(Role::Dispatcher(first.0), to(first.1)));
+                nodes.push(plain(Role::Dispatcher(other.0), to(other.1)));
                 let last = functions.len();
                 for (at, (demand, next, changes)) in functions.into_iter().enumerate() {
                     // Onwards, or through the other dispatcher, which may lead round.
                     let next = match next {
-                        Some(0) => vec![2],
-                        Some(next) if at + next < last => vec![3 + at + next],
+                        Some(0) if at < last / 2 => vec![2],
+                        Some(next) if at + next > at && at + next < last => vec![3 + at + next],
                         _ => Vec::new(),
                     };
-                    let mut node = plain(Role::Function, next);
+                    let mut node = plain(Role::Function, to(next));
                     node.demand = Some(demand);
                     node.changes = changes.min(Changes::Headers);
                     nodes.push(node);
                 }
                 if second {
-                    nodes.push(plain(Role::Entry, vec![2]));
+                    nodes.push(plain(Role::Entry, to(vec![2])));
                 }
                 chain_of(nodes, false, false)
             },

@@ -36,6 +36,18 @@ impl Build {
         self.node(name, Role::Dispatcher(rules.collect()), Changes::Nothing)
     }
 
+    pub fn rules(&mut self, name: &str, rules: Vec<Rule>) -> usize {
+        self.node(name, Role::Dispatcher(rules), Changes::Nothing)
+    }
+
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    pub fn forget_demands(&mut self) {
+        self.chain.nodes.iter_mut().for_each(|node| node.demand = None);
+    }
+
     pub fn function(&mut self, name: &str, changes: Changes) -> usize {
         self.node(name, Role::Function, changes)
     }

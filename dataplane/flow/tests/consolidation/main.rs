@@ -3,6 +3,7 @@
 
 mod chains;
 mod examples;
+mod hostile;
 mod packets;
 mod walking;
 
@@ -207,7 +208,7 @@ fn rooms_are_sound(plan: &Plan) {
 }
 
 proptest! {
-    #![proptest_config(cases(1500))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn packets_go_where_each_element_alone_would_send_them(
@@ -231,7 +232,10 @@ proptest! {
 
     #[test]
     fn sessions_are_those_of_the_definitions(
-        (mut chain, packets) in (chains::session_chain(), packets::connections())
+        (mut chain, packets) in (
+            prop_oneof![chains::session_chain().boxed(), chains::web_chain().boxed()],
+            packets::connections(),
+        )
     ) {
         let plan = plan_of(&mut chain);
         rooms_are_sound(&plan);

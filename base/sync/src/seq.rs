@@ -1,0 +1,131 @@
+//! A few words that are read and written together, without a lock that anyone waits for.
+
+use crate::atomic::{AtomicU64, Ordering, fence};
+
+/// `N` words behind a version: a reader sees all of them as one writer left them, or is told that a
+/// writer was there. It writes nothing, so any number of readers share the cache line. A writer
+/// that finds another one at work is told so. Nobody waits here; who may want to try again decides
+/// that himself.
+///
+/// ```
+/// use thruway_sync::SeqWords;
+/// let words = SeqWords::new([1, 2]);
+/// words.try_write(|words| { words.set(0, 3); words.set(1, 4) }).expect("nobody else writes");
+/// assert_eq!(words.read(|words| [words.get(0), words.get(1)]), Some([3, 4]));
+/// ```
+#[derive(Debug)]
+#[repr(C)]
+pub struct SeqWords<const N: usize> {
+    /// Odd while somebody writes.
+    version: AtomicU64,
+    words: [AtomicU64; N],
+}
+
+/// The words as a reader sees them: what is read counts only if [`SeqWords::read`] gives it back.
+#[derive(Clone, Copy)]
+pub struct Words<'a, const N: usize>(&'a [AtomicU64; N]);
+
+impl<const N: usize> Words<'_, N> {
+    /// Word number `at`, which must be below `N`.
+    #[inline]
+    pub fn get(&self, at: usize) -> u64 {
+        // Relaxed: the fence in `read` orders it.
+        self.0[at].load(Ordering::Relaxed)
+    }
+}
+
+/// The words of the one writer.
+pub struct WordsMut<'a, const N: usize>(&'a [AtomicU64; N]);
+
+impl<const N: usize> WordsMut<'_, N> {
+    /// Word number `at`, which must be below `N`.
+    #[inline]
+    pub fn get(&self, at: usize) -> u64 {
+        // Relaxed: the version's acquire ordered it behind the last writer's.
+        self.0[at].load(Ordering::Relaxed)
+    }
+
+    /// Sets word number `at`, which must be below `N`.
+    #[inline]
+    pub fn set(&mut self, at: usize, word: u64) {
+        // Relaxed: the fence and the release in `try_write` order it.
+        self.0[at].store(word, Ordering::Relaxed);
+    }
+}
+
+impl<const N: usize> SeqWords<N> {
+    /// These words.
+    pub fn new(words: [u64; N]) -> Self {
+        SeqWords { version: AtomicU64::new(0), words: words.map(AtomicU64::new) }
+    }
+
+    /// What `look` finds, if no writer was there meanwhile. Words that `look` reads may be of
+    /// different writes until then: it must not trust them more than any other number.
+    #[inline]
+    pub fn read<R>(&self, look: impl FnOnce(Words<'_, N>) -> R) -> Option<R> {
+        // Acquire: what the writer of this version stored is seen, by its release below. An odd
+        // version shows all that happened before its writer came.
+        let version = self.version.load(Ordering::Acquire);
+        if version & 1 != 0 {
+            return None;
+        }
+        let found = look(Words(&self.words));
+        // With the writer's fence: if a load above saw a store of a later writer, the load below
+        // sees that writer's odd version (or a later one).
+        fence(Ordering::Acquire);
+        (self.version.load(Ordering::Relaxed) == version).then_some(found)
+    }
+
+    /// Lets `change` write, if nobody else does. `change` must not panic: the words would stay
+    /// closed.
+    #[inline]
+    pub fn try_write<R>(&self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> Option<R> {
+        let version = self.version.load(Ordering::Relaxed);
+        if version & 1 != 0 {
+            return None;
+        }
+        // Acquire: behind the last writer's release. Release: a reader that sees the odd version
+        // sees what this thread did before.
+        let taken = self.version.compare_exchange(
+            version,
+            version.wrapping_add(1),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        taken.ok()?;
+        // The odd version before all stores of words: pairs with the fence in `read`.
+        fence(Ordering::Release);
+        let done = change(&mut WordsMut(&self.words));
+        // Release: who sees the even version sees the words.
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+        Some(done)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_keeps_others_out() {
+        let words = SeqWords::new([0; 3]);
+        let inside = words.try_write(|inner| {
+            inner.set(2, 7);
+            assert_eq!(words.read(|words| words.get(2)), None);
+            assert!(words.try_write(|_| ()).is_none());
+            inner.get(2)
+        });
+        assert_eq!(inside, Some(7));
+        assert_eq!(words.read(|words| words.get(2)), Some(7));
+    }
+
+    #[test]
+    fn a_write_under_way_makes_a_read_fail() {
+        let words = SeqWords::new([0]);
+        let seen = words.read(|inner| {
+            words.try_write(|words| words.set(0, 1)).expect("nobody writes");
+            inner.get(0)
+        });
+        assert_eq!(seen, None);
+    }
+}

@@ -1,0 +1,320 @@
+//! BNG: a broadband network gateway.
+
+mod downstream;
+mod entries;
+mod tables;
+mod upstream;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
+    reasons,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::ip_protocol;
+use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::{Header, MacAddr};
+
+use self::entries::Reading;
+use self::tables::Tables;
+use super::dispatch::{outcome, punt};
+use super::outer::{Destination, Outer};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "BNG",
+        topic: Topic::Ip,
+        summary: "is a broadband network gateway: subscribers behind QinQ, a core of GRE over MPLS",
+        docs: "Input and output of one number are a port. The first ACCESS ports lead to subscribers, \
+               whose frames have two VLAN tags: the outer one, of type ETHERTYPE, says which access \
+               node, the inner one (0x8100) which line of it. The others lead to the core, where the \
+               same IP packets travel in GRE (RFC 2784, RFC 2890) over IP, behind MPLS labels. Each \
+               argument, line of FILE (# begins a comment) or value of handlers add and set is one \
+               entry:\n\n\
+               SUBSCRIBER SVLAN CVLAN KEY ADDR[/LEN] [ETHER PORT] is the line with these VLANs, the \
+               GRE key of its packets, which nobody else has, and the subscriber's address or \
+               addresses. Where they are (Ethernet address and port) is learnt from what they send \
+               and counts for TIMEOUT, or is given.\n\n\
+               TUNNEL NUMBER ADDR ETHER PORT [LABEL...] is a tunnel that ends at ADDR, by the next hop \
+               ETHER out of PORT, with up to two labels, the last one on top.\n\n\
+               ROUTE ADDR/LEN TUNNEL says which tunnel packets to a prefix take; the longest prefix \
+               counts.\n\n\
+               From subscribers: the line must be known, the source address that of its subscriber. \
+               The packet's header is checked, its time-to-live decremented; then it gets a GRE header \
+               with the line's key (and, if CHECKSUM, a checksum), an IP header from IP to the end of \
+               the tunnel with TTL and the packet's DSCP and don't-fragment flag, the tunnel's labels \
+               and an Ethernet header from CORE_MAC. ARP queries of known subscribers are answered \
+               with ACCESS_MAC where they are for GATEWAY or for addresses that are not the \
+               subscriber's own (RFC 1027), as subscribers cannot reach one another directly.\n\n\
+               From the core: labels are taken off, where there still are any; the packet must be for \
+               IP, from the end of a tunnel, not a fragment, its checksums right. Key and destination \
+               say which subscriber it is for. The packet inside is checked, its time-to-live \
+               decremented, and it gets two tags and an Ethernet header from ACCESS_MAC.\n\n\
+               What is not forwarded (IPv6, PPPoE, DHCP and other broadcasts, what is for GATEWAY, \
+               what expires or is too long for MTU, and all that is wrong) leaves by output PUNT as it \
+               came, or is dropped where that is not given; the drop reasons count it. Between \
+               subscribers nothing passes but by way of the core.\n\n\
+               The tables are shared by all threads, have room for CAPACITY subscribers, 1,024 tunnels \
+               and the routes of DirectIPLookup, and change while packets look up, without a lock. \
+               remove takes SUBSCRIBER SVLAN CVLAN, TUNNEL NUMBER or ROUTE ADDR/LEN.",
+        example: "gw :: BNG(ACCESS_MAC 02:00:00:00:00:01, CORE_MAC 02:00:00:00:00:02, IP 192.0.2.1, \
+                  TUNNEL 0 192.0.2.9 02:00:00:00:00:09 1 1000, ROUTE 0.0.0.0/0 0, \
+                  SUBSCRIBER 100 7 42 10.0.0.7);\n\
+                  InfiniteSource(\\<020000000001 020000000007 88a8 0064 8100 0007 0800 \
+                  4500001400000000401160c30a00000708080808>, LIMIT 1, STOP true) -> gw -> Discard;\n\
+                  Idle -> [1] gw [1] -> Print(core) -> Discard",
+        ports: "2-/2-",
+        processing: "h/h",
+        args: &[
+            Arg::required_keyword("ACCESS_MAC", Ty::Ether, "the gateway's address to subscribers"),
+            Arg::required_keyword("CORE_MAC", Ty::Ether, "the gateway's address in the core"),
+            Arg::required_keyword("IP", Ty::Ip, "where the tunnels begin"),
+            Arg::keyword("GATEWAY", Ty::Ip, "the address that subscribers know as their gateway"),
+            Arg::keyword("ACCESS", Ty::UInt, "number of ports that lead to subscribers").or("1"),
+            Arg::keyword("ETHERTYPE", Ty::UInt, "type of the outer tag").or("0x88a8"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether GRE headers have a checksum").or("true"),
+            Arg::keyword("TTL", Ty::UInt, "time-to-live of outer headers and labels").or("64"),
+            Arg::keyword("MTU", Ty::UInt, "longest IP packet to the core, in bytes").or("65503"),
+            Arg::keyword("TIMEOUT", Ty::Time, "how long it counts where an address was seen")
+                .or("4h"),
+            Arg::keyword("CAPACITY", Ty::UInt, "subscribers that there is room for").or("65536"),
+            Arg::keyword("PUNT", Ty::UInt, "output of what is not forwarded"),
+            Arg::keyword("FILE", Ty::File, "a file of entries, one a line"),
+            Arg::rest("ENTRY", Ty::Rule("SUBSCRIBER, TUNNEL or ROUTE ..."), "the tables"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::read("subscribers", "a line for each: SVLAN, CVLAN, KEY, ADDR/LEN").shared(),
+            Handler::read("tunnels", "a line for each: NUMBER, ADDR, ETHER, PORT, LABEL...")
+                .shared(),
+            Handler::read("routes", "a line for each: ADDR/LEN, TUNNEL").shared(),
+            Handler::read(
+                "places",
+                "where addresses are: SVLAN, CVLAN, KEY, ADDR, ETHER, PORT, 'static'",
+            )
+            .shared(),
+            Handler::write("add", "adds an entry; fails if there is one").shared(),
+            Handler::write("set", "adds an entry or changes it").shared(),
+            Handler::write("remove", "removes an entry").shared(),
+        ],
+        cost: &[
+            Cost { operation: "header-read", count: 4.0 },
+            Cost { operation: "array-lookup", count: 1.0 },
+            Cost { operation: "hash-lookup", count: 0.5 },
+            Cost { operation: "table-learn", count: 0.5 },
+            Cost { operation: "route-lookup-ip", count: 0.5 },
+            Cost { operation: "checksum-ip", count: 1.5 },
+            Cost { operation: "checksum-transport", count: 1.0 },
+            Cost { operation: "ttl-decrement", count: 1.0 },
+            Cost { operation: "header-write", count: 4.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet is not forwarded.
+    pub(super) enum Bad {
+        OtherHost = "other-host": "its Ethernet or tunnel destination is not this gateway",
+        NotTagged = "not-tagged": "it came from a subscriber and does not have two VLAN tags",
+        UnknownLine = "unknown-line": "no subscriber has its VLANs",
+        NotIp = "not-ip": "it is neither IPv4 nor an ARP query that is answered here",
+        Header = "bad-header": "an IP header is wrong or cut",
+        Checksum = "bad-checksum": "the checksum of an IP or GRE header is wrong",
+        Spoofed = "spoofed-source": "its source is not an address of the subscriber on its line",
+        NotUnicast = "not-unicast": "it is a broadcast or multicast",
+        ForGateway = "for-gateway": "it is for GATEWAY itself",
+        Expired = "expired": "its time-to-live was 1 or 0",
+        NoRoute = "no-route": "no prefix of the routes holds its destination",
+        TooLong = "too-long": "it is longer than MTU",
+        NotTunnel = "not-tunnel": "it came from the core and is not GRE over IP with a key",
+        UnknownPeer = "unknown-peer": "no tunnel ends where it comes from",
+        Fragment = "fragment": "it is part of a tunnel packet that was fragmented",
+        UnknownPlace = "unknown-place": "no subscriber of its key was seen at its destination",
+    }
+}
+
+/// Largest CAPACITY.
+const MAX_CAPACITY: usize = 1 << 20;
+/// Longest IP packet that fits behind its headers: 20 bytes of IP, 12 of GRE.
+const MAX_MTU: usize = 65_535 - 32;
+/// Most ports.
+const MAX_PORTS: usize = 1 << 16;
+
+type Shared = Result<Tables, ArgErrors>;
+
+/// What the configuration says, besides the tables.
+struct Settings {
+    access_mac: MacAddr,
+    core_mac: MacAddr,
+    ip: u32,
+    gateway: Option<u32>,
+    /// Ports towards subscribers.
+    access: usize,
+    outer_type: u16,
+    checksum: bool,
+    ttl: u8,
+    mtu: usize,
+    punt: Option<usize>,
+}
+
+/// What forwards by the tables.
+struct Gateway {
+    settings: Settings,
+    /// The IP header of tunnels.
+    outer: Outer,
+}
+
+struct Bng {
+    tables: Arc<Shared>,
+    gateway: Gateway,
+    file: Option<String>,
+}
+
+fn settings(args: &Args<'_>) -> Result<Settings, ArgErrors> {
+    let (inputs, outputs) = (args.env().inputs, args.env().outputs);
+    if outputs < inputs || inputs > MAX_PORTS {
+        let message = format!("BNG needs an output for each input; it has {inputs} and {outputs}");
+        return Err(ArgErrors::whole(message));
+    }
+    let access: usize = args.get("ACCESS")?;
+    if !(1..inputs).contains(&access) {
+        let message = format!("must be from 1 to {}: the other ports lead to the core", inputs - 1);
+        return Err(args.error("ACCESS", message).into());
+    }
+    let mtu: usize = args.get("MTU")?;
+    if !(68..=MAX_MTU).contains(&mtu) {
+        // RFC 791: every link carries 68 bytes.
+        return Err(args.error("MTU", format!("must be from 68 to {MAX_MTU}")).into());
+    }
+    let number = Ipv4Addr::to_bits;
+    Ok(Settings {
+        access_mac: args.get("ACCESS_MAC")?,
+        core_mac: args.get("CORE_MAC")?,
+        ip: number(args.get("IP")?),
+        gateway: args.opt("GATEWAY")?.map(number),
+        access,
+        outer_type: args.get("ETHERTYPE")?,
+        checksum: args.get("CHECKSUM")?,
+        ttl: args.get("TTL")?,
+        mtu,
+        punt: punt(args)?,
+    })
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let settings = settings(args)?;
+    let Nanos(timeout) = args.get("TIMEOUT")?;
+    if timeout <= 0 {
+        return Err(args.error("TIMEOUT", "must be more than 0").into());
+    }
+    let capacity = args.get("CAPACITY")?;
+    if !(1..=MAX_CAPACITY).contains(&capacity) {
+        return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
+    }
+    let ports = args.env().inputs;
+    let reading = Reading { names: args.names(), access: settings.access, ports };
+    let tables: Arc<Shared> =
+        args.shared("tables", || Tables::build(args, reading, capacity, timeout));
+    if let Err(errors) = &*tables {
+        return Err(errors.clone());
+    }
+    let mut outer = Outer::new(args, ip_protocol::GRE, settings.ip.into(), Destination::Anno);
+    outer.header().set_ttl(settings.ttl);
+    let gateway = Gateway { settings, outer };
+    Ok(Box::new(Bng { tables, gateway, file: args.opt("FILE")? }))
+}
+
+/// An IP packet's header, as far as forwarding needs it.
+#[derive(Debug, Clone, Copy)]
+struct Inner {
+    src: u32,
+    dst: u32,
+    /// Length of the header and of the packet.
+    header_len: usize,
+    total_len: usize,
+    tos: u8,
+    ttl: u8,
+    dont_fragment: bool,
+}
+
+/// Checks the IP header that `bytes` begin with.
+#[inline]
+fn inner(bytes: &[u8]) -> Result<Inner, Bad> {
+    let parsed = Ipv4Header::parse_with_options(bytes);
+    let (header, options, _) = parsed.map_err(|_| Bad::Header)?;
+    if !header.checksum_ok(options) {
+        return Err(Bad::Checksum);
+    }
+    Ok(Inner {
+        src: header.src(),
+        dst: header.dst(),
+        header_len: header.header_len(),
+        total_len: header.total_len().into(),
+        tos: header.tos(),
+        ttl: header.ttl(),
+        dont_fragment: header.dont_fragment(),
+    })
+}
+
+/// Whether packets to this address have one destination: neither multicast nor reserved nor
+/// broadcast (RFC 1112 section 4), and not "this network".
+#[inline]
+fn is_unicast(addr: u32) -> bool {
+    addr < 0xe000_0000 && addr >> 24 != 0
+}
+
+/// Leaves of a packet the IP packet that begins at `at`, with one hop less.
+#[inline]
+fn strip_to(packet: &mut Packet, at: usize, inner: &Inner) -> bool {
+    packet.truncate(at + inner.total_len);
+    if !packet.pull(at) {
+        return false;
+    }
+    if let Ok((header, _)) = Ipv4Header::view_mut(packet.data_mut()) {
+        header.decrement_ttl();
+    }
+    true
+}
+
+fn tables(shared: &Shared) -> Result<&Tables, HandlerError> {
+    shared.as_ref().map_err(|errors| HandlerError::refused(errors.to_string()))
+}
+
+impl Element for Bng {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        match (&*self.tables, &self.file) {
+            (Ok(tables), Some(file)) => tables.load(file),
+            _ => Ok(()),
+        }
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let gateway = &mut self.gateway;
+        let Ok(tables) = &*self.tables else { return };
+        let (now, punt) = (cx.now(), gateway.settings.punt);
+        cx.sift(batch, |packet| {
+            let done = if port < gateway.settings.access {
+                gateway.upstream(tables, packet, port, now)
+            } else {
+                gateway.downstream(tables, packet, now)
+            };
+            outcome(done, punt)
+        });
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        tables(&self.tables)?.read(name, cx.now())
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        tables(&self.tables)?.write(name, value)
+    }
+}
+
+#[cfg(test)]
+mod tests;

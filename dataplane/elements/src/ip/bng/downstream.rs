@@ -1,0 +1,103 @@
+//! What comes from the core: out of a tunnel, into two VLANs.
+
+use thruway_element::Reason;
+use thruway_packet::Packet;
+use thruway_wire::ethernet::{EthernetHeader, ethertype};
+use thruway_wire::gre::{GreFields, GreHeader};
+use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::mpls::skip_labels;
+use thruway_wire::vlan::VlanTag;
+use thruway_wire::{Header, checksum, ip_protocol};
+
+use super::tables::{Place, Tables};
+use super::upstream::FRONT;
+use super::{Bad, Gateway, Inner, inner, strip_to};
+
+impl Gateway {
+    /// Forwards what came from the core; the output.
+    #[inline]
+    pub(super) fn downstream(
+        &self,
+        tables: &Tables,
+        packet: &mut Packet,
+        now: i64,
+    ) -> Result<u16, Reason> {
+        let (key, at, inside) = self.decap(tables, packet.data())?;
+        let inner = inner(inside)?;
+        let place = tables.place(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
+        if inner.ttl <= 1 {
+            return Err(Bad::Expired.into());
+        }
+        self.tag(packet, at, &inner, &place)?;
+        Ok(place.port)
+    }
+
+    /// The key of a tunnel's packet that is for this gateway, where the packet inside begins, and
+    /// that packet.
+    #[inline]
+    fn decap<'a>(&self, tables: &Tables, data: &'a [u8]) -> Result<(u32, usize, &'a [u8]), Bad> {
+        let (ether, rest) = EthernetHeader::view(data).map_err(|_| Bad::NotTunnel)?;
+        if ether.dst() != self.settings.core_mac {
+            return Err(Bad::OtherHost);
+        }
+        let rest = match ether.ethertype() {
+            ethertype::MPLS => skip_labels(rest).map_err(|_| Bad::NotTunnel)?.1,
+            // The last router but one took the label off.
+            ethertype::IPV4 => rest,
+            _ => return Err(Bad::NotTunnel),
+        };
+        let outer_at = data.len() - rest.len();
+        let parsed = Ipv4Header::parse_with_options(rest);
+        let (outer, options, rest) = parsed.map_err(|_| Bad::Header)?;
+        if !outer.checksum_ok(options) {
+            return Err(Bad::Checksum);
+        }
+        if outer.dst() != self.settings.ip {
+            return Err(Bad::OtherHost);
+        }
+        if outer.protocol() != ip_protocol::GRE {
+            return Err(Bad::NotTunnel);
+        }
+        if outer.is_fragment() {
+            return Err(Bad::Fragment);
+        }
+        if !tables.is_peer(outer.src()) {
+            return Err(Bad::UnknownPeer);
+        }
+        let (gre, options, inside) =
+            GreHeader::parse_with_options(rest).map_err(|_| Bad::NotTunnel)?;
+        let fields = GreFields::read(gre, options);
+        if fields.checksum.is_some() && checksum::checksum(rest) != 0 {
+            return Err(Bad::Checksum);
+        }
+        if gre.protocol() != ethertype::IPV4 {
+            return Err(Bad::NotIp);
+        }
+        let at = outer_at + outer.header_len() + (rest.len() - inside.len());
+        Ok((fields.key.ok_or(Bad::NotTunnel)?, at, inside))
+    }
+
+    /// Takes all off the packet that begins at `at`, and puts the subscriber's front on.
+    #[inline]
+    fn tag(
+        &self,
+        packet: &mut Packet,
+        at: usize,
+        inner: &Inner,
+        place: &Place,
+    ) -> Result<(), Reason> {
+        if !strip_to(packet, at, inner) || !packet.push(FRONT) {
+            return Err(Reason::NO_MEMORY);
+        }
+        let (outer, line) = place.line.vlans();
+        let kind = self.settings.outer_type;
+        let ether = EthernetHeader::new(place.mac, self.settings.access_mac, kind);
+        // There is room for all: it was just pushed.
+        let rest = ether.emit(packet.data_mut()).map_err(|_| Reason::NO_MEMORY)?;
+        let rest = VlanTag::new(outer, ethertype::VLAN).emit(rest);
+        let _ = VlanTag::new(line, ethertype::IPV4).emit(rest.map_err(|_| Reason::NO_MEMORY)?);
+        packet.set_mac_offset(0);
+        packet.set_network(FRONT, inner.header_len);
+        Ok(())
+    }
+}
