@@ -62,7 +62,7 @@ pub static ENTRY: Entry = Entry::new(
                With MAPPING endpoint-independent (RFC 4787 REQ-1) an inside address and port has one \
                outside port for all destinations, while any session uses it; FILTER says who may send \
                to that: only sessions' peers (address-and-port-dependent), any port of an address \
-               that was sent to, or anyone. With MAPPING connection every session has a port of its \
+               that was sent to, or anyone; it holds for inside hosts that send to another's mapping, too. With MAPPING connection every session has a port of its \
                own. A port is never shared by two hosts. Replies may come by another thread. Mappings \
                are each thread's own: where several threads take packets from inside, sort them by \
                source address, or one endpoint gets a port in each; and who FILTER lets in must come by \
@@ -125,7 +125,10 @@ pub static ENTRY: Entry = Entry::new(
             ..Wants::session::<State>("connection")
         },
         changes: Changes::Headers,
-        cost: &[Cost { operation: "rewrite-headers", count: 1.0 }],
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "rewrite-ip", count: 1.0 },
+        ],
         ..Spec::DEFAULT
     },
     build,
