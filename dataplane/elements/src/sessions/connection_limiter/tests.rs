@@ -82,7 +82,8 @@ proptest! {
                     open.retain(|_, theirs| !theirs.is_empty());
                 }
             }
-            prop_assert_eq!(table.function.open as usize, open.values().map(Vec::len).sum::<usize>());
+            let all: usize = open.values().map(Vec::len).sum();
+            prop_assert_eq!(table.function.open as usize, all);
             prop_assert_eq!(table.function.sources.len() as usize, open.len());
         }
         let busiest = table.function.sources.busiest(9);
