@@ -7,6 +7,7 @@ mod flow_classifier;
 mod flow_dispatcher;
 mod ip_len;
 mod load_balancer;
+mod nat;
 mod pace;
 #[cfg(test)]
 mod plain;
@@ -23,6 +24,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
     &load_balancer::ENTRY,
+    &nat::ENTRY,
     &session_limiter::ENTRY,
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,
