@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         summary: "is a broadband network gateway: subscribers behind QinQ, a core of GRE over MPLS",
         docs: "Input and output of one number are a port. The first ACCESS ports lead to subscribers, \
                whose frames have two VLAN tags: the outer one, of type ETHERTYPE, says which access \
-               node, the inner one (0x8100) which line of it. The others lead to the core, where the \
+               node, the inner one (0x8100) which line of it, whatever the port. The others lead to the core, where the \
                same IP packets travel in GRE (RFC 2784, RFC 2890) over IP, behind MPLS labels. Each \
                argument, line of FILE (# begins a comment) or value of handlers add and set is one \
                entry:\n\n\
