@@ -6,7 +6,7 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::fcb::{Direction, Fcb};
 use crate::key::PacketView;
-use crate::life::{Ended, Life};
+use crate::life::{Ended, Life, TCP_SYN};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
 use crate::manager::look::{self, Kind, Look};
 use crate::manager::reader::{Key, Narrow, Reader, Wide};
@@ -169,7 +169,8 @@ impl Manager {
         if !reader.takes(Kind::Whole) {
             return;
         }
-        let item = Item { leaf, related: true, ..plain };
+        let protocol = quoted.look.protocol;
+        let item = Item { leaf, protocol, related: true, ..plain };
         self.work[usize::from(reader.level)].add(item, reader, &quoted.look, &back);
     }
 
@@ -197,8 +198,12 @@ impl Manager {
             }
             match self.meet(level, found, &item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
-                // Its own class stays.
-                None if item.related => {}
+                None if item.related => {
+                    // Where nobody knows the session its own class stays.
+                    if let Some(fcb) = self.join(level, &work.key(at), &item) {
+                        packet.set_fcb(fcb.0);
+                    }
+                }
                 None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
@@ -311,6 +316,31 @@ impl Manager {
             return Err(refused);
         }
         Ok(Fcb::of_session(level, index, direction, false))
+    }
+
+    /// Joins a session of which this thread has seen nothing but an error, if another thread
+    /// serves it. The error tells nothing of the session's life. Not where coarser sessions hang
+    /// on it: the error does not have their fields.
+    #[cold]
+    fn join(&mut self, level: usize, key: &Key, item: &Item) -> Option<Fcb> {
+        if !self.plan.levels[level].links.is_empty() {
+            return None;
+        }
+        let met = self.levels[level].find_met(key, item.exchanged)?;
+        let direction = met.direction;
+        let life = Life::begin(item.protocol, TCP_SYN, Direction::Forward);
+        let Ok(index) = self.insert(level as LevelId, key, life) else {
+            self.levels[level].forget(Some(met));
+            return None;
+        };
+        let state = &mut self.levels[level];
+        state.hold(index, &met);
+        let head = state.pool.head_mut(index);
+        head.seen = self.now;
+        head.leaf = item.leaf;
+        let exchanged = item.exchanged != (direction == Direction::Reply);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        Some(Fcb::of_session(level as LevelId, index, direction, true))
     }
 
     /// A new record, for which an embryonic session may have to go.

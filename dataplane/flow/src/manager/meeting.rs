@@ -54,6 +54,22 @@ fn padded(key: &[u32]) -> rendezvous::Key {
     padded
 }
 
+/// In which direction a packet with this key goes, of the session that has the record.
+fn direction(
+    meeting: &Rendezvous,
+    record: RecordId,
+    key: &rendezvous::Key,
+    exchanged: bool,
+) -> Direction {
+    let word = meeting.word(record, 0);
+    let turned = if meeting.is_first_key(record, key) {
+        exchanged != (word & FORWARD_EXCHANGED != 0)
+    } else {
+        exchanged == (word & REPLY_EXCHANGED != 0)
+    };
+    if turned { Direction::Reply } else { Direction::Forward }
+}
+
 impl LevelState {
     /// The record that this session's other half may hold, too.
     #[inline]
@@ -83,14 +99,15 @@ impl LevelState {
                 }
             }
         };
-        let word = meeting.word(record, 0);
-        let turned = if meeting.is_first_key(record, &key) {
-            exchanged != (word & FORWARD_EXCHANGED != 0)
-        } else {
-            exchanged == (word & REPLY_EXCHANGED != 0)
-        };
-        let direction = if turned { Direction::Reply } else { Direction::Forward };
-        Some(Met { record, direction })
+        Some(Met { record, direction: direction(meeting, record, &key, exchanged) })
+    }
+
+    /// Finds the one that another thread has begun.
+    pub(super) fn find_met(&self, key: &Key, exchanged: bool) -> Option<Met> {
+        let meeting = self.meeting.as_deref()?;
+        let key = padded(key.words());
+        let record = meeting.find(&key)?;
+        Some(Met { record, direction: direction(meeting, record, &key, exchanged) })
     }
 
     /// Remembers the record of a new session.
