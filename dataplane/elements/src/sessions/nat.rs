@@ -62,17 +62,20 @@ pub static ENTRY: Entry = Entry::new(
                With MAPPING endpoint-independent (RFC 4787 REQ-1) an inside address and port has one \
                outside port for all destinations, while any session uses it; FILTER says who may send \
                to that: only sessions' peers (address-and-port-dependent), any port of an address \
-               that was sent to, or anyone. With MAPPING connection every session has a port of its \
-               own. A port is never shared by two hosts. Each thread has its own mappings: where \
-               several threads take packets from inside, sort them by source address, or one endpoint \
-               gets a port in each.\n\n\
+               that was sent to, or anyone; it holds for inside hosts that send to another's mapping, too. With MAPPING connection every session has a port of its \
+               own. A port is never shared by two hosts. Replies may come by another thread. Mappings \
+               are each thread's own: where several threads take packets from inside, sort them by \
+               source address, or one endpoint gets a port in each; and who FILTER lets in must come by \
+               the thread of the mapping.\n\n\
                BLOCK n gives each host ports by blocks of n, at most HOST_BLOCKS; LOG writes when a \
                block is given and freed, not every session: 'TIME given|freed HOST ADDRESS \
                FIRST-LAST'.\n\n\
                Packets without a session (fragments: put an IPReassembler in front; other protocols) \
                are not let through untranslated, unless their address is kept; from outside they leave \
                by output 2. When a host has no port left its new sessions are dropped (no-port, \
-               host-limit) and existing ones go on.",
+               host-limit) and existing ones go on. At a hot swap mappings and ports in use are kept if the \
+               outside addresses, forwards, table sizes and threads stay the same; else running \
+               sessions keep their translation, and new ones begin with all ports free.",
         example: "in :: FlowClassifier ~> nat :: NAT(SNAT 10.0.0.0/8 -> 192.0.2.1:1024-65535) \
                   -> IPPrint(out) -> IPMirror -> out :: FlowClassifier ~> [1]nat; \
                   nat[1] -> IPPrint(back) -> Discard; \
@@ -122,7 +125,10 @@ pub static ENTRY: Entry = Entry::new(
             ..Wants::session::<State>("connection")
         },
         changes: Changes::Headers,
-        cost: &[Cost { operation: "rewrite-headers", count: 1.0 }],
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "rewrite-ip", count: 1.0 },
+        ],
         ..Spec::DEFAULT
     },
     build,

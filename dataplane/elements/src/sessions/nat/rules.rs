@@ -48,10 +48,9 @@ pub(super) struct Forward {
 }
 
 impl Forward {
-    /// Whether a packet with this destination is meant. An ICMP query has no port.
-    fn takes(&self, kind: Kind, addr: u32, port: u16) -> bool {
-        let within = kind == Kind::Icmp || (self.ports.0..=self.ports.1).contains(&port);
-        (self.kind, self.addr) == (kind, addr) && within
+    /// Rules are sorted by this.
+    fn place(&self) -> (u8, u32, u16) {
+        (self.kind as u8, self.addr, self.ports.0)
     }
 
     fn overlaps(&self, other: &Forward) -> bool {
@@ -68,8 +67,10 @@ pub(super) struct Rules {
     pub sources: Vec<Source>,
     /// Outside addresses; those of different pools have no port in common.
     pub pools: Vec<Pool>,
-    /// No two overlap.
+    /// Sorted; no two overlap. An ICMP query's identifier counts as its port.
     pub forwards: Vec<Forward>,
+    /// Runs of outside addresses, of pools and forwards, sorted and apart.
+    outside: Vec<(u32, u32)>,
 }
 
 impl Rules {
@@ -85,15 +86,18 @@ impl Rules {
 
     /// Where packets for an outside address and port go: inside address and port.
     pub(super) fn forward(&self, kind: Kind, addr: u32, port: u16) -> Option<(u32, u16)> {
-        let found = self.forwards.iter().find(|forward| forward.takes(kind, addr, port))?;
-        let offset = if kind == Kind::Icmp { port } else { port - found.ports.0 };
-        Some((found.to, found.to_port.wrapping_add(offset)))
+        let place = (kind as u8, addr, port);
+        let before = self.forwards.partition_point(|forward| forward.place() <= place);
+        let found = self.forwards.get(before.checked_sub(1)?)?;
+        let is_it = (found.kind, found.addr) == (kind, addr) && port <= found.ports.1;
+        // Within the range, so it does not overflow.
+        is_it.then(|| (found.to, found.to_port + (port - found.ports.0)))
     }
 
     /// Whether an address is one of the outside ones.
     pub(super) fn is_outside(&self, addr: u32) -> bool {
-        self.pools.iter().any(|pool| pool.has(addr))
-            || self.forwards.iter().any(|forward| forward.addr == addr)
+        let before = self.outside.partition_point(|(first, _)| *first <= addr);
+        before > 0 && addr <= self.outside[before - 1].1
     }
 
     /// Reads them. `own` are addresses of interfaces of this host, with their names.
@@ -120,8 +124,25 @@ impl Rules {
             };
             errors.extend(done.err().map(|message| args.rest_error(index, message)));
         }
+        rules.sort();
         errors.extend(rules.contradictions(args));
         if errors.is_empty() { Ok(rules) } else { Err(ArgErrors(errors)) }
+    }
+
+    /// What lookups rely on.
+    fn sort(&mut self) {
+        self.forwards.sort_unstable_by_key(Forward::place);
+        let pools = self.pools.iter().map(|pool| pool.addresses);
+        let forwards = self.forwards.iter().map(|forward| (forward.addr, forward.addr));
+        let mut runs: Vec<(u32, u32)> = pools.chain(forwards).collect();
+        runs.sort_unstable();
+        self.outside.clear();
+        for (first, last) in runs {
+            match self.outside.last_mut() {
+                Some((_, end)) if first <= *end => *end = last.max(*end),
+                _ => self.outside.push((first, last)),
+            }
+        }
     }
 
     fn add_source(&mut self, prefix: IpPrefix, pool: Option<usize>) -> Result<(), String> {
@@ -302,5 +323,55 @@ fn ports_of(text: &str) -> Result<(u16, u16), String> {
             Err(format!("the range of ports {text} is empty: write the lower port first"))
         }
         _ => Err(format!("'{text}' are no ports; write PORT or PORT-PORT, from 1 to 65535")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn forward() -> impl Strategy<Value = Forward> {
+        let kind = prop_oneof![Just(Kind::Tcp), Just(Kind::Udp)];
+        (kind, 0u32..4, 0u16..40, 0u16..12, 60_000u16..65_000).prop_map(
+            |(kind, addr, first, more, to_port)| Forward {
+                kind,
+                addr,
+                ports: (first, first + more),
+                to: 9,
+                to_port,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_walk_finds(
+            all in prop::collection::vec(forward(), 0..20),
+            pools in prop::collection::vec((0u32..50, 0u32..9), 0..5),
+            port in 0u16..60, addr in 0u32..60,
+        ) {
+            let mut rules = Rules::default();
+            for forward in all {
+                if !rules.forwards.iter().any(|known| known.overlaps(&forward)) {
+                    rules.forwards.push(forward);
+                }
+            }
+            rules.pools = pools
+                .into_iter()
+                .map(|(first, more)| Pool { addresses: (first, first + more), ports: PORTS })
+                .collect();
+            rules.sort();
+            for kind in [Kind::Tcp, Kind::Udp] {
+                let wanted = rules.forwards.iter().find(|f| {
+                    (f.kind, f.addr) == (kind, addr) && (f.ports.0..=f.ports.1).contains(&port)
+                });
+                let wanted = wanted.map(|f| (f.to, f.to_port + (port - f.ports.0)));
+                prop_assert_eq!(rules.forward(kind, addr, port), wanted);
+            }
+            let wanted = rules.pools.iter().any(|pool| pool.has(addr))
+                || rules.forwards.iter().any(|forward| forward.addr == addr);
+            prop_assert_eq!(rules.is_outside(addr), wanted);
+        }
     }
 }

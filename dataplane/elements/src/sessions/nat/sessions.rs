@@ -35,6 +35,7 @@ reasons! {
         IcmpError = "icmp-error": "an ICMP error that cannot be translated: a redirect, cut short, \
                                    or about a packet that did not pass here",
         WrongSide = "wrong-side": "it came by the other side's input",
+        NotTranslated = "not-translated": "a reply to an address that is not seen on its side",
         Malformed = "malformed": "its headers are not all there",
     }
 }
@@ -344,6 +345,9 @@ impl Translator {
             }
             _ if side.input != self.input => Verdict::drop(Bad::WrongSide),
             Fate::Keep => to(side),
+            Fate::Translate if !state.is_addressed(packet, session.direction, session.related) => {
+                Verdict::drop(Bad::NotTranslated)
+            }
             Fate::Translate => {
                 let icmp_type = packet.transport().first().copied().unwrap_or_default();
                 // A redirect names a gateway of the other side.
@@ -407,7 +411,10 @@ impl PerSession for Translator {
     fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
         let (state, direction) = (&*session.state, session.direction);
         let side = state.side(direction);
-        let is_usual = state.is_translated() && !session.related && side.input == self.input;
+        let is_usual = state.is_translated()
+            && !session.related
+            && side.input == self.input
+            && (direction == Direction::Forward || state.is_addressed(packet, direction, false));
         if !is_usual {
             return self.unusual(packet, session);
         }

@@ -2,7 +2,9 @@
 
 use thruway_element::Direction;
 use thruway_packet::Packet;
+use thruway_wire::Header;
 use thruway_wire::flow::FiveTuple;
+use thruway_wire::ipv4::Ipv4Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::sessions::rewrite::{End, Translation, Untranslatable};
@@ -169,6 +171,25 @@ impl State {
     pub(super) fn reply(&self, tuple: FiveTuple<u32>) -> FiveTuple<u32> {
         let tuple = self.to.translated(End::Destination, tuple);
         self.from.translated(End::Source, tuple).reversed()
+    }
+
+    /// Whether a packet has the addresses that packets of its direction come with. The flow manager
+    /// finds the session of replies that were never translated, too.
+    #[inline]
+    pub(super) fn is_addressed(
+        &self,
+        packet: &Packet,
+        direction: Direction,
+        related: bool,
+    ) -> bool {
+        let Some(head) = packet.network_head::<20>() else { return false };
+        let Ok((header, _)) = Ipv4Header::view(head) else { return false };
+        let (src, dst) = match direction {
+            Direction::Forward => (self.from.before().0, self.to.before().0),
+            Direction::Reply => (self.to.after().0, self.from.after().0),
+        };
+        // An error may come from any host on the way.
+        header.dst() == dst && (related || header.src() == src)
     }
 
     /// Translates a packet, or an ICMP error about one (`related`).

@@ -8,8 +8,12 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Inside host and port, peer and port.
+    /// Protocol, inside host and port, peer and port.
     Out(u8, u8, u8, u8, u8),
+    /// Protocol, peer and port, forwarded port: from outside.
+    In(u8, u8, u8, u8),
+    /// Protocol, inside host and port, forwarded port: turned round.
+    Round(u8, u8, u8, u8),
     /// The peer of session n answers.
     Back(usize),
     /// A router tells of the packet that opened session n; so many bytes are quoted.
@@ -22,6 +26,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0u8..3, 1u8..4, 0u8..4, 1u8..4, 0u8..3)
             .prop_map(|(p, h, hp, r, rp)| Step::Out(p, h, hp, r, rp)),
+        2 => (0u8..2, 1u8..4, 0u8..3, 0u8..3).prop_map(|(p, r, rp, f)| Step::In(p, r, rp, f)),
+        2 => (0u8..2, 1u8..4, 0u8..4, 0u8..3).prop_map(|(p, h, hp, f)| Step::Round(p, h, hp, f)),
         3 => any::<usize>().prop_map(Step::Back),
         2 => (any::<usize>(), 28usize..80).prop_map(|(n, cut)| Step::Error(n, cut)),
         2 => any::<usize>().prop_map(Step::End),
@@ -36,18 +42,102 @@ fn plain_of(kind: u8, host: u8, host_port: u8, peer: u8, peer_port: u8) -> Plain
     Plain::first(Tuple { src, dst, src_port, dst_port, protocol })
 }
 
-/// Sessions that live: as first sent, and as it left.
-type Book = Vec<(Plain, Plain)>;
+/// A session that lives: its first packet, as it was sent and as it left.
+#[derive(Clone)]
+struct Entry {
+    sent: Plain,
+    left: Plain,
+    /// Inputs of packets and replies; they leave by the output of the reply's input.
+    inputs: (u8, u8),
+}
+
+type Book = Vec<Entry>;
+
+const FORWARDS: [&str; 2] =
+    ["DNAT tcp 192.0.2.1:70-72 -> 10.0.0.9:8070", "DNAT udp 192.0.2.1:70-72 -> 10.0.0.9:8070"];
+
+/// To a forwarded port.
+fn to_forward(mut plain: Plain, n: u8) -> Plain {
+    plain.dst = (ip("192.0.2.1"), 70 + u16::from(n));
+    plain
+}
 
 fn pick(book: &Book, n: usize) -> Option<usize> {
     (!book.is_empty()).then(|| n % book.len())
+}
+
+/// Sends a first packet; what left is as wanted, and the same as before if the session lives.
+fn send(
+    world: &mut World,
+    book: &mut Book,
+    (sent, inputs): (Plain, (u8, u8)),
+    is_free: impl Fn(&Book) -> bool,
+) -> Result<(), TestCaseError> {
+    let known = book.iter().find(|entry| entry.sent.written() == sent.written());
+    let known = known.map(|entry| entry.left.src);
+    match world.send(inputs.0, &sent) {
+        Ok((output, left)) => {
+            // Every pair of inputs but the hairpin's goes through to the other side.
+            let wanted = if inputs == (0, 0) { 1 } else { usize::from(inputs.0) };
+            prop_assert_eq!(output, wanted);
+            let is_of_pool = (2000..3000).contains(&left.src.1)
+                && [ip("192.0.2.1"), ip("192.0.2.2")].contains(&left.src.0);
+            prop_assert_eq!(is_of_pool, inputs.0 == 0);
+            let target = match sent.dst.1 {
+                70..=72 => (ip("10.0.0.9"), sent.dst.1 + 8000),
+                _ if sent.protocol == ICMP => (sent.dst.0, left.src.1),
+                _ => sent.dst,
+            };
+            prop_assert_eq!(left.dst, target);
+            match known {
+                Some(src) => prop_assert_eq!(left.src, src),
+                None => book.push(Entry { sent, left, inputs }),
+            }
+        }
+        Err(why) => {
+            prop_assert!(known.is_none() && !is_free(book));
+            prop_assert_eq!(why, "no-port");
+        }
+    }
+    Ok(())
+}
+
+/// A reply, or an error about the first packet, comes to who sent that.
+fn answer(world: &mut World, entry: &Entry, cut: Option<usize>) -> Result<(), TestCaseError> {
+    let Entry { sent, left, inputs } = entry;
+    let Some(cut) = cut else {
+        let back = world.push(inputs.1, &left.reversed().written());
+        let output = if *inputs == (0, 0) { 1 } else { usize::from(inputs.1) };
+        prop_assert_eq!(back, Ok((output, sent.reversed().written())));
+        return Ok(());
+    };
+    let router = ip("203.0.113.7");
+    let comes = error_about(router, left.src.0, &left.written(), cut);
+    // Routers behind a translated destination are not shown.
+    let router = if sent.dst.0 == left.dst.0 { router } else { sent.dst.0 };
+    let wanted = error_about(router, sent.src.0, &sent.written(), cut);
+    let (_, got) = world.push(inputs.1, &comes).unwrap();
+    // The checksum of a TCP header that is cut before it cannot be translated.
+    if sent.protocol != TCP || cut >= 38 {
+        prop_assert_eq!(got, wanted);
+    }
+    Ok(())
+}
+
+/// Outside ports in use.
+fn used(book: &Book) -> usize {
+    let own = book.iter().filter(|entry| entry.inputs.0 == 0);
+    let mut used: Vec<_> = own.map(|entry| (entry.sent.protocol, entry.left.src)).collect();
+    used.sort_unstable();
+    used.dedup();
+    used.len()
 }
 
 /// Who has which outside port: inside endpoint, and in connection mode the peer too.
 fn check(book: &Book, is_shared: bool) -> Result<(), TestCaseError> {
     let mut owners = HashMap::new();
     let mut ports = HashMap::new();
-    for (sent, left) in book {
+    for Entry { sent, left, .. } in book.iter().filter(|entry| entry.inputs.0 == 0) {
         let peer = if is_shared { (0, 0) } else { sent.dst };
         let owner = (sent.protocol, sent.src, peer);
         let port = (sent.protocol, left.src);
@@ -68,66 +158,42 @@ proptest! {
         let snat = format!("SNAT 10.0.0.0/8 -> 192.0.2.1-192.0.2.2:{range}");
         let block = if blocks { "BLOCK 4" } else { "BLOCK 0" };
         let seed = format!("SEED {seed}");
-        let mut world = World::new(&[&snat, mapping, block, "HOST_BLOCKS 64", &seed]);
+        let [tcp, udp] = FORWARDS;
+        let rules = [&snat, tcp, udp, mapping, block, "HOST_BLOCKS 64", &seed];
+        let mut world = World::new(&rules);
+        let is_free = |_: &Book| !few;
         let mut book: Book = Vec::new();
         for step in steps {
             match step {
                 Step::Out(kind, host, host_port, peer, peer_port) => {
                     let sent = plain_of(kind, host, host_port, peer, peer_port);
-                    let known = book.iter().find(|(s, _)| s.written() == sent.written()).cloned();
-                    match world.send(0, &sent) {
-                        Ok((output, left)) => {
-                            prop_assert_eq!((output, left.dst), (0, match sent.protocol {
-                                ICMP => (sent.dst.0, left.src.1),
-                                _ => sent.dst,
-                            }));
-                            let is_of_pool = (2000..3000).contains(&left.src.1)
-                                && [ip("192.0.2.1"), ip("192.0.2.2")].contains(&left.src.0);
-                            prop_assert!(is_of_pool);
-                            match known {
-                                Some((_, before)) => prop_assert_eq!(before.src, left.src),
-                                None => book.push((sent, left)),
-                            }
-                        }
-                        Err(why) => {
-                            prop_assert!(few && known.is_none(), "{}", why);
-                            prop_assert_eq!(why, "no-port");
-                        }
-                    }
-                    check(&book, is_shared)?;
+                    send(&mut world, &mut book, (sent, (0, 1)), is_free)?;
+                }
+                Step::Round(kind, host, host_port, n) => {
+                    let sent = to_forward(plain_of(kind, host, host_port, 1, 1), n);
+                    send(&mut world, &mut book, (sent, (0, 0)), is_free)?;
+                }
+                Step::In(kind, peer, peer_port, n) => {
+                    let outside = plain_of(kind, 1, 1, peer, peer_port).reversed();
+                    let sent = Plain { flags: 2, ..to_forward(outside, n) };
+                    send(&mut world, &mut book, (sent, (1, 0)), |_| true)?;
                 }
                 Step::Back(n) => {
                     let Some(n) = pick(&book, n) else { continue };
-                    let (sent, left) = &book[n];
-                    let (output, back) = world.push(1, &left.reversed().written()).unwrap();
-                    prop_assert_eq!((output, back), (1, sent.reversed().written()));
+                    answer(&mut world, &book[n], None)?;
                 }
                 Step::Error(n, cut) => {
                     let Some(n) = pick(&book, n) else { continue };
-                    let (sent, left) = &book[n];
-                    let router = ip("203.0.113.7");
-                    let comes = error_about(router, left.src.0, &left.written(), cut);
-                    let wanted = error_about(router, sent.src.0, &sent.written(), cut);
-                    let (output, got) = world.push(1, &comes).unwrap();
-                    prop_assert_eq!(output, 1);
-                    // Of a TCP header cut before its checksum that cannot be translated.
-                    if sent.protocol != TCP || cut >= 38 {
-                        prop_assert_eq!(got, wanted);
-                    }
+                    answer(&mut world, &book[n], Some(cut))?;
                 }
                 Step::End(n) => {
                     let Some(n) = pick(&book, n) else { continue };
-                    let (sent, _) = book.swap_remove(n);
-                    world.0.end_of(tuple_of(&sent.written()).unwrap());
+                    let ended = book.swap_remove(n);
+                    world.0.end_of(tuple_of(&ended.sent.written()).unwrap());
                 }
             }
-            let in_use = {
-                let mut used: Vec<_> = book.iter().map(|(s, l)| (s.protocol, l.src)).collect();
-                used.sort_unstable();
-                used.dedup();
-                used.len() as u64
-            };
-            prop_assert_eq!(world.0.function.ports.in_use(), in_use);
+            check(&book, is_shared)?;
+            prop_assert_eq!(world.0.function.ports.in_use(), used(&book) as u64);
         }
         world.0.end_all();
         prop_assert_eq!(world.0.function.ports.in_use(), 0);

@@ -1,5 +1,7 @@
 //! Arguments that make no sense: each error says what to change.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn refused(texts: &[&str], threads: usize) -> String {
@@ -73,6 +75,31 @@ fn what_makes_sense_is_taken() {
     ] {
         if let Err(error) = nat_of(texts, 2, (0, 1)) {
             panic!("{texts:?}: {error}");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is written: an error or a translator, never a panic.
+    #[test]
+    fn no_rule_is_too_strange(
+        words in prop::collection::vec(
+            prop_oneof![
+                Just("SNAT"), Just("DNAT"), Just("KEEP"), Just("->"), Just("tcp"), Just("icmp"),
+                Just("10.0.0.0/8"), Just("0/0"), Just("192.0.2.1"), Just("192.0.2.1-192.0.2.9"),
+                Just("0.0.0.1-255.255.255.254"), Just("192.0.2.1:1-65535"), Just("192.0.2.1:65535"),
+                Just("192.0.2.1:"), Just(":1"), Just("-"), Just("10.0.0.1:1-65535"), Just("a:b:c"),
+            ],
+            0..6,
+        ),
+        text in ".{0,30}", block in 0u32..70, threads in 1usize..5,
+    ) {
+        let (rule, block) = (words.join(" "), format!("BLOCK {block}"));
+        let two = [rule.as_str(), text.as_str(), block.as_str(), "MAPPINGS 10"];
+        for texts in [&two[..1], &two[..2], &[two[0], two[2], two[3]]] {
+            if let Err(errors) = nat_of(texts, 2, (0, threads)) {
+                prop_assert!(!errors.to_string().is_empty());
+            }
         }
     }
 }
