@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-pub use thruway_flow::chain::Changes;
+use thruway_flow::SessionDef;
+pub use thruway_flow::chain::{Changes, Demand};
 
 /// The declaration of one element class.
 ///
@@ -449,6 +450,19 @@ impl Wants {
     /// A session of this definition with a state of type `S` (see [`crate::PerSession`]).
     pub const fn session<S>(definition: &'static str) -> Wants {
         Wants { session: Some(definition), scratch: Scratch::of::<S>(), ..Wants::NOTHING }
+    }
+
+    /// The same for a session that the arguments define.
+    pub fn demand_of(&self, session: SessionDef) -> Demand {
+        Demand {
+            session,
+            size: self.scratch.size,
+            align: self.scratch.align,
+            initial: Vec::new(),
+            translates: self.translates,
+            shared_words: self.shared_words,
+            timeout_s: None,
+        }
     }
 }
 

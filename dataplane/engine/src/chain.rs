@@ -139,15 +139,7 @@ impl Viewer<'_> {
             let message = format!("its class declares the session '{text}': {}", error.message);
             self.error(index, message)
         })?;
-        Ok(Some(Demand {
-            session,
-            size: wants.scratch.size,
-            align: wants.scratch.align,
-            initial: Vec::new(),
-            translates: wants.translates,
-            shared_words: wants.shared_words,
-            timeout_s: None,
-        }))
+        Ok(Some(wants.demand_of(session)))
     }
 
     /// What an element declares to want at an input.

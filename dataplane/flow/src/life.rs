@@ -95,6 +95,16 @@ impl Life {
         }
     }
 
+    /// The protocol, where its sort tells.
+    pub fn protocol(self, is_ipv6: bool) -> Option<u8> {
+        match self.transport() {
+            Transport::Tcp => Some(TCP),
+            Transport::Udp => Some(UDP),
+            Transport::Icmp => Some(if is_ipv6 { 58 } else { 1 }),
+            Transport::Other => None,
+        }
+    }
+
     /// After one more packet. `tcp_flags` are ignored unless it is TCP.
     #[inline]
     #[must_use]

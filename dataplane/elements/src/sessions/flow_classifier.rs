@@ -7,7 +7,7 @@ use thruway_element::{
     Input, Merge, Nanos, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
-use thruway_flow::manager::{Bounds, Counts, Kind};
+use thruway_flow::manager::{Bounds, Counts, Cursor, Filter, Kind, Manager};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -78,6 +78,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("evicted", "embryonic sessions that made room for others"),
             Handler::sum("refused", "packets for whose session there was no room"),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
         cost: &[
@@ -93,6 +94,11 @@ pub static ENTRY: Entry = Entry::new(
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
+
+const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each thread: parameter is where \
+                     to go on ('0:0' at first) and a filter such as 'proto tcp src 10.0.0.0/8 dport 80 \
+                     state open'; a last line 'next LEVEL:RECORD' where there are more. See 'thruway \
+                     ctl'";
 
 reasons! {
     /// Why a packet goes no further.
@@ -177,6 +183,28 @@ const SESSIONLESS: [(Kind, &str); 6] = [
     (Kind::Error, "icmp-error"),
 ];
 
+/// The next lines of a listing.
+fn list(flows: &Manager, param: &str, now: i64) -> Result<String, String> {
+    let (at, filter) = param.trim().split_once(' ').unwrap_or((param.trim(), ""));
+    let numbers = if at.is_empty() { Some(("0", "0")) } else { at.split_once(':') };
+    let from = numbers.and_then(|(level, index)| {
+        Some(Cursor { level: level.parse().ok()?, index: index.parse().ok()? })
+    });
+    let from = from.ok_or_else(|| format!("'{at}' is no place to go on at, such as 0:0"))?;
+    let filter = Filter::parse(filter)?;
+    let mut text = String::new();
+    let next = flows.list(from, now, |flow| {
+        if filter.takes(flow) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{flow}");
+        }
+    });
+    if let Some(Cursor { level, index }) = next {
+        let _ = writeln!(text, "next {level}:{index}");
+    }
+    Ok(text)
+}
+
 impl Element for FlowClassifier {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
@@ -186,10 +214,14 @@ impl Element for FlowClassifier {
         Some(self.settings)
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        let now = cx.now();
         let Some(flows) = cx.flows() else {
             return Err(HandlerError::refused("the configuration is not running"));
         };
+        if name == "flows" {
+            return list(flows, param, now).map_err(HandlerError::refused);
+        }
         let levels = 0..flows.plan().levels.len() as u8;
         let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
         let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();

@@ -28,9 +28,9 @@ pub static ENTRY: Entry = Entry::new(
                ADDRESS[:PORT] [WEIGHT]; without a port packets keep theirs. A session that begins \
                with a packet to a service gets a server: from then on destination address and \
                port of the client's packets are the server's, and source address and port of the \
-               answers, and of ICMP errors from the server's side, the service's. Checksums are \
-               changed by the difference, so a wrong one stays wrong. All other packets pass \
-               unchanged.\n\n\
+               answers, and of ICMP errors from the server's side, the service's. The destination \
+               annotation follows. Checksums are changed by the difference, so a wrong one stays \
+               wrong. All other packets pass unchanged.\n\n\
                Input 0 is for packets from clients, input 1 for those from servers; they leave by \
                the output of the same number. Where one way carries both, input 0 alone is used. \
                The answers must come back through this element: servers route to clients by this \

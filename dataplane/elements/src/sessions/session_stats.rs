@@ -196,16 +196,7 @@ impl Element for SessionStats {
     }
 
     fn demand(&self) -> Option<Demand> {
-        let scratch = ENTRY.spec.wants.scratch;
-        Some(Demand {
-            session: self.session.clone(),
-            size: scratch.size,
-            align: scratch.align,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-        })
+        Some(ENTRY.spec.wants.demand_of(self.session.clone()))
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

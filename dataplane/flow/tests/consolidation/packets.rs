@@ -73,7 +73,9 @@ impl Recipe {
 
     fn transport(&self, mut frame: Vec<u8>, network: usize, transport: usize) -> Packet {
         if self.protocol == 1 {
-            frame.extend([8, 0, 0, 0]);
+            // Where others have their destination port it has a checksum.
+            frame.extend([8, 0]);
+            frame.extend(self.ports[1].to_be_bytes());
             frame.extend(self.ports[0].to_be_bytes());
             frame.extend([0; 10]);
         } else {
@@ -218,7 +220,12 @@ pub fn connections() -> impl Strategy<Value = Vec<Packet>> {
         let both = recipes.into_iter().flat_map(|(recipe, other)| {
             let again = Recipe { ttl: recipe.ttl ^ 65, ..recipe.clone() };
             let vlan = Recipe { vlan: None, ..recipe.clone() };
-            let third = if other { again } else { vlan };
+            let other_protocol = Recipe { protocol: 23 - recipe.protocol.max(6), ..recipe.clone() };
+            let third = match (other, recipe.odd) {
+                (true, true) => other_protocol,
+                (true, false) => again,
+                (false, _) => vlan,
+            };
             [recipe.opposite(), recipe, third]
         });
         both.map(|recipe| recipe.packet()).collect()

@@ -119,6 +119,7 @@ fn asks(table: &mut Table<Balancer>, oracle: &mut Oracle, tuple: Tuple) {
         Some((server, true)) => {
             assert_eq!(verdict, Verdict::Pass);
             assert_eq!(packet.data(), Plain::first(behind(&tuple, *server)).written());
+            assert_eq!(packet.dst_ip(), place(*server).addr.to_be_bytes(), "routes follow");
         }
         Some((_, false)) => {
             assert_eq!(verdict, Verdict::drop(Lost::Removed));

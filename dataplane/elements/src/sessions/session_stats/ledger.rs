@@ -9,6 +9,7 @@ use thruway_packet::Packet;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::record::{Record, Way, Who};
+use crate::sessions::ip_len::ip_len;
 
 /// State of a session: what a packet changes. The rest is in [`Ledger::origins`].
 #[derive(
@@ -214,19 +215,6 @@ impl Ledger {
             *state = Counters { origin, reported_s, ..Counters::default() };
         }
     }
-}
-
-/// Bytes of the IP packet, link layer and padding left out.
-#[inline]
-fn ip_len(packet: &Packet) -> u64 {
-    let len = packet.network().len();
-    let told = match packet.network_head::<20>() {
-        Some(head) if head[0] >> 4 == 4 => usize::from(u16::from_be_bytes([head[2], head[3]])),
-        Some(head) => usize::from(u16::from_be_bytes([head[4], head[5]])) + 40,
-        None => len,
-    };
-    // A length beyond the packet is no length.
-    (if told <= len && told > 0 { told } else { len }) as u64
 }
 
 impl PerSession for Ledger {
