@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::new(
                was made of a configuration.\n\n\
                Several FlowClassifiers of one configuration (one for each side, say) share one table \
                per thread, so a connection whose two directions come in by different ones is one \
-               session. What is set at any of them counts for all.\n\n\
+               session. What is set at any of them counts for all, and so do the handlers, but \
+               for the counts of drops.\n\n\
                No session have: what is not IP, packets with contradictory or cut headers, and, where \
                the session has ports, fragments (put an IPReassembler in front), protocols whose \
                ports are not known, and ICMP errors about packets of no session; such packets go on \
@@ -41,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
                OTHER then. A SYN for a closed connection begins a new session.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
+        speaks_for_threads: true,
         args: &[
             Arg::keyword(
                 "INPUT",
