@@ -97,12 +97,27 @@ impl Client {
         Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
 
-    /// Sends a command and takes the status lines of its answer.
+    /// Sends a command of one line and takes the status lines of its answer.
     fn command(&mut self, command: &str) -> anyhow::Result<()> {
         if command.contains(['\n', '\r']) {
             bail!("a command is one line");
         }
         self.stream.get_mut().write_all(format!("{command}\r\n").as_bytes())?;
+        self.answer()
+    }
+
+    /// Writes a handler; the value may be of several lines.
+    fn write(&mut self, handler: &str, value: &str) -> anyhow::Result<()> {
+        if !value.contains(['\n', '\r']) || handler.contains(['\n', '\r']) {
+            return self.command(&format!("WRITE {handler} {value}"));
+        }
+        let head = format!("WRITEDATA {handler} {}\r\n", value.len());
+        self.stream.get_mut().write_all(&[head.as_bytes(), value.as_bytes()].concat())?;
+        self.answer()
+    }
+
+    /// The status lines of an answer.
+    fn answer(&mut self) -> anyhow::Result<()> {
         let mut said = Vec::new();
         loop {
             let line = self.line()?;
@@ -201,7 +216,7 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Read { call } => println!("{}", client.read(&call.join(" "))?.trim_end()),
         Command::Write { handler, value } => {
-            client.command(&format!("WRITE {handler} {}", value.join(" ")))?;
+            client.write(handler, &value.join(" "))?;
         }
         Command::Flows { filter, element, count, limit } => {
             let element = match element {

@@ -44,6 +44,9 @@ pub struct Spec {
     /// Whether the task runs in every thread that reaches the element, each on its own replica;
     /// otherwise it runs in one, where the user or the engine places it.
     pub task_everywhere: bool,
+    /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
+    /// in each thread that any such element runs in, and all of these are asked.
+    pub speaks_for_threads: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -70,6 +73,7 @@ impl Spec {
         handlers: &[],
         task: false,
         task_everywhere: false,
+        speaks_for_threads: false,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],

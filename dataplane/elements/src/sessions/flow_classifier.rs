@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::new(
                was made of a configuration.\n\n\
                Several FlowClassifiers of one configuration (one for each side, say) share one table \
                per thread, so a connection whose two directions come in by different ones is one \
-               session. What is set at any of them counts for all.\n\n\
+               session. What is set at any of them counts for all, and so do the handlers, but \
+               for the counts of drops.\n\n\
                No session have: what is not IP, packets with contradictory or cut headers, and, where \
                the session has ports, fragments (put an IPReassembler in front), protocols whose \
                ports are not known, and ICMP errors about packets of no session; such packets go on \
@@ -41,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
                OTHER then. A SYN for a closed connection begins a new session.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
+        speaks_for_threads: true,
         args: &[
             Arg::keyword(
                 "INPUT",
@@ -55,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("TCP", Ty::Time, "timeout of an open connection").or("7440"),
             Arg::keyword("TCP_CLOSING", Ty::Time, "timeout after one FIN").or("240"),
             Arg::keyword("TCP_CLOSED", Ty::Time, "timeout after both FINs or a RST").or("10"),
-            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("30"),
+            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("120"),
             Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
             Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
             Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
@@ -117,11 +119,8 @@ struct FlowClassifier {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let input = match args.get::<String>("INPUT")?.as_str() {
-        "ip" => Input::Ip,
-        "marked" => Input::Marked,
-        _ => Input::Ethernet,
-    };
+    // In the order of the spec's words.
+    let input = [Input::Ethernet, Input::Ip, Input::Marked][args.choice("INPUT")?];
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,
