@@ -404,6 +404,37 @@ fn an_error_finds_the_session_of_the_other_thread() {
     }
 }
 
+/// A client uses its port again while the thread of the replies still holds the old connection.
+#[test]
+fn a_new_connection_in_an_old_ones_place_is_met_by_both_threads() {
+    let translating = Demand { translates: true, shared_words: 1, ..demand("connection", 8) };
+    for translated in [false, true] {
+        let [mut inside, mut outside] = two(&[translating.clone()], &bounded(100, 100));
+        let tuple = tcp(7, 1000);
+        for (round, port) in (1..6).zip(61_000..) {
+            let opened = one(&mut inside, frame(&tuple, 0x02), SECOND);
+            let place = at(&inside, 1, opened);
+            assert!(!inside.is_opened(&place), "round {round} is a session of its own");
+            inside.set_opened(&place);
+            inside.publish(&place, &[round]);
+            let mut reply = tuple.reversed();
+            if translated {
+                (reply.dst, reply.dst_port) = (0x0102_0304, port);
+                inside.answer(&place, &reply).unwrap();
+            }
+            let other = one(&mut outside, frame(&reply, 0x12), SECOND);
+            let there = at(&outside, 1, other);
+            assert_eq!(outside.published(&there), Some([round, 0, 0, 0]));
+            assert!(!outside.is_opened(&there));
+            outside.set_opened(&there);
+            one(&mut inside, frame(&tuple, 0x11), SECOND);
+            one(&mut outside, frame(&reply, 0x11), SECOND);
+            let last = one(&mut inside, frame(&tuple, 0x10), SECOND);
+            assert_eq!(inside.life(&at(&inside, 1, last)).phase(), Phase::Closed);
+        }
+    }
+}
+
 /// A few hosts and ports, so that tuples meet.
 fn tuples() -> impl Strategy<Value = FiveTuple<u32>> {
     (0u32..5, 0u32..5, 0u16..4, 0u16..4, prop_oneof![Just(6u8), Just(17)]).prop_map(

@@ -9,6 +9,7 @@ use crate::key::PacketView;
 use crate::life::{Ended, Life, TCP_SYN};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
 use crate::manager::look::{self, Kind, Look};
+use crate::manager::meeting::Begin;
 use crate::manager::reader::{Key, Narrow, Reader, Wide};
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{Family, LeafId, LevelId};
@@ -251,7 +252,7 @@ impl Manager {
                 return self.over(level, index, Ended::Closed);
             }
         }
-        if life.begins_anew(item.tcp_flags) {
+        if life.begins_anew(item.tcp_flags) || state.is_retired(index) {
             return self.over(level, index, Ended::Closed);
         }
         let one_way = !self.plan.levels[level].session.both_ways;
@@ -292,7 +293,9 @@ impl Manager {
         packet: &mut Packet,
     ) -> Result<Fcb, Refused> {
         let now = self.now;
-        let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
+        let limits = &self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])];
+        let beginning = Begin { now, tcp_flags: item.tcp_flags, limits };
+        let met = self.levels[usize::from(level)].meet(key, item.exchanged, &beginning);
         let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
         let life = Life::begin(item.protocol, item.tcp_flags, direction);
         let index = match self.insert(level, key, life) {
