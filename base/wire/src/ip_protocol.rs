@@ -86,6 +86,12 @@ pub fn from_name(name: &str) -> Option<u8> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol)
 }
 
+/// What a protocol is called, in lower case.
+#[must_use]
+pub fn name(protocol: u8) -> Option<&'static str> {
+    NAMES.iter().find(|(_, known)| *known == protocol).map(|(name, _)| *name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +102,7 @@ mod tests {
             [from_name("ipip"), from_name("udp"), from_name("UDP")],
             [Some(4), Some(17), None]
         );
+        assert_eq!((name(6), name(255)), (Some("tcp"), None));
         assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 }

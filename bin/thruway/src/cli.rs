@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, check, doctor, manual, nf_new, run, worker};
+use crate::{bench, check, ctl, doctor, manual, nf_new, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -33,6 +33,8 @@ enum Command {
     },
     /// Print a configuration in the standard layout
     Fmt(FmtArgs),
+    /// Ask and tell a running Thruway: handlers, and its sessions
+    Ctl(ctl::CtlArgs),
     /// Tell what this host offers and what is missing for more speed
     Doctor,
     /// Measure and compare; every row of bench/record comes from here
@@ -124,6 +126,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Graph(args) => graph(&args),
         Command::Elements { name } => elements(name.as_deref()),
         Command::Fmt(args) => fmt(&args),
+        Command::Ctl(args) => ctl::main(&args),
         Command::Doctor => {
             print!("{}", doctor::report());
             Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use thruway_element::{ArgRule, Catalog as _, Handler, Spec};
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Stage};
 use thruway_lang::{
-    ArgText, Checked, Edge, ElementDecl, Graph, PortRef, Processing, Span, unparse,
+    ArgText, Checked, Edge, EdgeKind, ElementDecl, Graph, PortRef, Processing, Span, unparse,
 };
 use thruway_nf_abi::message::LEN_MAX;
 
@@ -205,7 +205,9 @@ fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> Str
     let own = graph.edges.iter().filter(|edge| {
         owners[edge.from.element] == Some(at) && owners[edge.to.element] == Some(at)
     });
-    let model = graph.edges.first().copied();
+    // A context link that leads into the part, or out of it, is dispatched on the other side.
+    let plain = |edge: &Edge| Edge { kind: EdgeKind::Packet, ..*edge };
+    let model = graph.edges.first().map(plain);
     let within = own.map(|edge| Edge { from: index(edge.from), to: index(edge.to), ..*edge });
     let outside = |port| PortRef { element: ports, port };
     let entering = part.inputs.iter().enumerate().filter_map(|(port, to)| {
@@ -249,6 +251,7 @@ fn nf(graph: &Graph, part: &Part, text: &str) -> Result<ElementDecl, BuildError>
         own(format!("CONFIG {}", quote(text.as_bytes()))),
         own("CARRY true".to_owned()),
     ];
+    args.extend(class(graph, part).map(|class| own(format!("CLASS {}", quote(class.as_bytes())))));
     args.extend(isolate.args.iter().filter(|arg| is_keyword(arg)).cloned());
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     Ok(ElementDecl {
@@ -259,6 +262,13 @@ fn nf(graph: &Graph, part: &Part, text: &str) -> Result<ElementDecl, BuildError>
         args,
         ..isolate.clone()
     })
+}
+
+/// The class that a part declares to want: that of the element at its only input.
+fn class(graph: &Graph, part: &Part) -> Option<&'static str> {
+    let [input] = part.inputs[..] else { return None };
+    let classes = graph.elements[input.element].spec.wants.classes;
+    classes.get(input.port).or(classes.last()).copied()
 }
 
 /// A program and its argument as one line.
@@ -285,4 +295,52 @@ fn with_handlers(stands: &Spec, isolated: &Spec) -> Spec {
         .filter(|all| isolated.handlers.iter().all(|own| own.name != all.name));
     let handlers: Vec<Handler> = isolated.handlers.iter().chain(usual).copied().collect();
     Spec { handlers: handlers.leak(), ..*stands }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thruway_lang::{NoLibraries, Source, Variables, load};
+
+    /// The text that the only part is run from.
+    fn part(text: &str) -> String {
+        let source = Source::new("config", text);
+        let loaded = load(source, &CATALOG, &Variables::new(), &NoLibraries);
+        let loaded = loaded.unwrap_or_else(|errors| panic!("{}", errors.click()));
+        let outer = apply(&loaded.graph, &loaded.checked).expect("it can be isolated");
+        let nf = outer.elements.iter().find(|decl| decl.class == "Nf").expect("an Nf");
+        let config = nf.args.iter().find_map(|arg| arg.text.strip_prefix("CONFIG "));
+        thruway_element::text::unquote_text(config.expect("a text"))
+    }
+
+    #[test]
+    fn a_context_link_to_a_part_is_dispatched_outside_of_it() {
+        let text = part("Isolate(n); Idle ~> n :: Null ~> Discard");
+        assert!(text.contains("isolated@ports -> n\n    -> isolated@ports;"), "{text}");
+        assert!(!text.contains("~>") && !text.contains("FlowDispatcher"), "{text}");
+    }
+
+    #[test]
+    fn a_part_wants_what_its_first_element_wants() {
+        let nf = |isolate: &str| {
+            let text =
+                format!("{isolate}; Idle ~> r :: ARPResponder(1.0.0.2 2:0:0:0:0:2) -> Discard");
+            let source = Source::new("config", text);
+            let loaded = load(source, &CATALOG, &Variables::new(), &NoLibraries);
+            let loaded = loaded.unwrap_or_else(|errors| panic!("{}", errors.click()));
+            let outer = apply(&loaded.graph, &loaded.checked).expect("it can be isolated");
+            outer.elements.last().map(|decl| decl.config.clone()).expect("an Nf")
+        };
+        assert!(nf("Isolate(r)").contains("CLASS \"arp request\""), "{}", nf("Isolate(r)"));
+        // The last one counts.
+        assert!(nf("Isolate(r, CLASS arp)").ends_with("CLASS arp"), "{}", nf("Isolate(r)"));
+    }
+
+    #[test]
+    fn a_context_link_within_a_part_is_dispatched_there() {
+        let text = part("Isolate(p); Idle -> p :: { input ~> n :: Null -> output } -> Discard");
+        assert!(text.contains("p/FlowDispatcher@2 :: FlowDispatcher;"), "{text}");
+        assert!(text.contains("-> p/FlowDispatcher@2;"), "{text}");
+        assert!(text.contains("p/FlowDispatcher@2 ~> p/n\n"), "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! One binary: run, check, graph, elements, fmt, doctor, bench; and, under the name `click`, Click's
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench; and, under the name `click`, Click's
 //! userlevel driver.
 #![forbid(unsafe_code)]
 
@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod cli;
 mod click;
+mod ctl;
 mod doctor;
 mod isolate;
 mod load;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::nearest::nearest;
-use crate::spec::{Arg, ArgRule, Spec};
+use crate::spec::{Arg, ArgRule, Spec, Ty};
 use crate::values::{Addresses, FromArg};
 
 /// What is wrong with an argument.
@@ -278,6 +278,20 @@ impl<'a> Args<'a> {
         let (at, _) = self.find(name);
         let Some(text) = self.text(name) else { return Ok(None) };
         T::from_arg(text, self.env).map(Some).map_err(|message| self.wrong(at, name, &message))
+    }
+
+    /// Which word of a [`Ty::Choice`] an argument is.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn choice(&self, name: &str) -> Result<usize, ArgError> {
+        let words = match self.find(name).1.ty {
+            Ty::Choice(words) => words,
+            _ => &[],
+        };
+        let word: String = self.get(name)?;
+        let unknown = || self.error(name, format!("'{word}' is not one of {}", words.join(", ")));
+        words.iter().position(|known| *known == word).ok_or_else(unknown)
     }
 
     fn wrong(&self, at: usize, name: &str, message: &str) -> ArgError {

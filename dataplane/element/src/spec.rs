@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-pub use thruway_flow::chain::Changes;
+use thruway_flow::SessionDef;
+pub use thruway_flow::chain::{Changes, Demand};
 
 /// The declaration of one element class.
 ///
@@ -43,6 +44,9 @@ pub struct Spec {
     /// Whether the task runs in every thread that reaches the element, each on its own replica;
     /// otherwise it runs in one, where the user or the engine places it.
     pub task_everywhere: bool,
+    /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
+    /// in each thread that any such element runs in, and all of these are asked.
+    pub speaks_for_threads: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -69,6 +73,7 @@ impl Spec {
         handlers: &[],
         task: false,
         task_everywhere: false,
+        speaks_for_threads: false,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],
@@ -449,6 +454,19 @@ impl Wants {
     /// A session of this definition with a state of type `S` (see [`crate::PerSession`]).
     pub const fn session<S>(definition: &'static str) -> Wants {
         Wants { session: Some(definition), scratch: Scratch::of::<S>(), ..Wants::NOTHING }
+    }
+
+    /// The same for a session that the arguments define.
+    pub fn demand_of(&self, session: SessionDef) -> Demand {
+        Demand {
+            session,
+            size: self.scratch.size,
+            align: self.scratch.align,
+            initial: Vec::new(),
+            translates: self.translates,
+            shared_words: self.shared_words,
+            timeout_s: None,
+        }
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn assign(
         }
     }
     traverse(graph, checked, &mut reached);
+    join(graph, &mut reached);
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
     for (node, row) in threads.iter().enumerate() {
@@ -96,6 +97,17 @@ fn traverse(graph: &Graph, checked: &Checked, reached: &mut [Vec<bool>]) {
                     changed = true;
                 }
             }
+        }
+    }
+}
+
+/// Gives elements that speak for their threads a replica in each other's threads.
+fn join(graph: &Graph, reached: &mut [Vec<bool>]) {
+    let speaks = |node: &usize| graph.elements[*node].spec.speaks_for_threads;
+    let nodes: Vec<usize> = (0..graph.elements.len()).filter(speaks).collect();
+    for thread in 0..reached.first().map_or(0, Vec::len) {
+        if nodes.iter().any(|node| reached[*node][thread]) {
+            nodes.iter().for_each(|node| reached[*node][thread] = true);
         }
     }
 }

@@ -139,15 +139,7 @@ impl Viewer<'_> {
             let message = format!("its class declares the session '{text}': {}", error.message);
             self.error(index, message)
         })?;
-        Ok(Some(Demand {
-            session,
-            size: wants.scratch.size,
-            align: wants.scratch.align,
-            initial: Vec::new(),
-            translates: wants.translates,
-            shared_words: wants.shared_words,
-            timeout_s: None,
-        }))
+        Ok(Some(wants.demand_of(session)))
     }
 
     /// What an element declares to want at an input.
@@ -202,7 +194,7 @@ impl Viewer<'_> {
             if let Some(other) = rest.replace(output) {
                 let [a, b] = [other, output].map(|output| self.behind(dispatcher, output));
                 return Err(self.error(
-                    dispatcher,
+                    self.index_behind(dispatcher, output),
                     format!(
                         "'{a}' and '{b}' would both take the rest, for nothing behind them declares \
                          what it wants: write a FlowDispatcher with a class for each output"
@@ -219,7 +211,7 @@ impl Viewer<'_> {
             };
             let class = &classes[output];
             return Err(self.error(
-                dispatcher,
+                self.index_behind(dispatcher, output),
                 format!(
                     "no packet is left for '{what}', which wants '{class}': {why}; write a \
                      FlowDispatcher with a class for each output"
@@ -241,9 +233,13 @@ impl Viewer<'_> {
     }
 
     /// What an output leads to.
+    fn index_behind(&self, dispatcher: usize, output: usize) -> usize {
+        self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index)
+    }
+
+    /// Its name.
     fn behind(&self, dispatcher: usize, output: usize) -> &str {
-        let to = self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index);
-        &self.graph.elements[to].name
+        &self.graph.elements[self.index_behind(dispatcher, output)].name
     }
 }
 

@@ -298,17 +298,17 @@ fn what_cannot_be_told_apart_is_an_error() {
     let error = |text: &str| router(text).err().expect(text);
     assert_eq!(
         error("s :: Source; s ~> a :: Null -> Sink; s ~> b :: Null -> Sink"),
-        "FlowDispatcher@6: 'a' and 'b' would both take the rest, for nothing behind them declares \
+        "b: 'a' and 'b' would both take the rest, for nothing behind them declares \
          what it wants: write a FlowDispatcher with a class for each output"
     );
     assert_eq!(
         error("s :: Source; s ~> a :: Want(tcp) -> Sink; s ~> b :: Want(tcp) -> Sink"),
-        "FlowDispatcher@6: no packet is left for 'b', which wants 'tcp': 'a', which comes first, \
+        "b: no packet is left for 'b', which wants 'tcp': 'a', which comes first, \
          wants the same; write a FlowDispatcher with a class for each output"
     );
     assert_eq!(
         error("s :: Source; s ~> a :: Want(tcp && udp) -> Sink"),
-        "FlowDispatcher@4: no packet is left for 'a', which wants 'tcp && udp': it contradicts \
+        "a: no packet is left for 'a', which wants 'tcp && udp': it contradicts \
          itself; write a FlowDispatcher with a class for each output"
     );
     let wrong = error("s :: Source ~> a :: Want(tcp dst prot 80) -> Sink");

@@ -7,6 +7,7 @@ use crate::frames::read_capture;
 use crate::gateway::difference;
 use crate::network::{Network, Site};
 use crate::process::{need, privileged, root, run, thruway};
+use crate::router::hops;
 use crate::traffic::{fetch, iperf};
 
 /// The IPv4 packets that begin at this byte of each frame, without what a hop changes.
@@ -93,6 +94,7 @@ fn a_subscriber_reaches_a_server() {
         return;
     }
     need("ping", "iputils-ping");
+    need("traceroute", "traceroute");
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
     let mut network = Network::new(&SUBSCRIBER, &SERVER);
@@ -104,6 +106,9 @@ fn a_subscriber_reaches_a_server() {
     let lan = &network.lan;
     let there = lan.succeed("ping -n -c 5 -i 0.05 198.51.100.2");
     assert!(there.contains("5 received") && there.contains("ttl=63"), "{there}");
+    assert!(lan.succeed("ping -n -c 1 10.0.0.1").contains("1 received"));
+    let route = lan.succeed("traceroute -n -q 1 -w 2 -m 4 198.51.100.2");
+    assert_eq!(hops(&route), ["10.0.0.1", "198.51.100.2"]);
     let neighbours = lan.succeed("ip neigh show 10.0.0.1");
     assert!(neighbours.contains("02:00:00:00:01:00"), "{neighbours}");
     fetch(lan, &network.wan, "198.51.100.2", 5 << 20);

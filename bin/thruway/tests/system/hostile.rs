@@ -25,6 +25,8 @@ enum Law {
     Resolve,
     /// The same, with the packets at input 1.
     Answer,
+    /// Each packet leaves once or is dropped; they come in at this one of two inputs.
+    Port(u8),
 }
 
 struct Node {
@@ -138,9 +140,54 @@ fn ip6() -> Node {
     ])
 }
 
+/// Gateway between QinQ and GRE over MPLS, with a subscriber whom frames may seem to come from.
+const GATEWAY: &str = "BNG(ACCESS_MAC 2:0:0:0:0:1, CORE_MAC 2:0:0:0:0:1, IP 10.0.0.1, \
+    TUNNEL 0 10.0.0.2 2:0:0:0:0:2 1 16, ROUTE 0/0 0, SUBSCRIBER 100 7 42 16.0.0.0/8)";
+const TUNNEL: &str = "IPEncap(gre, 10.0.0.2, 10.0.0.1)";
+const SWITCH: &str = "EtherSwitch(PORT 0 TRUNK ALL NATIVE 1, PORT 1 TRUNK 1 5-4000 NATIVE 5)";
+const LABELS: &str = "MPLSSwitch(MAC 2:0:0:0:0:1, PUNT 1, 16 pop, 17 swap 18 0 2:0:0:0:0:2, \
+    18 pop 0 2:0:0:0:0:2, 0 push 19 0 2:0:0:0:0:2)";
+
+/// What switches frames, and puts them into tunnels.
+fn switches() -> Node {
+    let chain = |configs: &[&'static str], end: Node| {
+        configs.iter().rev().fold(end, |next, config| node(config, vec![next]))
+    };
+    let labels = || lawful(Law::Divert, LABELS, ends(2));
+    let gateway = |port| lawful(Law::Port(port), GATEWAY, ends(2));
+    all(vec![
+        lawful(Law::Port(0), SWITCH, ends(2)),
+        chain(&["VLANEncap(VLAN_ID 6)"], lawful(Law::Port(1), SWITCH, ends(2))),
+        lawful(Law::Port(0), "EtherSwitch", ends(2)),
+        labels(),
+        chain(&["MPLSPush(18, ETHER true)"], labels()),
+        chain(&["MPLSPush(17, ETHER true)", "MPLSPush(16, ETHER true)"], labels()),
+        gateway(0),
+        chain(
+            &[
+                "EtherRewrite(2:0:0:0:0:9, 2:0:0:0:0:1)",
+                "VLANEncap(VLAN_ID 7)",
+                "VLANEncap(VLAN_ID 100, ETHERTYPE 0x88a8)",
+            ],
+            gateway(0),
+        ),
+        chain(&["EtherRewrite(2:0:0:0:0:9, 2:0:0:0:0:1)"], gateway(1)),
+        chain(
+            &[
+                "Strip(14)",
+                "GREEncap(KEY 42)",
+                TUNNEL,
+                "EtherEncap(0x0800, 2:0:0:0:0:2, 2:0:0:0:0:1)",
+            ],
+            gateway(1),
+        ),
+    ])
+}
+
 /// What expects an Ethernet header.
 fn link() -> Node {
     all(vec![
+        switches(),
         lawful(Law::Divert, "ARPResponder(0.0.0.0/0 2:0:0:0:0:1)", ends(2)),
         row(&["ARPResponder(16.0.0.0/8 2:0:0:0:0:1)"]),
         lawful(Law::Divert, "IP6NDAdvertiser(::/0 2:0:0:0:0:1)", ends(2)),
@@ -200,8 +247,15 @@ fn place(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
     if node.law == Law::Resolve {
         *text += &format!("Idle -> [1]{name};\n");
     }
+    if let Law::Port(port) = node.law {
+        *text += &format!("Idle -> [{}]{name};\n", 1 - port);
+    }
     for (output, next) in node.next.iter().enumerate() {
-        let port = u8::from(next.law == Law::Answer);
+        let port = match next.law {
+            Law::Answer => 1,
+            Law::Port(port) => port,
+            _ => 0,
+        };
         let behind = place(next, text, placed);
         *text += &format!("{name}[{output}] -> [{port}]{behind};\n");
         placed[at].next.push(behind);
@@ -233,7 +287,7 @@ fn check(element: &Placed, said: &HashMap<&str, &str>) -> Result<(), String> {
     let all: u64 = went.iter().sum();
     let good = match element.law {
         // A sink keeps what comes.
-        Law::Conserve => went.is_empty() || came == all + drops,
+        Law::Conserve | Law::Port(_) => went.is_empty() || came == all + drops,
         Law::Divert => came == all && went.last() == Some(&drops),
         Law::Copy => came * went.len() as u64 == all + drops,
         Law::Cut => {

@@ -20,5 +20,6 @@ mod process;
 mod refusals;
 mod repeat;
 mod router;
+mod sessions;
 mod traffic;
 mod xdp;

@@ -4,13 +4,14 @@ mod downstream;
 mod entries;
 mod tables;
 mod upstream;
+mod voice;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Reason, Spec,
+    Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ip_protocol;
@@ -19,6 +20,7 @@ use thruway_wire::{Header, MacAddr};
 
 use self::entries::Reading;
 use self::tables::Tables;
+use self::voice::Voice;
 use super::dispatch::{outcome, punt};
 use super::outer::{Destination, Outer};
 
@@ -30,7 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         summary: "is a broadband network gateway: subscribers behind QinQ, a core of GRE over MPLS",
         docs: "Input and output of one number are a port. The first ACCESS ports lead to subscribers, \
                whose frames have two VLAN tags: the outer one, of type ETHERTYPE, says which access \
-               node, the inner one (0x8100) which line of it. The others lead to the core, where the \
+               node, the inner one (0x8100) which line of it, whatever the port. The others lead to the core, where the \
                same IP packets travel in GRE (RFC 2784, RFC 2890) over IP, behind MPLS labels. Each \
                argument, line of FILE (# begins a comment) or value of handlers add and set is one \
                entry:\n\n\
@@ -48,15 +50,17 @@ pub static ENTRY: Entry = Entry::new(
                the tunnel with TTL and the packet's DSCP and don't-fragment flag, the tunnel's labels \
                and an Ethernet header from CORE_MAC. ARP queries of known subscribers are answered \
                with ACCESS_MAC where they are for GATEWAY or for addresses that are not the \
-               subscriber's own (RFC 1027), as subscribers cannot reach one another directly.\n\n\
+               subscriber's own (RFC 1027), as subscribers cannot reach one another directly. Where \
+               GATEWAY is given it answers pings, and subscribers are told by ICMP of packets that \
+               expired, have no route, or are longer than MTU and must not be fragmented.\n\n\
                From the core: labels are taken off, where there still are any; the packet must be for \
                IP, from the end of a tunnel, not a fragment, its checksums right. Key and destination \
                say which subscriber it is for. The packet inside is checked, its time-to-live \
                decremented, and it gets two tags and an Ethernet header from ACCESS_MAC.\n\n\
-               What is not forwarded (IPv6, PPPoE, DHCP and other broadcasts, what is for GATEWAY, \
-               what expires or is too long for MTU, and all that is wrong) leaves by output PUNT as it \
-               came, or is dropped where that is not given; the drop reasons count it. Between \
-               subscribers nothing passes but by way of the core.\n\n\
+               What is not forwarded (IPv6, PPPoE, DHCP and other broadcasts, what is for GATEWAY and \
+               no ping, and all that is wrong) and was not answered leaves by output PUNT as it came, \
+               or is dropped where that is not given; the drop reasons count it. Between subscribers \
+               nothing passes but by way of the core.\n\n\
                The tables are shared by all threads, have room for CAPACITY subscribers, 1,024 tunnels \
                and the routes of DirectIPLookup, and change while packets look up, without a lock. \
                remove takes SUBSCRIBER SVLAN CVLAN, TUNNEL NUMBER or ROUTE ADDR/LEN.",
@@ -167,6 +171,27 @@ struct Gateway {
     settings: Settings,
     /// The IP header of tunnels.
     outer: Outer,
+    /// Where GATEWAY is given.
+    voice: Option<Voice>,
+}
+
+/// Why a packet was not forwarded.
+struct Failed {
+    reason: Reason,
+    /// The output by which an answer leaves, which took the packet's place.
+    told: Option<u16>,
+}
+
+impl From<Reason> for Failed {
+    fn from(reason: Reason) -> Failed {
+        Failed { reason, told: None }
+    }
+}
+
+impl From<Bad> for Failed {
+    fn from(bad: Bad) -> Failed {
+        Reason::from(bad).into()
+    }
 }
 
 struct Bng {
@@ -225,7 +250,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }
     let mut outer = Outer::new(args, ip_protocol::GRE, settings.ip.into(), Destination::Anno);
     outer.header().set_ttl(settings.ttl);
-    let gateway = Gateway { settings, outer };
+    let voice = settings.gateway.map(|addr| Voice::new(addr, settings.mtu));
+    let gateway = Gateway { settings, outer, voice };
     Ok(Box::new(Bng { tables, gateway, file: args.opt("FILE")? }))
 }
 
@@ -301,9 +327,14 @@ impl Element for Bng {
             let done = if port < gateway.settings.access {
                 gateway.upstream(tables, packet, port, now)
             } else {
-                gateway.downstream(tables, packet, now)
+                gateway.downstream(tables, packet, now).map_err(Failed::from)
             };
-            outcome(done, punt)
+            match done {
+                Ok(port) => outcome(Ok(port), punt),
+                Err(Failed { reason, told }) => {
+                    outcome(Err(reason), told.map(usize::from).or(punt))
+                }
+            }
         });
     }
 

@@ -62,7 +62,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why a packet is not answered (RFC 1812 section 4.3.2.7).
-    enum Silent {
+    pub(super) enum Silent {
         NoHeader = "bad-ip-header": "no sound IP header is marked",
         IcmpError = "icmp-error": "it is an ICMP error itself, or too short to tell",
         Destination = "not-unicast": "its destination is a broadcast or multicast address",
@@ -117,13 +117,15 @@ const CODES: [(u8, &str, u8); 25] = [
 ];
 
 /// What errors look like.
-struct Template {
-    src: Ipv4Addr,
-    icmp_type: u8,
-    code: u8,
-    bad_addresses: Vec<Ipv4Addr>,
-    mtu: usize,
-    pmtu: u16,
+pub(super) struct Template {
+    pub(super) src: Ipv4Addr,
+    pub(super) icmp_type: u8,
+    pub(super) code: u8,
+    pub(super) bad_addresses: Vec<Ipv4Addr>,
+    /// Longest error, in bytes.
+    pub(super) mtu: usize,
+    /// What "fragmentation needed" tells.
+    pub(super) pmtu: u16,
 }
 
 struct IcmpError {
@@ -230,7 +232,7 @@ impl Template {
     }
 
     /// Whether the packet must not be answered (RFC 1812 section 4.3.2.7).
-    fn check(&self, packet: &Packet) -> Result<(), Silent> {
+    pub(super) fn check(&self, packet: &Packet) -> Result<(), Silent> {
         let parsed = Ipv4Header::parse_cut(packet.network());
         let (header, options, payload) = parsed.map_err(|_| Silent::NoHeader)?;
         if !header.is_first_fragment() {
@@ -283,7 +285,7 @@ impl Template {
     }
 
     /// The answer to a packet that passed `check`; `None` when packet memory is used up.
-    fn answer(&self, packet: &Packet, id: u16) -> Option<Packet> {
+    pub(super) fn answer(&self, packet: &Packet, id: u16) -> Option<Packet> {
         let (header, options, _) = Ipv4Header::parse_cut(packet.network()).ok()?;
         let mut route = [0; MAX_HEADER_LEN - Ipv4Header::LEN];
         let route_len = self.options(packet, options, &mut route);

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why a packet is not answered.
-    enum Other {
+    pub(super) enum Other {
         NotEcho = "not-echo": "it is no ICMP echo request",
         Fragment = "fragment": "it is a fragment of one",
         NotUnicast = "not-unicast": "it was sent to a multicast or broadcast address",
@@ -45,7 +45,7 @@ fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 /// Turns a request into its reply.
-fn reply(packet: &mut Packet) -> Result<(), Other> {
+pub(super) fn reply(packet: &mut Packet) -> Result<(), Other> {
     let parsed = Ipv4Header::parse_mut(packet.network_mut());
     let (header, payload) = parsed.map_err(|_| Other::NotEcho)?;
     if header.protocol() != ip_protocol::ICMP {

@@ -68,6 +68,7 @@ FlowClassifier.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
+CLASS is a traffic class as FlowDispatcher takes it.\n\
 Handler `handler` asks the function itself; the thread waits for the answer, two seconds at most.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
@@ -112,6 +113,7 @@ pub(super) const ARGS: &[Arg] = &[
         .or("strict"),
     Arg::keyword("LIBRARIES", Ty::Str, "directories of libraries, before the system's"),
     Arg::keyword("READABLE", Ty::Str, "files and directories that it may read"),
+    Arg::keyword("CLASS", Ty::Rule("CLASS"), "what a context link to it gives it, in quotes"),
 ];
 
 const HANDLERS: &[Handler] = &[
@@ -164,6 +166,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for Nf {
+    fn class(&self, _port: usize) -> Option<String> {
+        self.class.clone()
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.start(cx)?;
         self.follow(cx);

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use thruway_element::text::unquote_text;
 use thruway_element::{ArgErrors, Args, Cx, HandlerError, Run};
 use thruway_exchange::{Mark, PeerFault, Tuning};
+use thruway_flow::parse_class;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::backend::Shared;
@@ -35,6 +37,8 @@ const LOOK_NS: i64 = 1_000_000;
 /// One thread's replica.
 pub(super) struct Nf {
     pub settings: Settings,
+    /// The traffic class that it is to have.
+    pub class: Option<String>,
     pub tuning: Tuning,
     pub shared: Arc<Shared>,
     pub group: Option<Arc<group::Shared>>,
@@ -67,6 +71,7 @@ impl Nf {
             settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
         let shared: Arc<Shared> = args.shared(Shared::KEY, Shared::default);
         Ok(Nf {
+            class: class(args)?,
             tuning: tuning(args)?,
             replica: shared.number(),
             thread: args.env().thread,
@@ -89,6 +94,15 @@ impl Nf {
     #[cfg(test)]
     pub fn shared_state(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+fn class(args: &Args<'_>) -> Result<Option<String>, ArgErrors> {
+    let Some(text) = args.text("CLASS") else { return Ok(None) };
+    let class = unquote_text(text);
+    match parse_class(&class, &args.names()) {
+        Ok(_) => Ok(Some(class)),
+        Err(error) => Err(args.error("CLASS", error.message).into()),
     }
 }
 

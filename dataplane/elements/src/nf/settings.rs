@@ -146,7 +146,7 @@ impl Settings {
             memory_bytes: size(args, "MEMORY")?,
             hang: time(args, "HANG")?,
             attach_timeout: time(args, "ATTACH_TIMEOUT")?,
-            strict: choice(args, "ISOLATION", &["strict", "relaxed"])? == 0,
+            strict: args.choice("ISOLATION")? == 0,
             library_dirs: paths(args, "LIBRARIES")?,
             readable: paths(args, "READABLE")?,
             on_failure: on_failure(args)?,
@@ -252,7 +252,7 @@ fn below_slots(args: &Args<'_>, name: &str, slots: u32) -> Result<u32, ArgError>
 
 fn group(args: &Args<'_>) -> Result<Option<Group>, ArgError> {
     let named: Option<String> = args.opt("GROUP")?;
-    match (choice(args, "MODE", &["isolated", "group"])?, named) {
+    match (args.choice("MODE")?, named) {
         (0, None) => Ok(None),
         (0, Some(_)) => Err(args.error("GROUP", "needs MODE group")),
         (_, None) => Err(args.error("MODE", "a member needs the name of its group: GROUP NAME")),
@@ -270,17 +270,8 @@ fn group(args: &Args<'_>) -> Result<Option<Group>, ArgError> {
     }
 }
 
-/// Index of the word given.
-fn choice(args: &Args<'_>, name: &str, words: &[&str]) -> Result<usize, ArgError> {
-    let word: String = args.get(name)?;
-    words
-        .iter()
-        .position(|known| *known == word)
-        .ok_or_else(|| args.error(name, format!("'{word}' is not one of {}", words.join(", "))))
-}
-
 fn wait(args: &Args<'_>) -> Result<WaitMode, ArgError> {
-    Ok(match choice(args, "WAIT", &["block", "poll", "hybrid"])? {
+    Ok(match args.choice("WAIT")? {
         0 => WaitMode::Block,
         1 => WaitMode::Poll,
         _ => WaitMode::Hybrid,
@@ -308,7 +299,7 @@ fn sessions(args: &Args<'_>) -> Result<Option<Sessions>, ArgError> {
 
 fn on_failure(args: &Args<'_>) -> Result<OnFailure, ArgError> {
     let hold = time(args, "HOLD")?.as_nanos() as i64;
-    Ok(match choice(args, "ON_FAILURE", &["open", "closed", "restart"])? {
+    Ok(match args.choice("ON_FAILURE")? {
         0 => OnFailure::Open,
         1 => OnFailure::Closed,
         _ => OnFailure::Restart(hold),

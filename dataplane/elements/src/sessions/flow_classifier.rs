@@ -7,7 +7,7 @@ use thruway_element::{
     Input, Merge, Nanos, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
-use thruway_flow::manager::{Bounds, Counts, Kind};
+use thruway_flow::manager::{Bounds, Counts, Cursor, Filter, Kind, Manager};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::new(
                was made of a configuration.\n\n\
                Several FlowClassifiers of one configuration (one for each side, say) share one table \
                per thread, so a connection whose two directions come in by different ones is one \
-               session. What is set at any of them counts for all.\n\n\
+               session. What is set at any of them counts for all, and so do the handlers, but \
+               for the counts of drops.\n\n\
                No session have: what is not IP, packets with contradictory or cut headers, and, where \
                the session has ports, fragments (put an IPReassembler in front), protocols whose \
                ports are not known, and ICMP errors about packets of no session; such packets go on \
@@ -41,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
                OTHER then. A SYN for a closed connection begins a new session.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
+        speaks_for_threads: true,
         args: &[
             Arg::keyword(
                 "INPUT",
@@ -55,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("TCP", Ty::Time, "timeout of an open connection").or("7440"),
             Arg::keyword("TCP_CLOSING", Ty::Time, "timeout after one FIN").or("240"),
             Arg::keyword("TCP_CLOSED", Ty::Time, "timeout after both FINs or a RST").or("10"),
-            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("30"),
+            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("120"),
             Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
             Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
             Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
@@ -78,6 +80,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("evicted", "embryonic sessions that made room for others"),
             Handler::sum("refused", "packets for whose session there was no room"),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
         cost: &[
@@ -93,6 +96,11 @@ pub static ENTRY: Entry = Entry::new(
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
+
+const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each thread: parameter is where \
+                     to go on ('0:0' at first) and a filter such as 'proto tcp src 10.0.0.0/8 dport 80 \
+                     state open'; a last line 'next LEVEL:RECORD' where there are more. See 'thruway \
+                     ctl'";
 
 reasons! {
     /// Why a packet goes no further.
@@ -111,11 +119,8 @@ struct FlowClassifier {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let input = match args.get::<String>("INPUT")?.as_str() {
-        "ip" => Input::Ip,
-        "marked" => Input::Marked,
-        _ => Input::Ethernet,
-    };
+    // In the order of the spec's words.
+    let input = [Input::Ethernet, Input::Ip, Input::Marked][args.choice("INPUT")?];
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,
@@ -177,6 +182,28 @@ const SESSIONLESS: [(Kind, &str); 6] = [
     (Kind::Error, "icmp-error"),
 ];
 
+/// The next lines of a listing.
+fn list(flows: &Manager, param: &str, now: i64) -> Result<String, String> {
+    let (at, filter) = param.trim().split_once(' ').unwrap_or((param.trim(), ""));
+    let numbers = if at.is_empty() { Some(("0", "0")) } else { at.split_once(':') };
+    let from = numbers.and_then(|(level, index)| {
+        Some(Cursor { level: level.parse().ok()?, index: index.parse().ok()? })
+    });
+    let from = from.ok_or_else(|| format!("'{at}' is no place to go on at, such as 0:0"))?;
+    let filter = Filter::parse(filter)?;
+    let mut text = String::new();
+    let next = flows.list(from, now, |flow| {
+        if filter.takes(flow) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{flow}");
+        }
+    });
+    if let Some(Cursor { level, index }) = next {
+        let _ = writeln!(text, "next {level}:{index}");
+    }
+    Ok(text)
+}
+
 impl Element for FlowClassifier {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
@@ -186,10 +213,14 @@ impl Element for FlowClassifier {
         Some(self.settings)
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        let now = cx.now();
         let Some(flows) = cx.flows() else {
             return Err(HandlerError::refused("the configuration is not running"));
         };
+        if name == "flows" {
+            return list(flows, param, now).map_err(HandlerError::refused);
+        }
         let levels = 0..flows.plan().levels.len() as u8;
         let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
         let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();

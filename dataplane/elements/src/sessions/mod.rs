@@ -2,12 +2,17 @@
 
 #[cfg(test)]
 mod alone;
+mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
+mod ip_len;
 mod load_balancer;
+mod nat;
+mod pace;
 #[cfg(test)]
 mod plain;
 mod rewrite;
+mod session_limiter;
 mod session_stats;
 mod stateful_firewall;
 
@@ -15,9 +20,12 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &connection_limiter::ENTRY,
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
     &load_balancer::ENTRY,
+    &nat::ENTRY,
+    &session_limiter::ENTRY,
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,
 ];

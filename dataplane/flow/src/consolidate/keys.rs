@@ -168,6 +168,12 @@ impl Wants {
         self.translates[sort] || self.agree(a, b, sort, false) || self.agree(a, b, sort, true)
     }
 
+    /// The one value that a field has in all packets of a leaf with such a session.
+    fn fixed(&self, leaf: usize, field: &KeyField, sort: usize) -> Option<u32> {
+        let Sort { session, family } = &self.sorts[sort];
+        self.known[leaf].fixed(field, &session.fields, *family)
+    }
+
     fn agree(&self, a: usize, b: usize, sort: usize, exchanged: bool) -> bool {
         let Sort { session, family } = &self.sorts[sort];
         (!exchanged || session.both_ways)
@@ -263,12 +269,9 @@ impl Wants {
         } else {
             (BTreeSet::new(), Orientations::Same(Orientation::OneWay))
         };
-        let family = self.sorts[sort].family;
         let value = |leaf: usize, field: &KeyField| match field.mirrored() {
-            Some(mirrored) if exchanged.contains(&leaf) => {
-                self.known[leaf].fixed(&mirrored, family)
-            }
-            _ => self.known[leaf].fixed(field, family),
+            Some(mirrored) if exchanged.contains(&leaf) => self.fixed(leaf, &mirrored, sort),
+            _ => self.fixed(leaf, field, sort),
         };
         let (out, fields) = left_out(session, |field| same(group.iter().map(|l| value(*l, field))));
         let more = out.iter().any(|(field, _)| *field != KeyField::Protocol);
@@ -311,11 +314,10 @@ impl Wants {
 
     /// A level for all other leaves of a sort.
     fn shared_part(&self, sort: usize, groups: Vec<Vec<usize>>) -> Part {
-        let Sort { session, family } = &self.sorts[sort];
+        let session = &self.sorts[sort].session;
         let leaves: BTreeSet<usize> = groups.iter().flatten().copied().collect();
-        let fixed = |field: &KeyField| {
-            same(leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)))
-        };
+        let fixed =
+            |field: &KeyField| same(leaves.iter().map(|leaf| self.fixed(*leaf, field, sort)));
         let moves = self.translates[sort];
         let (out, fields) = left_out(session, |field| match field.mirrored() {
             _ if moves && *field != KeyField::Protocol => None,
@@ -328,7 +330,7 @@ impl Wants {
             out.iter().map(|(field, value)| told_out(field, *value)).collect();
         for field in &fields {
             let values: Vec<Option<u32>> =
-                leaves.iter().map(|leaf| self.known[*leaf].fixed(field, *family)).collect();
+                leaves.iter().map(|leaf| self.fixed(*leaf, field, sort)).collect();
             remarks.extend(told_kept(field, &values, session.both_ways, moves));
         }
         let orientation = Orientations::Same(match session.both_ways {
@@ -359,11 +361,13 @@ impl Wants {
     }
 
     fn equal_ports(&self, leaf: usize, sort: usize) -> Option<Word> {
-        let Sort { session, family } = &self.sorts[sort];
-        if !session.both_ways || self.translates[sort] || !self.agree(leaf, leaf, sort, true) {
+        if !self.sorts[sort].session.both_ways
+            || self.translates[sort]
+            || !self.agree(leaf, leaf, sort, true)
+        {
             return None;
         }
-        let fixed = |field| self.known[leaf].fixed(&field, *family);
+        let fixed = |field| self.fixed(leaf, &field, sort);
         let ports = [fixed(KeyField::SrcPort), fixed(KeyField::DstPort)];
         let (mask, value) = match ports {
             [Some(src), None] => (0xffff, src),

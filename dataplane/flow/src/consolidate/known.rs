@@ -17,6 +17,7 @@ pub(super) enum Slot {
     DstPort,
     Version,
     EtherType,
+    FragmentOffset,
 }
 
 /// In the order of reading.
@@ -32,7 +33,7 @@ const SLOTS_TOLD: [Slot; 8] = [
 ];
 
 /// By [`Slot`]: where it is.
-const SLOTS: [(Base, u16, u32); 8] = [
+const SLOTS: [(Base, u16, u32); 9] = [
     (Base::Network, 8, 0x00ff_0000),
     (Base::Network, 4, 0x0000_ff00),
     (Base::Network, 12, u32::MAX),
@@ -41,6 +42,7 @@ const SLOTS: [(Base, u16, u32); 8] = [
     (Base::Transport, 0, 0x0000_ffff),
     (Base::Network, 0, 0xf000_0000),
     (Base::Frame, 12, 0xffff_0000),
+    (Base::Network, 4, 0x0000_1fff),
 ];
 
 /// Most products that the packets of a leaf are described by; beyond, they are joined.
@@ -165,10 +167,23 @@ impl Way {
         let protocol = self.protocol(family);
         let known = match slot {
             Slot::Src | Slot::Dst => family == Family::V4,
+            _ if family == Family::V4 && self.is_later_fragment() => return Set::none(),
             // Of ICMP the identifier stands for the ports, elsewhere in the header.
             _ => !protocol.contains(ICMP) && !protocol.contains(ICMP6),
         };
         if known { self.sets[slot as usize].clone() } else { Set::up_to(u32::MAX) }
+    }
+
+    /// Whether there is no transport header, and so no ports.
+    fn is_later_fragment(&self) -> bool {
+        !self.sets[Slot::FragmentOffset as usize].contains(0)
+    }
+
+    /// By field: the values it can have; `None` when no packet has them all, and so a session.
+    fn key(&self, fields: &[KeyField], family: Family) -> Option<Vec<Set>> {
+        let sets: Vec<Set> = fields.iter().map(|field| self.field(field, family)).collect();
+        let any = self.has_family(family) && sets.iter().all(|set| !set.is_empty());
+        any.then_some(sets)
     }
 }
 
@@ -229,13 +244,18 @@ impl Known {
         self.ways.iter().any(|way| way.has_family(family))
     }
 
-    /// The one value that a field of the key has in all packets.
-    pub(super) fn fixed(&self, field: &KeyField, family: Family) -> Option<u32> {
+    /// The one value that a field has in all packets that have a session of these fields.
+    pub(super) fn fixed(
+        &self,
+        field: &KeyField,
+        fields: &[KeyField],
+        family: Family,
+    ) -> Option<u32> {
         if let KeyField::Word(word) = field {
             let pin = self.pin_of(word)?;
             return (pin.mask & word.mask == word.mask).then_some(pin.value & word.mask);
         }
-        let mut ways = self.ways.iter().filter(|way| way.has_family(family));
+        let mut ways = self.ways.iter().filter(|way| way.key(fields, family).is_some());
         let value = ways.next()?.field(field, family).single()?;
         ways.all(|way| way.field(field, family).single() == Some(value)).then_some(value)
     }
@@ -304,12 +324,11 @@ impl Known {
                 return false;
             }
         }
-        let of = |known: &Known, pick: &dyn Fn(&KeyField) -> KeyField| -> Vec<Vec<Set>> {
-            let ways =
-                known.ways.iter().filter(|way| family == Family::Other || way.has_family(family));
-            ways.map(|way| fields.iter().map(|f| way.field(&pick(f), family)).collect()).collect()
+        let others: Vec<KeyField> = fields.iter().map(opposite).collect();
+        let of = |known: &Known, fields: &[KeyField]| -> Vec<Vec<Set>> {
+            known.ways.iter().filter_map(|way| way.key(fields, family)).collect()
         };
-        let (mine, theirs) = (of(self, &KeyField::clone), of(other, &opposite));
+        let (mine, theirs) = (of(self, fields), of(other, &others));
         mine.iter().any(|a| theirs.iter().any(|b| a.iter().zip(b).all(|(a, b)| a.meets(b))))
     }
 }
@@ -339,12 +358,14 @@ mod tests {
     fn fields_are_fixed_by_tests() {
         let http = after("ip vers 4 and tcp dst port 80");
         assert!(http.has_family(Family::V4) && !http.has_family(Family::V6));
-        assert_eq!(http.fixed(&KeyField::Protocol, Family::V4), Some(6));
-        assert_eq!(http.fixed(&KeyField::DstPort, Family::V4), Some(80));
-        assert_eq!(http.fixed(&KeyField::SrcPort, Family::V4), None);
+        let fields = crate::SessionDef::connection().fields;
+        let fixed = |known: &Known, field| known.fixed(&field, &fields, Family::V4);
+        assert_eq!(fixed(&http, KeyField::Protocol), Some(6));
+        assert_eq!(fixed(&http, KeyField::DstPort), Some(80));
+        assert_eq!(fixed(&http, KeyField::SrcPort), None);
         // Without a protocol the ports may be those of ICMP, which are elsewhere.
         let ports = after("transp[2:2] == 80");
-        assert_eq!(ports.fixed(&KeyField::DstPort, Family::V4), None);
+        assert_eq!(fixed(&ports, KeyField::DstPort), None);
         let high = after("tcp and src port 1024-65535");
         let told = |known: &Known| -> Vec<String> {
             known.told().iter().map(|(field, value)| format!("{field} {value}")).collect()
@@ -367,6 +388,8 @@ mod tests {
         let not_80 = after("tcp").after(&Word::equal(Base::Transport, 0, 0xffff, 80), false);
         assert!(!not_80.can_agree(&after("tcp dst port 80"), &fields, Family::V4, false));
         assert!(agree("tcp dst port 80", "tcp dst port 80", true));
+        let later = after("tcp").after(&Word::equal(Base::Network, 4, 0x1fff, 0), false);
+        assert!(!later.can_agree(&after("tcp"), &fields, Family::V4, false));
         assert!(!agree("tcp dst port 80 and src port > 80", "tcp dst port 80", true));
     }
 }

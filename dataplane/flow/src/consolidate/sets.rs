@@ -13,6 +13,10 @@ impl Set {
         Set(vec![(0, largest)])
     }
 
+    pub(super) fn none() -> Set {
+        Set(Vec::new())
+    }
+
     pub(super) fn one(value: u32) -> Set {
         Set(vec![(value, value)])
     }

@@ -79,11 +79,19 @@ impl Field {
         }
     }
 
-    /// Values as intervals of the field's own numbers.
+    /// Values as intervals of the field's own numbers, or, where that is shorter, as those that
+    /// are excluded.
     pub(crate) fn values(&self, intervals: &[(u32, u32)]) -> String {
         let form = self.known().map_or(Form::Hex(0), |(_, form)| form);
-        let texts: Vec<String> = intervals.iter().map(|part| interval(form, *part)).collect();
-        texts.join(" or ")
+        let gaps = gaps(intervals, self.mask >> self.shift());
+        let ranges = |list: &[(u32, u32)]| list.iter().filter(|(lo, hi)| lo != hi).count();
+        let (not, of) = if ranges(&gaps) < ranges(intervals) && gaps.len() <= intervals.len() {
+            ("not ", gaps.as_slice())
+        } else {
+            ("", intervals)
+        };
+        let texts: Vec<String> = of.iter().map(|part| interval(form, *part)).collect();
+        format!("{not}{}", texts.join(" or "))
     }
 
     /// A test, as a condition.
@@ -94,6 +102,20 @@ impl Field {
         }
         format!("{} in {} to {}", field.name(), field.value(word.lo), field.value(word.hi))
     }
+}
+
+/// What sorted intervals leave out of the numbers up to the largest.
+fn gaps(intervals: &[(u32, u32)], largest: u32) -> Vec<(u32, u32)> {
+    let mut gaps = Vec::new();
+    let mut from = Some(0);
+    for (lo, hi) in intervals {
+        if let Some(from) = from.filter(|from| from < lo) {
+            gaps.push((from, lo - 1));
+        }
+        from = hi.checked_add(1);
+    }
+    gaps.extend(from.filter(|from| *from <= largest).map(|from| (from, largest)));
+    gaps
 }
 
 fn interval(form: Form, (lo, hi): (u32, u32)) -> String {
@@ -135,5 +157,17 @@ mod tests {
         assert_eq!(equal(Base::Frame, 16, 0x0fff_0000, 0x0005_0000), "frame[16]/0fff0000 == 5");
         let high = word(Base::Transport, 0, 0xffff_0000, 1024 << 16, 0xffff_0000);
         assert_eq!(high, "src port in 1024 to 65535");
+        let port = Field { base: Base::Transport, at: 0, mask: 0xffff };
+        for (intervals, text) in [
+            (&[(80, 80)][..], "80"),
+            (&[(0, 79), (81, 65535)], "not 80"),
+            (&[(0, 79), (82, 99), (101, 65535)], "not 80-81 or 100"),
+            (&[(1024, 65535)], "1024-65535"),
+            (&[(0, 10), (90, 65535)], "not 11-89"),
+            (&[(1, 1), (9, 9)], "1 or 9"),
+            (&[(1, 65535)], "not 0"),
+        ] {
+            assert_eq!(port.values(intervals), text);
+        }
     }
 }

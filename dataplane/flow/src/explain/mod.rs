@@ -75,7 +75,7 @@ impl Plan {
         }
         let more = self.leaves.len().saturating_sub(ROWS_MAX);
         let more = if more > 0 { format!("  ... and {more} more\n") } else { String::new() };
-        format!("{table}{more}")
+        format!("{}{more}", table.without_empty())
     }
 
     /// Fields of keys, and those that most classes tell something of, in the order in which they

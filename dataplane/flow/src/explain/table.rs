@@ -15,6 +15,17 @@ impl Table {
         Table { rows: vec![head] }
     }
 
+    /// Leaves out columns that say nothing in any row.
+    pub(super) fn without_empty(mut self) -> Table {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let says = |column: usize| self.rows.iter().skip(1).any(|row| row[column] != "-");
+        let kept: Vec<usize> = (0..columns).filter(|column| says(*column)).collect();
+        for row in &mut self.rows {
+            *row = kept.iter().map(|column| std::mem::take(&mut row[*column])).collect();
+        }
+        self
+    }
+
     pub(super) fn row(&mut self, row: Vec<String>) {
         let cut = |cell: String| match cell.char_indices().nth(CELL_MAX) {
             Some((end, _)) => format!("{}...", &cell[..end]),

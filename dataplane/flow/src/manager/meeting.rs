@@ -145,10 +145,14 @@ impl LevelState {
     /// Lets the other thread find the session by its second key; false if another has it.
     pub(super) fn also(&self, index: u32, key: &[u32], exchanged: bool) -> bool {
         let Some((meeting, record)) = self.record(index) else { return true };
-        if exchanged {
-            meeting.add_to_word(record, 0, REPLY_EXCHANGED);
+        let bit = if exchanged { REPLY_EXCHANGED } else { 0 };
+        // Before the key: who finds the record by it has to know.
+        meeting.add_to_word(record, 0, bit);
+        let is_done = meeting.also(record, &padded(key)).is_ok();
+        if !is_done {
+            meeting.take_from_word(record, 0, bit);
         }
-        meeting.also(record, &padded(key)).is_ok()
+        is_done
     }
 }
 

@@ -7,8 +7,10 @@
 
 mod answer;
 mod entry;
+mod filter;
 mod http;
 mod level;
+mod list;
 mod look;
 mod meeting;
 mod reader;
@@ -18,7 +20,9 @@ mod takeover;
 
 pub use answer::NoAnswer;
 pub use entry::{Input, Refusal};
+pub use filter::Filter;
 pub use level::{Bounds, Counts};
+pub use list::{Cursor, Ends, Flow};
 pub use look::{Kind, Look, look_ethernet, look_ip};
 pub use meeting::{Meetings, meetings};
 pub use state::{At, Ways};

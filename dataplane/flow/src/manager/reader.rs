@@ -7,6 +7,7 @@ use thruway_wire::flow::FiveTuple;
 use crate::ast::Base;
 use crate::key::PacketView;
 use crate::manager::http;
+use crate::manager::list::TupleWords;
 use crate::manager::look::{Kind, Look};
 use crate::plan::{Family, KeyPlan, Level, LevelId, Orientation};
 use crate::session::{KeyField, KeyProgram, KeyWord};
@@ -210,6 +211,22 @@ impl Reader {
         };
         let mask = [dst, src, ports.rotate_left(16), proto];
         Reader { orientation, mask, ..self.clone() }
+    }
+}
+
+/// The parts of a key; `exchanged`: as a packet has them whose key stands the other way round.
+pub(super) fn tuple_words(is_narrow: bool, key: &[u32], exchanged: bool) -> TupleWords {
+    let word = |at: usize| key.get(at).copied().unwrap_or(0);
+    let four = |at: usize| std::array::from_fn(|n| word(at + n));
+    let (a, b, ports, protocol) = if is_narrow {
+        ([word(0), 0, 0, 0], [word(1), 0, 0, 0], word(2), word(3))
+    } else {
+        (four(0), four(4), word(WIDE_PORTS), word(WIDE_PROTOCOL))
+    };
+    if exchanged {
+        TupleWords { src: b, dst: a, ports: ports.rotate_left(16), protocol }
+    } else {
+        TupleWords { src: a, dst: b, ports, protocol }
     }
 }
 

@@ -33,6 +33,12 @@ impl Rendezvous {
         self.records.words_of(record.index())[at].fetch_or(bits, Ordering::Release);
     }
 
+    /// Takes bits of a word back, which were set in vain.
+    pub fn take_from_word(&self, record: RecordId, at: usize, bits: u64) {
+        // Release: as in `add_to_word`.
+        self.records.words_of(record.index())[at].fetch_and(!bits, Ordering::Release);
+    }
+
     /// Whether a key is the first one of a record that the caller holds; else it is the second, if
     /// the record was found by it.
     pub fn is_first_key(&self, record: RecordId, key: &Key) -> bool {

@@ -38,6 +38,7 @@ fn word() -> impl Strategy<Value = Word> {
         within(0, 0xffff, 81, 65535),
         within(0, 0xffff_0000, 81 << 16, 0xffff_0000),
         within(0, 0xffff, 0, 1023),
+        within(0, 0xffff, 0, 0xffff),
     ])
 }
 
@@ -81,6 +82,8 @@ fn classes(outputs: usize) -> impl Strategy<Value = Vec<Rule>> {
             "udp src port 80",
             "src port 80 and dst port 80",
             "port 80",
+            "transp[2:2] == 80",
+            "transp[2:2] == 80",
             "tcp",
             "udp",
             "icmp",
@@ -94,8 +97,12 @@ fn classes(outputs: usize) -> impl Strategy<Value = Vec<Rule>> {
             "12/8100 14/0005%0fff",
         ][..],
     );
-    let rule = (class, 0..outputs as u32)
-        .prop_map(|(class, output)| Rule::new(parse_class(class, &NoNames).unwrap(), output));
+    let class = class.prop_map(|class| parse_class(class, &NoNames).unwrap());
+    // No class says that a header of options comes next.
+    let next = select(&[0, 6][..])
+        .prop_map(|next| Expr::Test(equal(Base::Network, 4, 0x0000_ff00, next << 8)));
+    let rule = (prop_oneof![8 => class, 1 => next], 0..outputs as u32)
+        .prop_map(|(class, output)| Rule::new(class, output));
     let last = proptest::option::of(0..outputs as u32);
     (vec(rule, 1..4), last).prop_map(|(mut rules, last)| {
         rules.extend(last.map(|output| Rule::new(Expr::Const(true), output)));
@@ -154,7 +161,7 @@ fn node(nodes: usize, entry: bool) -> impl Strategy<Value = Node> {
             let all: Vec<usize> = (0..outputs.len()).collect();
             let forks = fork > 0 || !matches!(role, Role::Function);
             let first = if forks { all.clone() } else { all.iter().copied().take(1).collect() };
-            let demand = demand.filter(|_| role == Role::Function);
+            let demand = demand.filter(|_| role != Role::Entry);
             let passes = vec![first, all];
             Node { name: String::new(), role, outputs, passes, changes, demand, counts }
         },

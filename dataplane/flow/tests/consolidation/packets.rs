@@ -26,6 +26,8 @@ pub struct Recipe {
     pub ports: [u16; 2],
     pub protocol: u8,
     pub ttl: u8,
+    /// A later fragment (IPv4), or with a header of options before the transport's (IPv6).
+    pub odd: bool,
 }
 
 impl Recipe {
@@ -40,7 +42,8 @@ impl Recipe {
             0 => {
                 frame.extend([0x08, 0x00]);
                 let network = frame.len();
-                frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, self.ttl, protocol, 0, 0]);
+                let offset = u8::from(self.odd) * 7;
+                frame.extend([0x45, 0, 0, 40, 0, 0, 0, offset, self.ttl, protocol, 0, 0]);
                 self.ends.iter().for_each(|end| frame.extend([10, 0, 0, *end]));
                 let transport = frame.len();
                 self.transport(frame, network, transport)
@@ -48,9 +51,13 @@ impl Recipe {
             1 => {
                 frame.extend([0x86, 0xdd]);
                 let network = frame.len();
-                frame.extend([0x60, 0, 0, 0, 0, 20, protocol, self.ttl]);
+                let next = if self.odd { 0 } else { protocol };
+                frame.extend([0x60, 0, 0, 0, 0, 28, next, self.ttl]);
                 for end in self.ends {
                     frame.extend([0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, end]);
+                }
+                if self.odd {
+                    frame.extend([protocol, 0, 0, 0, 0, 0, 0, 0]);
                 }
                 let transport = frame.len();
                 self.transport(frame, network, transport)
@@ -66,7 +73,9 @@ impl Recipe {
 
     fn transport(&self, mut frame: Vec<u8>, network: usize, transport: usize) -> Packet {
         if self.protocol == 1 {
-            frame.extend([8, 0, 0, 0]);
+            // Where others have their destination port it has a checksum.
+            frame.extend([8, 0]);
+            frame.extend(self.ports[1].to_be_bytes());
             frame.extend(self.ports[0].to_be_bytes());
             frame.extend([0; 10]);
         } else {
@@ -121,9 +130,16 @@ impl Packet {
     fn protocol(&self) -> Option<u64> {
         match self.family() {
             Family::V4 => self.bytes(Base::Network, 9, 1),
-            Family::V6 => self.bytes(Base::Network, 6, 1),
+            Family::V6 => match self.bytes(Base::Network, 6, 1)? {
+                0 => self.bytes(Base::Network, 40, 1),
+                next => Some(next),
+            },
             Family::Other => None,
         }
+    }
+
+    fn is_later_fragment(&self) -> bool {
+        self.family() == Family::V4 && self.bytes(Base::Network, 7, 1) != Some(0)
     }
 
     pub fn field(&self, field: &KeyField) -> Option<u64> {
@@ -137,6 +153,7 @@ impl Packet {
             KeyField::Src => end(12, 8),
             KeyField::Dst => end(16, 24),
             KeyField::Protocol => self.protocol(),
+            KeyField::SrcPort | KeyField::DstPort if self.is_later_fragment() => None,
             KeyField::SrcPort | KeyField::DstPort => match self.protocol()? {
                 1 | 58 => self.bytes(Base::Transport, 4, 2),
                 _ => {
@@ -172,14 +189,16 @@ pub fn recipe() -> impl Strategy<Value = Recipe> {
     let protocol = select(&[6_u8, 6, 17, 1][..]);
     let ttl = select(&[1_u8, 64][..]);
     let ends = (1..4_u8, 1..4_u8);
-    (families, vlan, ends, (ports.clone(), ports), protocol, ttl).prop_map(
-        |(family, vlan, ends, ports, protocol, ttl)| Recipe {
+    let odd = proptest::bool::weighted(0.2);
+    (families, vlan, ends, (ports.clone(), ports), protocol, ttl, odd).prop_map(
+        |(family, vlan, ends, ports, protocol, ttl, odd)| Recipe {
             family,
             vlan,
             ends: ends.into(),
             ports: ports.into(),
             protocol,
             ttl,
+            odd,
         },
     )
 }
@@ -201,7 +220,12 @@ pub fn connections() -> impl Strategy<Value = Vec<Packet>> {
         let both = recipes.into_iter().flat_map(|(recipe, other)| {
             let again = Recipe { ttl: recipe.ttl ^ 65, ..recipe.clone() };
             let vlan = Recipe { vlan: None, ..recipe.clone() };
-            let third = if other { again } else { vlan };
+            let other_protocol = Recipe { protocol: 23 - recipe.protocol.max(6), ..recipe.clone() };
+            let third = match (other, recipe.odd) {
+                (true, true) => other_protocol,
+                (true, false) => again,
+                (false, _) => vlan,
+            };
             [recipe.opposite(), recipe, third]
         });
         both.map(|recipe| recipe.packet()).collect()

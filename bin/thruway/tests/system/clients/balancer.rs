@@ -1,13 +1,14 @@
 //! A load balancer: clients outside use one address, behind which three servers stand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::at;
 use super::everyday::{flood, learnt, talk_beside};
-use super::lab::{Lab, NARROW, OUTSIDE, PUBLIC, Trial, undergo};
+use super::lab::{INSIDE, Lab, NARROW, OUTSIDE, PUBLIC, Trial, undergo};
 use super::sockets::{Echo, Talk, ask, refused};
 use super::web::{Files, Web, fetch_many, get, load};
-use crate::process::privileged;
+use crate::control::Client;
+use crate::process::{privileged, wait_for};
 
 /// What runs in the middle shares TCP ports 7 and 80 and UDP ports 9 and 53 of [`PUBLIC`] among
 /// the hosts inside, whose own addresses pass, too.
@@ -26,9 +27,9 @@ const KERNEL: &str = "
 table ip nat {
     chain incoming {
         type nat hook prerouting priority dstnat
-        ip daddr 192.0.2.2 tcp dport { 7, 80 } dnat to numgen inc mod 3 map \\
+        ip daddr 203.0.113.2 tcp dport { 7, 80 } dnat to numgen inc mod 3 map \\
             { 0: 192.168.1.10, 1: 192.168.1.11, 2: 192.168.1.12 }
-        ip daddr 192.0.2.2 udp dport { 9, 53 } dnat to numgen inc mod 3 map \\
+        ip daddr 203.0.113.2 udp dport { 9, 53 } dnat to numgen inc mod 3 map \\
             { 0: 192.168.1.10, 1: 192.168.1.11, 2: 192.168.1.12 }
     }
 }
@@ -43,6 +44,70 @@ fn the_kernel_balances() {
     lab.route_inside();
     lab.kernel(KERNEL);
     undergo(&lab, TRIALS);
+}
+
+/// The services of the trials.
+const SERVICES: &str =
+    "SERVICES=203.0.113.2:7/tcp 203.0.113.2:80/tcp 203.0.113.2:9/udp 203.0.113.2:53/udp";
+
+#[test]
+fn thruway_balances() {
+    if !privileged("thruway_balances") {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.route_inside();
+    lab.example(&["run"], "balancer.click", &[SERVICES]);
+    undergo(&lab, TRIALS);
+    lab.stop().expect(0).prints(&["balancer"]);
+}
+
+#[test]
+fn servers_come_and_go() {
+    if !privileged("servers_come_and_go") {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.route_inside();
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let options = ["click", "-u", socket.to_str().expect("plain text")];
+    lab.example(&options, "balancer.click", &[SERVICES]);
+    let mut control = Client::unix(&socket);
+    let _webs = serve(&lab, &Files::new());
+    let _echoes: Vec<_> = lab.inside.iter().map(|host| Echo::new(host, 7)).collect();
+    let mut talks: Vec<_> = (0..6).map(|_| Talk::new(&lab.outside[0], at(PUBLIC, 7))).collect();
+    let url = format!("http://{PUBLIC}/6");
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load(&lab.outside[1], &url, true));
+        for (handler, server, serving) in [
+            ("drain", INSIDE[0], &[1, 2][..]),
+            ("resume", INSIDE[0], &[0, 1, 2]),
+            ("remove", INSIDE[1], &[0, 2]),
+            ("add", INSIDE[1], &[0, 1, 2]),
+        ] {
+            let (code, said) = control.ask(&format!("WRITE balancer.{handler} {server}"));
+            assert_eq!(code, 200, "{handler}: {said}");
+            assert_served_by(&lab, serving);
+            talks.iter_mut().for_each(Talk::say);
+        }
+        loading.join().expect("no request fails");
+    });
+    assert_eq!(control.read("balancer.counts").lines().count(), 3);
+    lab.stop().expect(0);
+}
+
+/// Asserts that new connections go to these servers: to all of them, if not at once (others
+/// take their turns, too), and to no other.
+fn assert_served_by(lab: &Lab, serving: &[usize]) {
+    let urls = vec![format!("http://{PUBLIC}/who"); 12].join(" -w \\n ");
+    let mut seen = BTreeSet::new();
+    wait_for("every server's turn", || {
+        let answers = get(&lab.outside[0], &format!("-H Connection:close -w \\n {urls}"));
+        seen.extend(servers(&answers, OUTSIDE[0]));
+        assert!(seen.iter().all(|server| serving.contains(server)), "{seen:?} of {serving:?}");
+        (seen.len() == serving.len()).then_some(())
+    });
 }
 
 /// The servers, named by their number.
@@ -88,7 +153,7 @@ fn files(lab: &Lab) {
     std::thread::scope(|scope| {
         for client in &lab.outside {
             let files = &files;
-            scope.spawn(move || fetch_many(client, files, PUBLIC, 600));
+            scope.spawn(move || fetch_many(client, files, PUBLIC, 400));
         }
     });
     webs.iter().for_each(Web::content);

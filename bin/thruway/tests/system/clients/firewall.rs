@@ -50,6 +50,18 @@ fn the_kernel_guards() {
     undergo(&lab, TRIALS);
 }
 
+#[test]
+fn thruway_guards() {
+    if !privileged("thruway_guards") {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.route_inside();
+    lab.example(&["run"], "firewall.click", &[]);
+    undergo(&lab, TRIALS);
+    lab.stop().expect(0).prints(&["firewall", "not-syn", "no-match"]);
+}
+
 fn plain_questions(lab: &Lab) {
     for (asked, address) in questions(lab).iter().zip(INSIDE) {
         asked.iter().for_each(|exchange| assert_eq!(exchange.seen.ip().to_string(), address));

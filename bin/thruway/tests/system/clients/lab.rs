@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inside[0..3] -- bridge -- lan0 [middle] wan0 -- provider -- outside[0..3]
-//! 192.168.1.10..12          .1        192.0.2.2  .1   .1     198.51.100.10..12
+//! 192.168.1.10..12          .1        203.0.113.2  .1   .1     198.51.100.10..12
 //! ```
 //!
 //! The middlebox is the kernel of the middle namespace, or Thruway in it.
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::network::Namespace;
-use crate::process::{Done, Running, need, wait_for};
+use crate::process::{Done, Running, need, root, wait_for};
 
 /// The hosts inside.
 pub const INSIDE: [&str; 3] = ["192.168.1.10", "192.168.1.11", "192.168.1.12"];
@@ -24,9 +24,9 @@ pub const NARROW_MTU: usize = 1300;
 /// The middlebox, seen from inside.
 pub const GATEWAY: &str = "192.168.1.1";
 /// The middlebox, seen from outside.
-pub const PUBLIC: &str = "192.0.2.2";
+pub const PUBLIC: &str = "203.0.113.2";
 /// The router of the provider.
-pub const PROVIDER: &str = "192.0.2.1";
+pub const PROVIDER: &str = "203.0.113.1";
 
 /// See the module.
 pub struct Lab {
@@ -63,7 +63,7 @@ impl Lab {
         provider.ip(&format!("route add {} dev br0 mtu {NARROW_MTU}", OUTSIDE[NARROW]));
         provider.set("ipv4/ip_forward", "1");
         // Invented addresses pass, and what is sent to them goes no further.
-        provider.ip("route add blackhole 203.0.113.0/24");
+        provider.ip("route add blackhole 192.0.2.0/24");
         for name in ["all", "br0"] {
             provider.set(&format!("ipv4/conf/{name}/rp_filter"), "0");
         }
@@ -88,8 +88,15 @@ impl Lab {
         self.reach();
     }
 
-    /// This starts Thruway in the middle.
-    pub fn thruway(&mut self, command: &mut Command) {
+    /// Starts one of the examples in the middle, with these options and variables.
+    pub fn example(&mut self, options: &[&str], name: &str, variables: &[&str]) {
+        let mut command = self.middle.thruway();
+        command.args(options).arg(root().join("examples").join(name));
+        self.thruway(command.args(["LAN=lan0", "WAN=wan0"]).args(variables));
+    }
+
+    /// Starts Thruway in the middle.
+    fn thruway(&mut self, command: &mut Command) {
         let mut middlebox = Running::start(command.stdin(Stdio::null()));
         wait_for("the first ping through the middle", || {
             assert!(!middlebox.ended(), "{}{}", middlebox.stdout(), middlebox.stderr());

@@ -32,13 +32,13 @@ const KERNEL: &str = "
 table ip nat {
     chain incoming {
         type nat hook prerouting priority dstnat
-        ip daddr 192.0.2.2 tcp dport 8080 dnat to 192.168.1.11:80
-        ip daddr 192.0.2.2 udp dport 5353 dnat to 192.168.1.11:53
+        ip daddr 203.0.113.2 tcp dport 8080 dnat to 192.168.1.11:80
+        ip daddr 203.0.113.2 udp dport 5353 dnat to 192.168.1.11:53
     }
     chain outgoing {
         type nat hook postrouting priority srcnat
         ip saddr 192.168.1.0/24 oifname wan0 masquerade
-        ip saddr 192.168.1.0/24 oifname lan0 snat to 192.0.2.2
+        ip saddr 192.168.1.0/24 oifname lan0 snat to 203.0.113.2
     }
 }
 ";
@@ -51,6 +51,22 @@ fn the_kernel_translates() {
     let lab = Lab::new();
     lab.kernel(KERNEL);
     undergo(&lab, TRIALS);
+}
+
+/// Thruway, with these options, undergoes the trials.
+fn thruway_translates(test: &str, options: &[&str]) {
+    if !privileged(test) {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.example(options, "nat.click", &[]);
+    undergo(&lab, TRIALS);
+    lab.stop().expect(0).prints(&["nat"]);
+}
+
+#[test]
+fn one_thread_translates() {
+    thruway_translates("one_thread_translates", &["run"]);
 }
 
 fn translated_questions(lab: &Lab) {

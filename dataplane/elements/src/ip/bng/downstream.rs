@@ -6,7 +6,6 @@ use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::gre::{GreFields, GreHeader};
 use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::mpls::skip_labels;
-use thruway_wire::vlan::VlanTag;
 use thruway_wire::{Header, checksum, ip_protocol};
 
 use super::tables::{Place, Tables};
@@ -86,17 +85,9 @@ impl Gateway {
         inner: &Inner,
         place: &Place,
     ) -> Result<(), Reason> {
-        if !strip_to(packet, at, inner) || !packet.push(FRONT) {
+        if !strip_to(packet, at, inner) || !self.settings.put_front(packet, place) {
             return Err(Reason::NO_MEMORY);
         }
-        let (outer, line) = place.line.vlans();
-        let kind = self.settings.outer_type;
-        let ether = EthernetHeader::new(place.mac, self.settings.access_mac, kind);
-        // There is room for all: it was just pushed.
-        let rest = ether.emit(packet.data_mut()).map_err(|_| Reason::NO_MEMORY)?;
-        let rest = VlanTag::new(outer, ethertype::VLAN).emit(rest);
-        let _ = VlanTag::new(line, ethertype::IPV4).emit(rest.map_err(|_| Reason::NO_MEMORY)?);
-        packet.set_mac_offset(0);
         packet.set_network(FRONT, inner.header_len);
         Ok(())
     }

@@ -212,8 +212,7 @@ fn what_subscribers_may_not_send() {
     let to = |dst: [u8; 4], ttl| frame(&ip([10, 0, 0, 7], dst, ttl, 0, b"x"));
     assert_eq!(refused(gateway, 0, &to([224, 0, 0, 5], 9)), "not-unicast");
     assert_eq!(refused(gateway, 0, &to([10, 0, 0, 1], 9)), "for-gateway");
-    assert_eq!(refused(gateway, 0, &to([8, 8, 8, 8], 1)), "expired");
-    let long = ip([10, 0, 0, 7], [8, 8, 8, 8], 9, 0, &[0; 1481]);
+    let long = ip_of(17, [10, 0, 0, 7], [8, 8, 8, 8], [9, 0, 0], &[0; 1481]);
     assert_eq!(refused(gateway, 0, &frame(&long)), "too-long");
     let mut wrong = frame(&good);
     wrong[32] ^= 1;
@@ -221,8 +220,6 @@ fn what_subscribers_may_not_send() {
     assert_eq!(refused(gateway, 0, &frame(&good)[..42]), "bad-header");
     let six = tagged(ACCESS_MAC, HOST, (100, 7), [0x86, 0xdd], &[0x60; 40]);
     assert_eq!(refused(gateway, 0, &six), "not-ip");
-    gateway.write("remove", "ROUTE 0.0.0.0/0").unwrap();
-    assert_eq!(refused(gateway, 0, &frame(&good)), "no-route");
     // None of this told where the subscriber is.
     assert_eq!(gateway.read("places", "").unwrap().lines().count(), 1);
 }
@@ -355,4 +352,45 @@ fn packets_allocate_nothing() {
         assert_eq!(gateway.allocations(port, &bytes), 0, "port {port}");
     }
     assert_eq!(gateway.drops().iter().sum::<u64>(), 0);
+}
+
+#[test]
+fn the_gateway_answers_and_tells() {
+    let gateway = &mut rig(true);
+    let (host, gw, far) = ([10, 0, 0, 7], [10, 0, 0, 1], [8, 8, 8, 8]);
+    let icmp = |head: [u8; 4], rest: &[u8]| {
+        let mut bytes = [&head[..], rest].concat();
+        let sum = checksum::checksum(&bytes).to_be_bytes();
+        bytes[2..4].copy_from_slice(&sum);
+        bytes
+    };
+    let frame = |inside: &[u8]| access_frame(ACCESS_MAC, HOST, (100, 7), inside);
+    let answer = |inside: &[u8]| access_frame(HOST, ACCESS_MAC, (100, 7), inside);
+    let ping = ip_of(1, host, gw, [9, 0, 0], &icmp([8, 0, 0, 0], b"abcdefgh"));
+    let pong = ip_of(1, gw, host, [255, 0, 0], &icmp([0; 4], b"abcdefgh"));
+    assert_eq!(send(gateway, 1, &frame(&ping)), (1, answer(&pong)));
+    assert_eq!(gateway.drops().iter().sum::<u64>(), 0);
+
+    let short = ip(host, far, 1, 0, b"x");
+    let long = ip(host, far, 9, 0, &[5; 1481]);
+    let lost = ip(host, [30, 0, 0, 1], 9, 0, b"x");
+    gateway.write("remove", "ROUTE 0.0.0.0/0").unwrap();
+    gateway.write("add", "ROUTE 8.0.0.0/8 0").unwrap();
+    let reasons = [(&short, [11, 0], 0, 9), (&long, [3, 4], 1500, 11), (&lost, [3, 0], 0, 10)];
+    for (number, (packet, kind, mtu, reason)) in reasons.into_iter().enumerate() {
+        // As much of the packet as makes 576 bytes.
+        let rest = [&u32::to_be_bytes(mtu)[..], &packet[..packet.len().min(548)]].concat();
+        let mut told = ip_of(1, gw, host, [200, 0, 0], &icmp([kind[0], kind[1], 0, 0], &rest));
+        told[5] = number as u8 + 1;
+        told[10..12].fill(0);
+        let sum = checksum::checksum(&told[..20]).to_be_bytes();
+        told[10..12].copy_from_slice(&sum);
+        assert_eq!(send(gateway, 0, &frame(packet)), (0, answer(&told)), "{kind:?}");
+        assert_eq!(gateway.drops()[reason], 1, "{kind:?}");
+    }
+    // Errors are not told of errors, nor anything to who pretends to be another.
+    let error = ip_of(1, host, far, [1, 0, 0], &icmp([11, 0, 0, 0], &[0; 12]));
+    assert_eq!(refused(gateway, 0, &frame(&error)), "expired");
+    let other = ip([10, 0, 0, 8], far, 1, 0, b"x");
+    assert_eq!(refused(gateway, 0, &frame(&other)), "spoofed-source");
 }

@@ -12,7 +12,7 @@ use thruway_wire::{Header, MacAddr};
 
 use super::entries::{Line, Tunnel};
 use super::tables::{Place, Tables};
-use super::{Bad, Gateway, Inner, Settings, inner, is_unicast, strip_to};
+use super::{Bad, Failed, Gateway, Inner, Settings, inner, is_unicast, strip_to};
 use crate::ip::gre_encap;
 
 /// Length of Ethernet header and tags.
@@ -44,6 +44,24 @@ fn front(data: &[u8], outer_type: u16) -> Result<Front, Bad> {
 }
 
 impl Settings {
+    /// Puts Ethernet header and tags in front of a packet to a subscriber; false, and nothing
+    /// changed, when packet memory is used up.
+    #[inline]
+    pub(super) fn put_front(&self, packet: &mut Packet, place: &Place) -> bool {
+        if !packet.push(FRONT) {
+            return false;
+        }
+        let (outer, line) = place.line.vlans();
+        let ether = EthernetHeader::new(place.mac, self.access_mac, self.outer_type);
+        let tags = [VlanTag::new(outer, ethertype::VLAN), VlanTag::new(line, ethertype::IPV4)];
+        // There is room for all: it was just pushed.
+        let rest = ether.emit(packet.data_mut());
+        let rest = rest.and_then(|rest| tags[0].emit(rest));
+        let _ = rest.and_then(|rest| tags[1].emit(rest));
+        packet.set_mac_offset(0);
+        true
+    }
+
     /// Answers an ARP query in place, after its sender was checked and noted.
     fn arp(
         &self,
@@ -85,18 +103,33 @@ impl Gateway {
         packet: &mut Packet,
         port: usize,
         now: i64,
-    ) -> Result<u16, Reason> {
+    ) -> Result<u16, Failed> {
         let front = front(packet.data(), self.settings.outer_type)?;
         if front.inside == ethertype::ARP
             && (front.dst.is_broadcast() || front.dst == self.settings.access_mac)
         {
             return Ok(self.settings.arp(tables, packet, &front, (port, now))?);
         }
-        let (inner, key, tunnel) = self.judge(tables, packet.data(), &front)?;
         let place = Place { line: front.line, mac: front.src, port: port as u16 };
-        tables.learn(key, inner.src, place, now);
-        self.encap(packet, &inner, key, &tunnel)?;
-        Ok(tunnel.port)
+        match self.judge(tables, packet.data(), &front) {
+            Ok((inner, key, tunnel)) => {
+                tables.learn(key, inner.src, place, now);
+                self.encap(packet, &inner, key, &tunnel)?;
+                Ok(tunnel.port)
+            }
+            Err(bad) => self.answer(packet, &place, bad),
+        }
+    }
+
+    /// Answers a packet that goes no further, or says why not.
+    #[cold]
+    fn answer(&mut self, packet: &mut Packet, place: &Place, bad: Bad) -> Result<u16, Failed> {
+        let Some(voice) = &mut self.voice else { return Err(bad.into()) };
+        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, place) {
+            return Ok(place.port);
+        }
+        let told = voice.tell(&self.settings, packet, place, bad);
+        Err(Failed { reason: bad.into(), told: told.then_some(place.port) })
     }
 
     /// Whether an IP packet may go on, with which key and by which tunnel.

@@ -211,10 +211,15 @@ impl PerSession for Balancer {
                 return Balancer::without_server(session).map_or(Verdict::Pass, Verdict::drop);
             }
         }
-        match session.state.translation.apply(packet, End::Destination, direction, related) {
-            Ok(()) => Verdict::Pass,
-            Err(_) => Verdict::drop(Lost::Untranslatable),
+        let translation = &session.state.translation;
+        if translation.apply(packet, End::Destination, direction, related).is_err() {
+            return Verdict::drop(Lost::Untranslatable);
         }
+        if direction == Direction::Forward {
+            // Routes are looked up by the annotation.
+            packet.set_dst_ip(translation.after().0.to_be_bytes());
+        }
+        Verdict::Pass
     }
 
     fn without(&mut self, packet: &mut Packet) -> Verdict {

@@ -9,6 +9,7 @@ use thruway_packet::Packet;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::record::{Record, Way, Who};
+use crate::sessions::ip_len::ip_len;
 
 /// State of a session: what a packet changes. The rest is in [`Ledger::origins`].
 #[derive(
@@ -114,6 +115,22 @@ impl Ledger {
         }
     }
 
+    /// Gives up what is known of open sessions, and the records that wait, for another ledger.
+    pub(super) fn hand_over(&mut self) -> Ledger {
+        let room = |ledger: &Ledger| (ledger.active_s, ledger.sessions_max, ledger.ring_max);
+        let (active_s, sessions_max, ring_max) = room(self);
+        let fresh = Ledger::new(self.session.clone(), active_s, sessions_max, ring_max);
+        std::mem::replace(self, fresh)
+    }
+
+    /// Takes over what another ledger knew, with its room; sessions of another definition are
+    /// over.
+    pub(super) fn take_over(&mut self, other: Ledger) {
+        if other.session == self.session && (other.ring_max > 0) == (self.ring_max > 0) {
+            *self = Ledger { active_s: self.active_s, ..other };
+        }
+    }
+
     /// The counters of all sessions together.
     pub(super) fn totals(&self) -> &Totals {
         &self.totals
@@ -214,19 +231,6 @@ impl Ledger {
             *state = Counters { origin, reported_s, ..Counters::default() };
         }
     }
-}
-
-/// Bytes of the IP packet, link layer and padding left out.
-#[inline]
-fn ip_len(packet: &Packet) -> u64 {
-    let len = packet.network().len();
-    let told = match packet.network_head::<20>() {
-        Some(head) if head[0] >> 4 == 4 => usize::from(u16::from_be_bytes([head[2], head[3]])),
-        Some(head) => usize::from(u16::from_be_bytes([head[4], head[5]])) + 40,
-        None => len,
-    };
-    // A length beyond the packet is no length.
-    (if told <= len && told > 0 { told } else { len }) as u64
 }
 
 impl PerSession for Ledger {

@@ -1,0 +1,104 @@
+// A load balancer: clients outside know one address, behind which several servers share the work. Their
+// answers leave by the balancer, too: it is the servers' default route.
+//
+// Between two interfaces (as root; give it the addresses of your networks):
+//   thruway run examples/balancer.click LAN=eth1 WAN=eth0 LAN_IP=10.1.0.1 LAN_NET=10.1.0.0/16 ...
+//
+// IPv4 only. Servers come and go while it runs, by handlers of the element balancer: drain before a server is
+// taken away, add, weight, servers and counts.
+
+define(
+    $LAN veth1,                      // port on the inside
+    $LAN_IP 192.168.1.1,             // the gateway's address there
+    $LAN_NET 192.168.1.0/24,
+    $LAN_MAC 02:00:00:00:00:02,
+    $LAN_MTU 1500,
+
+    $WAN veth2,                      // port on the outside
+    $WAN_IP 203.0.113.2,
+    $WAN_NET 203.0.113.0/24,
+    $WAN_MAC 02:00:00:00:00:01,
+    $WAN_MTU 1500,
+    $WAN_GW 203.0.113.1,               // the provider's router
+
+    $VIP 203.0.113.2,                  // the address that clients know
+    $SERVICES 203.0.113.2:80/tcp 203.0.113.2:443/tcp 203.0.113.2:53/udp,
+    $SERVER1 192.168.1.10,
+    $SERVER2 192.168.1.11,
+    $SERVER3 192.168.1.12
+);
+
+// One side: Ethernet, ARP, header checks; packets in fragments are made whole, so that all of them have
+// ports. Port 0, in and out, is IPv4 without an Ethernet header.
+elementclass Side { $port, $ip, $mac |
+    FromDevice($port, PROMISC true)
+        -> HostEtherFilter($mac)
+        -> kind :: Classifier(
+        12/0806 20/0001,         // ARP query
+        12/0806 20/0002,         // ARP reply
+        12/0800,                 // IPv4
+        -);
+    arp :: ARPQuerier($ip, $mac);
+    queue :: Queue -> ToDevice($port);
+
+    kind[0] -> ARPResponder($ip $mac) -> queue;
+    kind[1] -> [1]arp;
+    kind[2] -> Strip(14) -> CheckIPHeader -> IPReassembler -> output;
+    kind[3] -> other :: Discard;
+
+    input -> arp -> queue;
+}
+
+// What a router does to a packet on its way out (RFC 1812); ICMP errors leave by output 1.
+elementclass Forward { $ip, $mtu |
+    input -> DropBroadcasts
+        -> options :: IPGWOptions($ip)
+        -> FixIPSrc($ip)
+        -> ttl :: DecIPTTL
+        -> mtu :: IPFragmenter($mtu)
+        -> output;
+    options[1] -> ICMPError($ip, parameterproblem) -> [1]output;
+    ttl[1] -> ICMPError($ip, timeexceeded) -> [1]output;
+    mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu) -> [1]output;
+}
+
+// What is for the gateway itself: it answers pings, and says that it offers nothing else.
+elementclass Local {
+    input -> ping :: ICMPPingResponder -> output;
+    ping[1] -> offered :: IPClassifier(tcp or udp, -) -> ICMPError($LAN_IP, unreachable, port) -> output;
+    offered[1] -> Discard;
+}
+
+lan :: Side($LAN, $LAN_IP, $LAN_MAC);
+wan :: Side($WAN, $WAN_IP, $WAN_MAC);
+
+// Sessions are found where packets come in, for all that is behind.
+from_lan :: FlowClassifier(INPUT ip);
+from_wan :: FlowClassifier(INPUT ip);
+
+balancer :: LoadBalancer($SERVER1, $SERVER2, $SERVER3,
+    VIP $SERVICES,
+    METHOD round-robin);
+
+routes :: StaticIPLookup(
+    $LAN_IP/32 2,
+    $WAN_IP/32 2,
+    $VIP/32 2,
+    255.255.255.255/32 3,
+    224.0.0.0/4 3,
+    $LAN_NET 0,
+    $WAN_NET 1,
+    0.0.0.0/0 $WAN_GW 1);
+
+lan -> from_lan -> [1]balancer;
+wan -> from_wan -> balancer;
+balancer[0, 1] -> routes;
+
+routes[0] -> to_lan :: Forward($LAN_IP, $LAN_MTU) -> lan;
+routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU) -> wan;
+routes[2] -> Local -> routes;
+routes[3] -> stays :: Discard; // multicast and broadcast
+
+// An error about a packet that was rewritten takes the way of its answers.
+to_lan[1] -> from_lan;
+to_wan[1] -> from_wan;
