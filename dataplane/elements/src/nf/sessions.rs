@@ -450,6 +450,26 @@ mod tests {
     }
 
     #[test]
+    fn a_session_from_its_beginning_to_its_end_allocates_nothing() {
+        let Game { mut entries, .. } = Game::new();
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..100 {
+                let place = entries.take().expect("a free entry");
+                for _ in 0..3 {
+                    let mark = entries.ready(Mark::of(0, 0, COUNT + place.entry));
+                    entries.put(mark);
+                }
+                entries.end(&place);
+                let fcb = entries.next_ended().expect("one that has ended");
+                entries.end_first(fcb);
+                assert_eq!(entries.next_ended(), Some(fcb));
+                entries.release(fcb);
+            }
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+
+    #[test]
     fn a_new_session_has_scratch_of_zeros() {
         let mut game = Game::new();
         game.begin();
