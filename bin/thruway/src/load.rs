@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use thruway_element::Registry;
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
 use thruway_lang::{
@@ -92,21 +93,31 @@ pub fn build(
     libraries: &dyn Loader,
     options: &Options,
 ) -> Result<(Router, Diagnostics), Failure> {
+    build_of((source, &CATALOG), variables, libraries, options)
+}
+
+/// The same with the elements of a registry.
+pub fn build_of(
+    (source, registry): (Source, &Registry),
+    variables: &Variables,
+    libraries: &dyn Loader,
+    options: &Options,
+) -> Result<(Router, Diagnostics), Failure> {
     let Examined { graph, checked, language, ports } =
-        examine(source, &CATALOG, variables, libraries);
+        examine(source, registry, variables, libraries);
     let mut found = language.clone();
     found.append(ports.clone());
     if found.has_errors() {
         // The arguments of what is known are checked all the same: all errors at once.
-        let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
+        let errors = thruway_engine::check_arguments(&graph, &checked, registry);
         let pretty = explain(&graph, &errors, found).pretty;
         // Click looks at the connections only when the text has no errors.
         let parsed = !language.has_errors();
         return Err(Failure { pretty, click: if parsed { ports } else { language }, parsed });
     }
-    let (graph, checked) = isolated(graph, checked, &mut found)?;
+    let (graph, checked) = isolated((graph, checked), registry, &mut found)?;
     let copy = graph.clone();
-    match Router::new(graph, checked, &CATALOG, options) {
+    match Router::new(graph, checked, registry, options) {
         Ok(router) => Ok((router, found)),
         Err(errors) => Err(explain(&copy, &errors, found)),
     }
@@ -114,15 +125,15 @@ pub fn build(
 
 /// The graph with its isolated parts taken out; all errors of these, too.
 fn isolated(
-    graph: Graph,
-    checked: Checked,
+    (graph, checked): (Graph, Checked),
+    registry: &Registry,
     found: &mut Diagnostics,
 ) -> Result<(Graph, Checked), Failure> {
     if !crate::isolate::is_wanted(&graph) {
         return Ok((graph, checked));
     }
     // Here the arguments have their places in the user's text; in the process they have not.
-    let errors = thruway_engine::check_arguments(&graph, &checked, &CATALOG);
+    let errors = thruway_engine::check_arguments(&graph, &checked, registry);
     if !errors.is_empty() {
         return Err(explain(&graph, &errors, found.clone()));
     }

@@ -24,7 +24,8 @@ pub trait PerSession {
     /// dropped.
     const REFUSES_TO: Option<usize> = None;
 
-    /// The first packet of a session has come to this function; `state` is all zeros. The packet
+    /// The first packet of a session has come to this function; `state` is what its
+    /// [`Demand::initial`](crate::Demand) says, zeros if it says nothing. The packet
     /// itself is then handed to [`PerSession::each`].
     ///
     /// # Errors
@@ -182,6 +183,10 @@ fn open<F: PerSession>(
     now: i64,
 ) -> Result<(), Reason> {
     let mut state = F::State::new_zeroed();
+    let initial = flows.initial(&at);
+    if let Some(begin) = state.as_mut_bytes().get_mut(..initial.len()) {
+        begin.copy_from_slice(initial);
+    }
     let related = Fcb(packet.fcb()).is_related();
     let direction = at.direction;
     let answers = &mut Asked { flows, at };

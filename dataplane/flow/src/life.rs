@@ -163,12 +163,12 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     /// TCP: RFC 5382 section 5 (2 h 4 min open, 4 min in transition, embryonic less). UDP: RFC 4787
-    /// section 4.3 (5 min). ICMP: RFC 5508 section 3.2 (60 s).
+    /// section 4.3 (5 min; 2 min at least). ICMP: RFC 5508 section 3.2 (60 s).
     fn default() -> Timeouts {
         Timeouts {
             seconds: [
                 [30, 7440, 240, 10],
-                [30, 300, 300, 300],
+                [120, 300, 300, 300],
                 [60, 60, 60, 60],
                 [60, 600, 600, 600],
             ],
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(life.after(Reply, 0xff).phase(), Phase::Open);
         }
         let timeouts = Timeouts::default();
-        assert_eq!(timeouts.of(Life::begin(17, 0, Forward)), 30);
+        assert_eq!(timeouts.of(Life::begin(17, 0, Forward)), 120);
         assert_eq!(timeouts.of(Life::begin(17, 0, Forward).after(Reply, 0)), 300);
     }
 }

@@ -252,6 +252,27 @@ impl fmt::Display for SessionDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever is written: a definition that is read back as it is shown, or a mistake at its
+        /// place.
+        #[test]
+        fn any_text_is_read_or_refused(
+            text in "(src|dst|port|proto|frame|ip|both ways|http-header|[ ,/\\[\\]0-9a-f]){0,12}|.{0,24}",
+        ) {
+            match SessionDef::parse(&text) {
+                Ok(read) => {
+                    prop_assert!(!read.fields.is_empty());
+                    prop_assert_eq!(SessionDef::parse(&read.to_string()).unwrap(), read);
+                }
+                Err(error) => {
+                    prop_assert!(error.span.start <= error.span.end);
+                    prop_assert!(error.span.end <= text.len());
+                }
+            }
+        }
+    }
 
     #[test]
     fn definitions_are_read_and_shown() {

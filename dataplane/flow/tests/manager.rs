@@ -178,7 +178,7 @@ fn coarser_sessions_are_shared_by_finer_ones() {
     for second in 1..2000 {
         manager.sweep(second * SECOND);
         release(&mut manager);
-        if second == 100 {
+        if second == 200 {
             assert_eq!((manager.counts(fine).0, manager.counts(pair_level).0), (0, 1));
         }
     }
@@ -241,6 +241,9 @@ fn replies_of_a_translated_session_find_it() {
         let reply = one(&mut manager, frame(&outside, 0), 0);
         assert_eq!((reply.session(), reply.direction()), (fcb.session(), Direction::Reply));
         assert!(one(&mut manager, frame(&tuple, 0), 0).direction() == Direction::Forward);
+        // Who answers to the address that is translated away is not the session's peer.
+        let stranger = one(&mut manager, frame(&tuple.reversed(), 0), 0);
+        assert_eq!((stranger.session(), stranger.leaf().is_some()), (None, true));
         let other = one(&mut manager, frame(&udp(host, 0x0808_0808, 4001, 53), 0), 0);
         let place = at(&manager, 1, other);
         assert!(manager.answer(&place, &outside).is_err(), "the reply's key is taken");

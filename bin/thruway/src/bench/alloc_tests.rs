@@ -3,6 +3,7 @@
 use allocation_counter::measure;
 
 use super::case::{Place, Suite};
+use super::flow;
 use super::measure::Meter;
 use super::path;
 
@@ -29,6 +30,15 @@ fn the_packet_path_does_not_allocate() {
         let [few, many] = allocations(&path::SUITE, name, [4096, 20 * 4096]);
         assert_eq!(few, many, "{name}: allocations in 4,096 and 81,920 packets");
         // The count works: a run asks handlers, which answer with text.
+        assert!(few > 0, "{name}");
+    }
+}
+
+#[test]
+fn packets_of_known_sessions_do_not_allocate() {
+    for name in ["lookup/10k/uniform", "chain/6", "balancer/10k"] {
+        let [few, many] = allocations(&flow::SUITE, name, [4096, 20 * 4096]);
+        assert_eq!(few, many, "{name}: allocations in 4,096 and 81,920 packets");
         assert!(few > 0, "{name}");
     }
 }

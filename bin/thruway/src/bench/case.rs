@@ -12,17 +12,37 @@ pub struct Suite {
     pub about: &'static str,
     /// The cases in the order of the report.
     pub cases: fn() -> Vec<Case>,
+    /// What is told besides rows, each under a name that is chosen as cases are.
+    pub reports: &'static [(&'static str, Report)],
+}
+
+/// Measures something and tells it as text; told whether to be quick.
+pub type Report = fn(bool) -> anyhow::Result<String>;
+
+/// What we want to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// At most so many ns/packet of CPU time.
+    Ns(f64),
+    /// At most so many ns/packet for each step from the baseline.
+    StepNs(f64),
+    /// At least so many times the baseline's time.
+    Ratio(f64),
 }
 
 /// One row of a bench.
 pub struct Case {
     /// Unique in the suite; `/` between parts by custom.
     pub name: String,
-    /// ns/packet of CPU time that we want to stay below.
-    pub goal_ns: Option<f64>,
+    /// What we want to reach.
+    pub goal: Option<Goal>,
     /// Name of the case in the suite whose time is 1 in this row's ratio. It is measured again,
     /// turn by turn with this one, so that both see the same machine.
     pub baseline: Option<String>,
+    /// How many steps, alike, lie between the baseline and this.
+    pub steps: u32,
+    /// Whether setting it up takes long.
+    pub is_long: bool,
     /// Makes what is measured; not measured itself.
     pub set_up: SetUp,
 }

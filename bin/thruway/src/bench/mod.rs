@@ -8,6 +8,7 @@ mod alloc_tests;
 mod case;
 mod counters;
 mod exchange;
+mod flow;
 mod machine;
 mod measure;
 mod path;
@@ -20,13 +21,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::click::glob;
-use case::{Case, Place, Subject, Suite};
+use case::{Case, Place, Report, Subject, Suite};
 use machine::Machine;
 use measure::Meter;
 use row::{Repeat, Row};
 
 /// Every bench.
-const SUITES: &[&Suite] = &[&path::SUITE];
+const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE];
 
 /// Packets of the first, unmeasured run, which warms up and says how long a packet takes.
 const PROBE: u64 = 200_000;
@@ -57,12 +58,25 @@ pub struct Options {
     /// CPU time of one measurement, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     time: u32,
+    /// Three repeats of 40 ms, without cases that take long to set up
+    #[arg(long)]
+    quick: bool,
     /// Put the cases' input files in DIR and leave them there (default: a temporary directory)
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Only list the cases
     #[arg(long)]
     list: bool,
+}
+
+impl Options {
+    fn repeats(&self) -> u32 {
+        if self.quick { 3 } else { self.repeat }
+    }
+
+    fn time(&self) -> u32 {
+        if self.quick { 40 } else { self.time }
+    }
 }
 
 /// Benches that are not a [`Suite`].
@@ -115,9 +129,16 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     let suite = SUITES.iter().find(|suite| suite.name == name.as_str());
     let suite = suite.ok_or_else(|| anyhow::anyhow!("no bench '{name}'\n{}", suites()))?;
     let cases = (suite.cases)();
-    let chosen: Vec<&Case> =
-        cases.iter().filter(|case| wanted(options.case.as_deref(), &case.name)).collect();
-    if chosen.is_empty() {
+    let chosen: Vec<&Case> = cases
+        .iter()
+        .filter(|case| wanted(options.case.as_deref(), &case.name))
+        .filter(|case| !(options.quick && case.is_long))
+        .collect();
+    let reports: Vec<Report> = (suite.reports.iter())
+        .filter(|(name, _)| wanted(options.case.as_deref(), name))
+        .map(|(_, report)| *report)
+        .collect();
+    if chosen.is_empty() && reports.is_empty() {
         let all: String = cases.iter().map(|case| format!("  {}\n", case.name)).collect();
         anyhow::bail!(
             "no case matches '{}'; there are\n{all}",
@@ -126,6 +147,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     }
     if options.list {
         chosen.iter().for_each(|case| println!("{}", case.name));
+        suite.reports.iter().for_each(|(name, _)| println!("{name}"));
         return Ok(true);
     }
     let temporary = tempfile::tempdir()?;
@@ -133,7 +155,11 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| anyhow::anyhow!("{}: {error}", place.dir.display()))?;
     let bench = Bench { options, cases: &cases, place, machine: Machine::pin() };
-    bench.report(suite.name, &chosen)
+    let met = bench.report(suite.name, &chosen)?;
+    for report in reports {
+        print!("\n{}", report(options.quick)?);
+    }
+    Ok(met)
 }
 
 /// One invocation.
@@ -149,7 +175,7 @@ impl Bench<'_> {
     fn report(&self, suite: &str, chosen: &[&Case]) -> anyhow::Result<bool> {
         let mut meter = Meter::new();
         let width = chosen.iter().map(|case| case.name.len()).max().unwrap_or(0);
-        print!("{}", report::heading(suite, &self.machine, self.options.repeat as usize));
+        print!("{}", report::heading(suite, &self.machine, self.options.repeats() as usize));
         print!("{}", report::columns(width, self.options.goals));
         let mut rows = Vec::new();
         for case in chosen {
@@ -182,7 +208,7 @@ impl Bench<'_> {
         let base =
             case.baseline.as_ref().and_then(|name| self.cases.iter().find(|c| c.name == *name));
         let mut base = base.map(|base| Turn::new(base, self, meter)).transpose()?;
-        for _ in 0..self.options.repeat {
+        for _ in 0..self.options.repeats() {
             own.take(meter)?;
             if let Some(base) = &mut base {
                 base.take(meter)?;
@@ -190,9 +216,9 @@ impl Bench<'_> {
         }
         let mut row = Row::new(&case.name, &own.repeats);
         if let (Some(name), Some(base)) = (&case.baseline, &base) {
-            row = row.against(name, &own.repeats, &base.repeats);
+            row = row.against((name, case.steps), &own.repeats, &base.repeats);
         }
-        row.goal_ns = case.goal_ns;
+        row.goal = case.goal;
         Ok(row)
     }
 }
@@ -211,7 +237,7 @@ impl Turn {
         let done = subject.run(PROBE, meter)?;
         anyhow::ensure!(done > 0, "no packet was handled");
         let ns = meter.take().cpu_ns as f64 / done as f64;
-        let target = f64::from(bench.options.time) * 1e6;
+        let target = f64::from(bench.options.time()) * 1e6;
         let packets = (target / ns.max(0.1)) as u64;
         Ok(Turn { subject, packets: packets.max(1), repeats: Vec::new() })
     }

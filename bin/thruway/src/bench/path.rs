@@ -9,7 +9,7 @@ use std::path::Path;
 use thruway_engine::{Options, Router};
 use thruway_lang::{Source, Variables};
 
-use super::case::{Case, Place, Subject, Suite};
+use super::case::{Case, Goal, Place, Subject, Suite};
 use super::measure::Meter;
 use super::traffic::{self, Flow};
 use crate::load::{self, Libraries};
@@ -19,6 +19,7 @@ pub const SUITE: Suite = Suite {
     name: "path",
     about: "the packet path: replay from memory, header checks, routers, filters",
     cases,
+    reports: &[],
 };
 
 /// What a configuration is run with.
@@ -87,8 +88,10 @@ fn cases() -> Vec<Case> {
     let with = |work: &'static Work| {
         TRACES.iter().map(move |&(trace, packets)| Case {
             name: format!("{}/{trace}", work.name),
-            goal_ns: Some(work.goal_ns),
+            goal: Some(Goal::Ns(work.goal_ns)),
             baseline: (work.name != "replay").then(|| format!("replay/{trace}")),
+            steps: 1,
+            is_long: false,
             set_up: Box::new(move |place| Ok(Box::new(Configured::new(work, packets, place)?))),
         })
     };

@@ -23,7 +23,7 @@ pub(super) fn grid_step(max: f64) -> f64 {
 
 /// A horizontal bar per row: ns/packet with its spread as a whisker and its goal as a mark.
 pub fn svg(suite: &str, rows: &[Row]) -> String {
-    let reach = rows.iter().map(|row| row.ns_max.max(row.goal_ns.unwrap_or(0.0)));
+    let reach = rows.iter().map(|row| row.ns_max.max(row.goal_ns().unwrap_or(0.0)));
     let max = reach.filter(|reach| reach.is_finite()).fold(1.0, f64::max);
     let scale = WIDTH / max;
     let height = TOP + STEP * rows.len() as f64 + 30.0;
@@ -85,7 +85,7 @@ fn bar(out: &mut String, row: &Row, y: f64, scale: f64) {
     } else {
         row.ns
     };
-    if let Some(goal) = row.goal_ns {
+    if let Some(goal) = row.goal_ns() {
         let _ = writeln!(
             out,
             "<line x1=\"{0:.1}\" y1=\"{1:.1}\" x2=\"{0:.1}\" y2=\"{2:.1}\" stroke=\"#c22\" \
@@ -98,7 +98,7 @@ fn bar(out: &mut String, row: &Row, y: f64, scale: f64) {
     let _ = writeln!(
         out,
         "<text x=\"{:.1}\" y=\"{:.1}\">{:.1}</text>",
-        x(end.max(row.goal_ns.unwrap_or(0.0))) + 6.0,
+        x(end.max(row.goal_ns().unwrap_or(0.0))) + 6.0,
         y + BAR - 3.0,
         row.ns
     );
@@ -106,6 +106,7 @@ fn bar(out: &mut String, row: &Row, y: f64, scale: f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::case::Goal;
     use super::*;
 
     #[test]
@@ -118,7 +119,8 @@ mod tests {
     #[test]
     fn a_bar_is_as_long_as_its_number() {
         let mut row = Row::new("a<b", &[]);
-        (row.ns, row.ns_min, row.ns_max, row.goal_ns) = (10.0, 5.0, 20.0, Some(2.0));
+        (row.ns, row.ns_min, row.ns_max) = (10.0, 5.0, 20.0);
+        row.goal = Some(Goal::Ns(2.0));
         let picture = svg("x", &[row]);
         assert!(picture.contains(&format!("width=\"{:.1}\"", WIDTH / 2.0)), "{picture}");
         assert!(picture.contains("a&lt;b") && picture.ends_with("</svg>\n"), "{picture}");

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::case::Goal;
 use super::machine::Machine;
 use super::row::Row;
 
@@ -23,8 +24,8 @@ pub fn heading(suite: &str, machine: &Machine, repeats: usize) -> String {
 pub fn columns(width: usize, goals: bool) -> String {
     let goal = if goals { "   goal" } else { "" };
     format!(
-        "{:width$} {:>9} {:>15} {:>8} {:>8} {:>8} {:>7} {:>7}{goal}\n",
-        "case", "ns/packet", "min..max", "Mpps", "cycles", "instr", "misses", "ratio"
+        "{:width$} {:>9} {:>15} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8}{goal}\n",
+        "case", "ns/packet", "min..max", "Mpps", "cycles", "instr", "misses", "ratio", "step"
     )
 }
 
@@ -33,20 +34,25 @@ pub fn line(row: &Row, width: usize, goals: bool) -> String {
     let spread = format!("{:.1}..{:.1}", row.ns_min, row.ns_max);
     let ratio = row.ratio.as_ref().map_or("-".into(), |(_, ratio)| format!("{ratio:.2}"));
     let mut text = format!(
-        "{:width$} {:>9.2} {spread:>15} {:>8.2} {:>8} {:>8} {:>7} {ratio:>7}",
+        "{:width$} {:>9.2} {spread:>15} {:>8.2} {:>8} {:>8} {:>7} {ratio:>7} {:>8}",
         row.case,
         row.ns,
         row.pps / 1e6,
         or_none(row.cycles, 1),
         or_none(row.instructions, 0),
         or_none(row.cache_misses, 2),
+        row.step_ns.map_or("-".into(), |step| format!("{step:.2}")),
     );
     if goals {
-        text += &match row.goal_ns {
-            Some(goal) if row.missed() => format!(" {goal:>6} missed"),
-            Some(goal) => format!(" {goal:>6} met"),
+        let of = match row.goal {
+            Some(Goal::Ns(goal)) => format!(" {goal:>6}"),
+            Some(Goal::StepNs(goal)) => format!(" {goal:>6} a step"),
+            Some(Goal::Ratio(goal)) => format!(" {goal:>6} times"),
             None => "      -".into(),
         };
+        let met = if row.missed() { " missed" } else { " met" };
+        text += &of;
+        text += if row.goal.is_some() { met } else { "" };
     }
     text + "\n"
 }
@@ -79,6 +85,11 @@ fn object(row: &Row) -> String {
         Some((name, ratio)) => (quote(name), number(Some(*ratio))),
         None => ("null".into(), "null".into()),
     };
+    let (goal_step_ns, goal_ratio) = match row.goal {
+        Some(Goal::StepNs(goal)) => (Some(goal), None),
+        Some(Goal::Ratio(goal)) => (None, Some(goal)),
+        _ => (None, None),
+    };
     let members = [
         ("case", quote(&row.case)),
         ("ns_per_packet", number(Some(row.ns))),
@@ -93,7 +104,10 @@ fn object(row: &Row) -> String {
         ("repeats", row.repeats.to_string()),
         ("baseline", baseline),
         ("ratio", ratio),
-        ("goal_ns", number(row.goal_ns)),
+        ("step_ns", number(row.step_ns)),
+        ("goal_ns", number(row.goal_ns())),
+        ("goal_step_ns", number(goal_step_ns)),
+        ("goal_ratio", number(goal_ratio)),
     ];
     let members: Vec<String> = members.iter().map(|(k, v)| format!("{}: {v}", quote(k))).collect();
     format!("{{{}}}", members.join(", "))
@@ -133,14 +147,14 @@ mod tests {
         assert!(text.contains(r#""case": "a", "ns_per_packet": 0.000"#), "{text}");
         assert!(text.contains(r#""ns_min": null"#), "{text}");
         assert!(text.contains(r#""cycles_per_packet": null"#), "{text}");
-        assert!(text.contains(r#""baseline": null, "ratio": null, "goal_ns": null"#), "{text}");
+        assert!(text.contains(r#""baseline": null, "ratio": null, "step_ns": null"#), "{text}");
     }
 
     #[test]
     fn a_missed_goal_is_said() {
         let mut row = Row::new("a", &[]);
         row.ns = 5.0;
-        row.goal_ns = Some(4.0);
+        row.goal = Some(Goal::Ns(4.0));
         assert!(line(&row, 3, true).ends_with("4 missed\n"));
         row.ns = 4.0;
         assert!(line(&row, 3, true).ends_with("4 met\n"));

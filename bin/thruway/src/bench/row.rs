@@ -1,5 +1,6 @@
 //! From repeated measurements to a row.
 
+use super::case::Goal;
 use super::measure::Usage;
 
 /// One repeat: packets and what they cost.
@@ -55,8 +56,10 @@ pub struct Row {
     pub repeats: usize,
     /// Name of the baseline and this case's time in units of its.
     pub ratio: Option<(String, f64)>,
-    /// What `ns` is to stay below.
-    pub goal_ns: Option<f64>,
+    /// Nanoseconds that each step from the baseline to this case costs.
+    pub step_ns: Option<f64>,
+    /// What we want to reach.
+    pub goal: Option<Goal>,
 }
 
 /// The middle value; of two middle ones the mean; 0 of nothing.
@@ -98,21 +101,44 @@ impl Row {
             packets: repeats.first().map_or(0, |repeat| repeat.packets),
             repeats: repeats.len(),
             ratio: None,
-            goal_ns: None,
+            step_ns: None,
+            goal: None,
         }
     }
 
     /// The same with the ratio to a baseline that was measured turn by turn with it: the median of
     /// the ratios of neighbours, so that a slow moment counts on both sides.
-    pub fn against(mut self, name: &str, repeats: &[Repeat], baseline: &[Repeat]) -> Row {
+    /// The same with differences for the steps, which are `steps`.
+    pub fn against(
+        mut self,
+        (name, steps): (&str, u32),
+        repeats: &[Repeat],
+        baseline: &[Repeat],
+    ) -> Row {
         let pairs = repeats.iter().zip(baseline).filter(|(_, base)| base.ns() > 0.0);
-        self.ratio = Some((name.to_owned(), median(pairs.map(|(own, base)| own.ns() / base.ns()))));
+        let ratios = pairs.clone().map(|(own, base)| own.ns() / base.ns());
+        self.ratio = Some((name.to_owned(), median(ratios)));
+        let differences = pairs.map(|(own, base)| own.ns() - base.ns());
+        self.step_ns = Some(median(differences) / f64::from(steps.max(1)));
         self
+    }
+
+    /// The goal for `ns`, if that is what it is for.
+    pub fn goal_ns(&self) -> Option<f64> {
+        match self.goal {
+            Some(Goal::Ns(goal)) => Some(goal),
+            _ => None,
+        }
     }
 
     /// Whether there is a goal and it is missed.
     pub fn missed(&self) -> bool {
-        self.goal_ns.is_some_and(|goal| self.ns > goal)
+        match self.goal {
+            None => false,
+            Some(Goal::Ns(goal)) => self.ns > goal,
+            Some(Goal::StepNs(goal)) => self.step_ns.is_none_or(|step| step > goal),
+            Some(Goal::Ratio(goal)) => self.ratio.as_ref().is_none_or(|(_, ratio)| *ratio < goal),
+        }
     }
 }
 
@@ -134,17 +160,23 @@ mod tests {
         // Half of the ticks passed while others had the core.
         assert_eq!((row.cycles, row.instructions), (Some(60.0), None));
         let base = [repeat(250), repeat(50), repeat(50)];
-        let row = row.against("b", &repeats, &base);
-        assert_eq!(row.ratio, Some(("b".into(), 2.0)));
+        let mut row = row.against(("b", 5), &repeats, &base);
+        assert_eq!((row.ratio.clone(), row.step_ns), (Some(("b".into(), 2.0)), Some(3.0)));
+        let missed = [Goal::StepNs(2.9), Goal::StepNs(3.0), Goal::Ratio(2.1), Goal::Ratio(2.0)];
+        let missed = missed.map(|goal| {
+            row.goal = Some(goal);
+            row.missed()
+        });
+        assert_eq!(missed, [true, false, true, false]);
     }
 
     #[test]
     fn a_goal_is_missed_above_it() {
         let mut row = Row::new("x", &[repeat(100), repeat(300)]);
         assert!(!row.missed());
-        row.goal_ns = Some(20.0);
+        row.goal = Some(Goal::Ns(20.0));
         assert!(!row.missed());
-        row.goal_ns = Some(19.9);
+        row.goal = Some(Goal::Ns(19.9));
         assert!(row.missed());
     }
 }

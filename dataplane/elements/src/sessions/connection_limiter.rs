@@ -1,5 +1,6 @@
 //! ConnectionLimiter: how many connections a source may have.
 
+use std::any::Any;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -139,11 +140,20 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             return Err(args.error("SOURCES_MAX", message).into());
         }
     };
-    // Whoever knew it could make sources collide.
-    let seed = std::array::from_fn(|_| RandomState::new().build_hasher().finish());
-    let sources = Sources::new(most, pace, sources_max, seed);
+    let sources = Sources::new(most, pace, sources_max, seed());
     let limiter = Limiter { sources, prefixes, open: 0, now: 0 };
     Ok(Box::new(ConnectionLimiter { limiter }))
+}
+
+/// Whoever knew it could make sources collide.
+fn seed() -> [u64; 2] {
+    std::array::from_fn(|_| RandomState::new().build_hasher().finish())
+}
+
+/// What one element leaves to another.
+struct Kept {
+    sources: Sources,
+    open: u64,
 }
 
 /// Who opened the session of this packet.
@@ -249,6 +259,21 @@ impl Element for ConnectionLimiter {
             }
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let Limiter { sources, open, .. } = &mut self.limiter;
+        let none = Sources::new(None, None, 1, seed());
+        let kept = Kept { sources: std::mem::replace(sources, none), open: std::mem::take(open) };
+        Some(Box::new(kept))
+    }
+
+    /// The sources that are known keep their room, and are counted as before.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(kept) = state.downcast::<Kept>() else { return };
+        let Sources { most, pace, .. } = self.limiter.sources;
+        (self.limiter.sources, self.limiter.open) = (kept.sources, kept.open);
+        (self.limiter.sources.most, self.limiter.sources.pace) = (most, pace);
     }
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {

@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("TCP", Ty::Time, "timeout of an open connection").or("7440"),
             Arg::keyword("TCP_CLOSING", Ty::Time, "timeout after one FIN").or("240"),
             Arg::keyword("TCP_CLOSED", Ty::Time, "timeout after both FINs or a RST").or("10"),
-            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("30"),
+            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("120"),
             Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
             Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
             Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
@@ -119,11 +119,8 @@ struct FlowClassifier {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let input = match args.get::<String>("INPUT")?.as_str() {
-        "ip" => Input::Ip,
-        "marked" => Input::Marked,
-        _ => Input::Ethernet,
-    };
+    // In the order of the spec's words.
+    let input = [Input::Ethernet, Input::Ip, Input::Marked][args.choice("INPUT")?];
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,

@@ -1,5 +1,6 @@
 //! LoadBalancer: sessions for one address, spread over servers.
 
+use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
@@ -11,7 +12,7 @@ use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use balance::{Balanced, Balancer, HashOf};
-use servers::{Method, Place, Servers, Standing};
+use servers::{Method, Place, Server, Servers, Standing};
 
 mod address;
 mod balance;
@@ -48,7 +49,8 @@ pub static ENTRY: Entry = Entry::new(
                they end, like a drained one, and is forgotten then; after 'remove SERVER now' the \
                next packet of each is dropped and ends it, and the packet behind gets another \
                server: TCP clients connect again. When no server takes sessions, packets of new \
-               ones are dropped (no-server).\n\n\
+               ones are dropped (no-server). A new configuration that takes over keeps the sessions \
+               and standing of servers that are on its list too, and removes others.\n\n\
                IPv4 only: IPv6 packets pass unchanged. Fragments to a service's address are \
                dropped, as they name no port: put an IPReassembler in front. It is FlowClassifier \
                that finds sessions, so it must be upstream on both ways.",
@@ -221,6 +223,16 @@ impl Element for LoadBalancer {
             _ => return Err(HandlerError::no_read(name)),
         };
         Ok(lines.join("\n"))
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.balancer.servers.hand_over()))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(slots) = state.downcast::<Vec<Server>>() {
+            self.balancer.servers.take_over(*slots);
+        }
     }
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {

@@ -1,5 +1,7 @@
 //! SessionLimiter: a rate for every session.
 
+use std::any::Any;
+
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cost, Cx, Demand, Element, Entry, Handler,
     HandlerError, Opening, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
@@ -83,6 +85,11 @@ struct Limiter {
     open: u64,
     /// Present time.
     now: i64,
+}
+
+/// What one element leaves to another.
+struct Kept {
+    open: u64,
 }
 
 /// The burst when none was given.
@@ -174,6 +181,17 @@ impl Element for SessionLimiter {
             "burst" => Ok(self.limiter.pace.burst().to_string()),
             "open" => Ok(self.limiter.open.to_string()),
             _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(Kept { open: std::mem::take(&mut self.limiter.open) }))
+    }
+
+    /// Buckets are times: a new pace holds for them at once.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(kept) = state.downcast::<Kept>() {
+            self.limiter.open = kept.open;
         }
     }
 

@@ -1,5 +1,6 @@
 //! SessionStats: what every session had, written to a file or told to a collector.
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -103,6 +104,13 @@ struct SessionStats {
     waiting: bool,
 }
 
+/// What one element leaves to another.
+struct Kept {
+    ledger: Ledger,
+    wanted: Wanted,
+    sink: Arc<Mutex<Sink>>,
+}
+
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let session = args.get::<String>("SESSION")?;
     let session = SessionDef::parse(&session).map_err(|e| args.error("SESSION", e.message))?;
@@ -190,9 +198,11 @@ impl SessionStats {
 }
 
 impl Element for SessionStats {
-    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let wanted = self.wanted.clone();
-        self.sink().open(&wanted)
+        self.sink().open(&wanted)?;
+        self.arm(cx, WRITE_EVERY_NS);
+        Ok(())
     }
 
     fn demand(&self) -> Option<Demand> {
@@ -230,6 +240,20 @@ impl Element for SessionStats {
             _ => return Err(HandlerError::no_read(name)),
         };
         Ok(number.to_string())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let (wanted, sink) = (self.wanted.clone(), Arc::clone(&self.sink));
+        Some(Box::new(Kept { ledger: self.ledger.hand_over(), wanted, sink }))
+    }
+
+    /// The file that goes on is not created again.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(kept) = state.downcast::<Kept>() else { return };
+        self.ledger.take_over(kept.ledger);
+        if kept.wanted == self.wanted {
+            self.sink = kept.sink;
+        }
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {

@@ -1,5 +1,6 @@
 //! StatefulFirewall: rules for sessions, asked once for each.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
@@ -13,7 +14,7 @@ use zerocopy::FromBytes;
 
 use crate::ip::rule_texts::listed;
 
-use guard::{Decision, Guard, Settings};
+use guard::{Decision, Guard, Kept, Settings};
 use policy::Policy;
 
 mod guard;
@@ -46,7 +47,7 @@ pub static ENTRY: Entry = Entry::new(
                Rules that are written to handler rules replace all. Open sessions keep the \
                decision that they had; with RECHECK true each is asked about again at its next \
                packet, by the addresses, ports and protocol of its first, and ended where the new \
-               rules deny it. It is FlowClassifier that finds sessions, so it must be upstream.",
+               rules deny it. So it is when a new configuration with other rules takes over. It is FlowClassifier that finds sessions, so it must be upstream.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> StatefulFirewall(deny tcp dst port 25, allow tcp or udp or icmp) -> Discard",
         ports: "1-2/1-3",
@@ -174,6 +175,16 @@ impl Element for StatefulFirewall {
             "open" => Ok(counts.open().to_string()),
             "older" => Ok(counts.older.to_string()),
             _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.guard.hand_over()))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(kept) = state.downcast::<Kept>() {
+            self.guard.take_over(*kept);
         }
     }
 

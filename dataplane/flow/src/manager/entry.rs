@@ -227,6 +227,10 @@ impl Manager {
             item.exchanged != (head.flags & FORWARD_EXCHANGED != 0)
         };
         let direction = if turned { Direction::Reply } else { Direction::Forward };
+        if turned && !found.is_alias() && state.pool.alias_key(index).is_some() {
+            // Its replies come translated: this one is not of the session, whoever made it.
+            return Some(Fcb::of_leaf(item.leaf));
+        }
         if item.related {
             return Some(Fcb::of_session(level as LevelId, index, direction, true));
         }

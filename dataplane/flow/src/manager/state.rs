@@ -83,6 +83,13 @@ impl Manager {
         Some((parent, if reply { Direction::Reply } else { Direction::Forward }))
     }
 
+    /// What a function's scratch begins with; zeros follow.
+    pub fn initial(&self, at: &At) -> &[u8] {
+        let rooms = &self.plan.levels[usize::from(at.level)].rooms;
+        let own = rooms.iter().find(|room| 1 << room.bit == at.opened);
+        own.map_or(&[], |room| &room.demand.initial)
+    }
+
     /// Whether the function has opened the session.
     #[inline]
     pub fn is_opened(&self, at: &At) -> bool {

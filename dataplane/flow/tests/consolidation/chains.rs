@@ -161,7 +161,7 @@ fn node(nodes: usize, entry: bool) -> impl Strategy<Value = Node> {
             let all: Vec<usize> = (0..outputs.len()).collect();
             let forks = fork > 0 || !matches!(role, Role::Function);
             let first = if forks { all.clone() } else { all.iter().copied().take(1).collect() };
-            let demand = demand.filter(|_| role == Role::Function);
+            let demand = demand.filter(|_| role != Role::Entry);
             let passes = vec![first, all];
             Node { name: String::new(), role, outputs, passes, changes, demand, counts }
         },

@@ -12,7 +12,7 @@ use crate::packets::Packet;
 pub struct Met {
     /// Dispatchers with all that they decided (a packet may come twice, changed).
     pub dispatchers: HashMap<usize, Vec<Hop>>,
-    /// Functions with a demand that it comes to while it is the packet that was classified.
+    /// Elements with a demand that it comes to while it is the packet that was classified.
     pub functions: HashSet<usize>,
     /// Whether anybody wants or counts it.
     pub wanted: bool,
@@ -45,21 +45,22 @@ pub fn walk(chain: &Chain, entry: usize, packet: &Packet) -> Met {
             continue;
         }
         let node = &chain.nodes[at];
-        met.wanted |= node.counts || node.demand.is_some();
+        met.wanted |= node.counts;
+        let asks = node.demand.is_some() && so_far < Changes::Everything;
         let behind = so_far.max(node.changes);
         match &node.role {
             Role::Entry => met.wanted = true,
             Role::Function => {
                 let outputs = &node.passes[input];
-                met.wanted |= outputs.is_empty();
-                if node.demand.is_some() && so_far < Changes::Everything {
-                    met.functions.insert(at);
-                }
+                met.wanted |= outputs.is_empty() || node.demand.is_some();
+                met.functions.extend(asks.then_some(at));
                 next.extend(outputs.iter().filter_map(|output| leave(at, *output, behind)));
             }
             Role::Dispatcher(rules) => {
                 let verdict = evaluate_naive(rules, &changed(packet, so_far).view()) as usize;
                 let known = verdict < node.outputs.len();
+                // What is dropped needs no session.
+                met.functions.extend((asks && known).then_some(at));
                 let hop = if known { Hop::Output(verdict as u16) } else { Hop::Drop };
                 met.dispatchers.entry(at).or_default().push(hop);
                 next.extend(leave(at, verdict, behind));

@@ -159,3 +159,29 @@ fn arguments_and_handlers() {
     assert_eq!(rig.read("busiest", "3").unwrap(), "");
     assert!(rig.read("busiest", "x").is_err() && rig.write("max", "-1").is_err());
 }
+
+#[test]
+fn a_new_configuration_goes_on_counting() {
+    let built = |texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let env = thruway_element::Env {
+            name: "tested",
+            class: ENTRY.spec.name,
+            addresses: &thruway_element::Addresses::default(),
+            shared: &thruway_element::Shared::default(),
+            thread: 0,
+            threads: 1,
+            inputs: 1,
+            outputs: 1,
+        };
+        build(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap()
+    };
+    let mut old = limiter(Some(5), None, 9);
+    old.sources.open([0, 0, 0, 7], 0).unwrap();
+    old.open = 1;
+    let mut new = built(&["MAX 3"]);
+    new.take_over(Box::new(Kept { sources: old.sources, open: old.open }));
+    let kept = new.hand_over().unwrap().downcast::<Kept>().ok().unwrap();
+    assert_eq!((kept.open, kept.sources.len(), kept.sources.most), (1, 1, Some(3)));
+    assert!(new.hand_over().unwrap().downcast::<Kept>().ok().unwrap().sources.len() == 0);
+}

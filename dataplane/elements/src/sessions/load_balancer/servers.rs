@@ -192,6 +192,33 @@ impl Servers {
         Ok(())
     }
 
+    /// Gives up all servers with what is known of their sessions, for another list to take.
+    pub(super) fn hand_over(&mut self) -> Vec<Server> {
+        std::mem::take(&mut self.slots)
+    }
+
+    /// Takes over the servers of a list before this one: those that are here too keep their
+    /// sessions and standing and get the weight from here, others are leaving.
+    pub(super) fn take_over(&mut self, slots: Vec<Server>) {
+        let listed = std::mem::replace(&mut self.slots, slots);
+        for server in &mut self.slots {
+            let same = listed.iter().find(|other| other.place == server.place);
+            match (same, server.standing) {
+                (_, Standing::Gone) | (Some(_), Standing::Drained) => {}
+                (Some(_), _) => server.standing = Standing::Up,
+                (None, _) if server.held == 0 => server.standing = Standing::Gone,
+                (None, _) => server.standing = Standing::Leaving,
+            }
+            if let Some(same) = same {
+                server.weight = same.weight;
+            }
+        }
+        for server in listed {
+            // Refused are those that were there, and what is beyond the room.
+            let _ = self.add(server.place, server.weight);
+        }
+    }
+
     /// The servers, without free slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Server> {
         self.slots.iter().filter(|server| server.standing != Standing::Gone)

@@ -360,3 +360,39 @@ fn handlers_change_the_list() {
     assert_eq!(rig.read("counts", "").unwrap(), "2.2.2.3 0 0 0 0");
     assert!(rig.write("add", "1.1.1.1:1").is_err() && rig.write("drain", "9.9.9.9").is_err());
 }
+
+#[test]
+fn a_new_list_keeps_the_sessions_of_the_old_one() {
+    let mut table = Table::new(balancer(Method::RoundRobin, &[1, 1, 1]));
+    let tuples = [0, 1, 2].map(|port| to_service(1, port, false, 80));
+    let sent = tuples.map(|tuple| table.push(&Plain::first(tuple).written()).1.data().to_vec());
+    table.function.servers.named(place(1)).unwrap().standing = Standing::Drained;
+    // The list: servers 1, 2 and 3. Nobody has a session with 0 any more.
+    table.end_of(tuples[0]);
+    let mut next = Servers::new(Method::RoundRobin);
+    for n in [3, 2, 1] {
+        next.add(place(n), 9).unwrap();
+    }
+    next.take_over(table.function.servers.hand_over());
+    table.function.servers = next;
+    let list: Vec<_> =
+        table.function.servers.iter().map(|s| (s.place, s.weight, s.standing, s.held)).collect();
+    assert_eq!(
+        list,
+        [
+            (place(3), 9, Standing::Up, 0),
+            (place(1), 9, Standing::Drained, 1),
+            (place(2), 9, Standing::Up, 1),
+        ]
+    );
+    for (tuple, sent) in tuples.iter().zip(&sent).skip(1) {
+        assert_eq!(table.push(&Plain::first(*tuple).written()).1.data(), &sent[..]);
+    }
+    let mut shorter = Servers::new(Method::RoundRobin);
+    shorter.add(place(3), 1).unwrap();
+    shorter.take_over(table.function.servers.hand_over());
+    table.function.servers = shorter;
+    assert_eq!(table.function.servers.named(place(2)).unwrap().standing, Standing::Leaving);
+    table.end_all();
+    assert_eq!(table.function.servers.iter().count(), 1);
+}

@@ -414,7 +414,7 @@ impl PerSession for Translator {
         let is_usual = state.is_translated()
             && !session.related
             && side.input == self.input
-            && state.is_addressed(packet, direction, false);
+            && (direction == Direction::Forward || state.is_addressed(packet, direction, false));
         if !is_usual {
             return self.unusual(packet, session);
         }

@@ -115,6 +115,22 @@ impl Ledger {
         }
     }
 
+    /// Gives up what is known of open sessions, and the records that wait, for another ledger.
+    pub(super) fn hand_over(&mut self) -> Ledger {
+        let room = |ledger: &Ledger| (ledger.active_s, ledger.sessions_max, ledger.ring_max);
+        let (active_s, sessions_max, ring_max) = room(self);
+        let fresh = Ledger::new(self.session.clone(), active_s, sessions_max, ring_max);
+        std::mem::replace(self, fresh)
+    }
+
+    /// Takes over what another ledger knew, with its room; sessions of another definition are
+    /// over.
+    pub(super) fn take_over(&mut self, other: Ledger) {
+        if other.session == self.session && (other.ring_max > 0) == (self.ring_max > 0) {
+            *self = Ledger { active_s: self.active_s, ..other };
+        }
+    }
+
     /// The counters of all sessions together.
     pub(super) fn totals(&self) -> &Totals {
         &self.totals

@@ -17,7 +17,7 @@ pub(super) enum Format {
 }
 
 /// What the user wants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) path: Option<String>,
     pub(super) format: Format,

@@ -247,3 +247,22 @@ fn a_collector_gets_messages() {
     let len = collector.recv(&mut message).unwrap();
     assert_eq!((message[1], usize::from(message[3]) | usize::from(message[2]) << 8), (10, len));
 }
+
+#[test]
+fn a_new_configuration_goes_on_counting() {
+    let ledger = |session: &str| Ledger::new(SessionDef::parse(session).unwrap(), 0, 9, 9);
+    let mut table = Table::new(ledger("connection"));
+    table.push(&udp(5, 1));
+    let mut next = ledger("connection");
+    next.take_over(table.function.hand_over());
+    assert_eq!((table.function.totals().open, next.totals().open), (0, 1));
+    table.function = next;
+    table.push(&udp(5, 1));
+    table.end_all();
+    assert_eq!(table.function.take().unwrap().ways[0].packets, 2);
+    // Sessions of another definition do not go over.
+    table.push(&udp(5, 1));
+    let mut other = ledger("pair");
+    other.take_over(table.function.hand_over());
+    assert_eq!(other.totals().open, 0);
+}

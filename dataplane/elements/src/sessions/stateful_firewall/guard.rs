@@ -101,6 +101,13 @@ impl Counts {
     }
 }
 
+/// What one guard leaves to another.
+pub(super) struct Kept {
+    policy: Arc<Policy>,
+    generation: u32,
+    counts: Counts,
+}
+
 /// The firewall.
 pub(super) struct Guard {
     policy: Arc<Policy>,
@@ -130,6 +137,22 @@ impl Guard {
     /// Says at which input the packets to come are.
     pub(super) fn enter(&mut self, port: usize) {
         self.side = if port == 0 { Side::Inside } else { Side::Outside };
+    }
+
+    /// Gives up what is known of open sessions, for another guard to take.
+    pub(super) fn hand_over(&mut self) -> Kept {
+        let fresh = Guard::new(Arc::clone(&self.policy), self.settings);
+        let Guard { policy, generation, counts, .. } = std::mem::replace(self, fresh);
+        Kept { policy, generation, counts }
+    }
+
+    /// Takes over open sessions. Where the rules are others, they were allowed by earlier ones.
+    pub(super) fn take_over(&mut self, kept: Kept) {
+        let policy = std::mem::replace(&mut self.policy, kept.policy);
+        (self.generation, self.counts) = (kept.generation, kept.counts);
+        if policy.texts() != self.policy.texts() {
+            self.replace(policy);
+        }
     }
 
     /// Puts other rules in force.

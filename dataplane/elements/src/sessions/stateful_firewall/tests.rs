@@ -340,3 +340,26 @@ fn arguments_and_handlers() {
     assert!(rig.write("rules", "allow tcp, IN nothing").is_err());
     assert_eq!(rig.read("rules", "").unwrap(), "IN allow udp, OUT allow src net 10.0.0.0/8");
 }
+
+#[test]
+fn a_new_configuration_keeps_sessions_and_their_counts() {
+    let [old, new] = [None, Some(7)]
+        .map(|port| [Known { from_outside: false, allow: true, source: None, port }]);
+    let (first, second) = (outward(1, 1, (1, 1)), outward(1, 1, (2, 1)));
+    for (rules, same) in [(old, true), (new, false)] {
+        let mut table = Table::new(Guard::new(policy(&old), SETTINGS));
+        table.push(&Plain::first(first).written());
+        let mut next = Guard::new(policy(&rules), SETTINGS);
+        next.take_over(table.function.hand_over());
+        // What the old one is told afterwards changes nothing.
+        PerSession::close(&mut table.function, &Decision::default(), Ended::Removed);
+        assert_eq!(table.function.counts().open(), 0);
+        table.function = next;
+        assert_eq!(table.function.counts().older, u64::from(!same));
+        assert_eq!(table.push(&Plain::of(first, ACK).written()).0, Verdict::Pass);
+        let passes = table.push(&Plain::first(second).written()).0 == Verdict::Pass;
+        assert_eq!((passes, table.function.counts().open()), (same, 1 + u64::from(same)));
+        table.end_all();
+        assert_eq!(table.function.counts().open(), 0);
+    }
+}
