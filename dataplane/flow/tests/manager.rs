@@ -311,6 +311,44 @@ fn another_configuration_takes_sessions_over() {
     }
 }
 
+#[test]
+fn what_a_failed_configuration_took_is_given_back() {
+    let demands = [demand("connection", 8), demand("pair", 4)];
+    let mut old = manager(&demands, &Settings::default());
+    let tuples: Vec<FiveTuple<u32>> = (0..300).map(|n| udp(n % 40, 1000, n as u16, 53)).collect();
+    for (n, tuple) in tuples.iter().enumerate() {
+        let fcb = one(&mut old, frame(tuple, 0), 0);
+        for node in [1, 2] {
+            let at = at(&old, node, fcb);
+            old.scratch_mut(&at).fill(if node == 1 { n as u8 } else { 7 });
+            old.set_opened(&at);
+        }
+    }
+    let before = (old.counts(0), old.counts(1));
+    // Only the first function goes over; and comes back.
+    let mut new = manager(&demands[..1], &Settings::default());
+    let first = |node| (node == 1).then_some(1);
+    assert_eq!(new.take_over(&mut old, first), 300);
+    assert_eq!(old.take_over(&mut new, first), 300);
+    assert_eq!((old.counts(0), old.counts(1)), before);
+    for (n, tuple) in tuples.iter().enumerate() {
+        let fcb = one(&mut old, frame(&tuple.reversed(), 0), SECOND);
+        assert_eq!(fcb.direction(), Direction::Reply);
+        let places = [at(&old, 1, fcb), at(&old, 2, fcb)];
+        assert!(places.iter().all(|at| old.is_opened(at)));
+        assert_eq!(old.scratch_mut(&places[0]), [n as u8; 8]);
+        assert_eq!(old.scratch_mut(&places[1]), [7; 4]);
+    }
+    while new.end_some(Ended::Removed) {
+        assert!(release(&mut new).iter().all(|(_, states)| states.is_empty()));
+    }
+    let mut told = 0;
+    while old.end_some(Ended::Removed) {
+        told += release(&mut old).iter().map(|(_, states)| states.len()).sum::<usize>();
+    }
+    assert_eq!(told, 300 + 40, "each function is told once of each of its sessions");
+}
+
 /// The managers of two threads.
 fn two(demands: &[Demand], settings: &Settings) -> [Manager; 2] {
     let plan = Arc::new(consolidate(&chain(demands)).unwrap());

@@ -33,6 +33,7 @@ pub(super) struct DeviceIn {
     way: String,
     /// How it was to be used.
     wish: Wish,
+    options: PacketOptions,
     /// What was counted as dropped so far.
     told: Drops,
     /// Runs without a packet.
@@ -51,18 +52,19 @@ impl DeviceIn {
         if let Way::Xdp(device) = way {
             match device.receiver(wish.queue) {
                 Ok(receiver) => {
-                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish));
+                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish, options));
                 }
                 // A wrong queue is wrong by any way.
                 Err(error) => return Err(error.to_string()),
             }
         }
         let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
-        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish))
+        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish, options))
     }
 
-    fn of(socket: Socket, way: String, wish: &Wish) -> DeviceIn {
-        DeviceIn { socket, way, wish: wish.clone(), told: Drops::default(), idle: 0 }
+    fn of(socket: Socket, way: String, wish: &Wish, options: &PacketOptions) -> DeviceIn {
+        let (wish, options) = (wish.clone(), *options);
+        DeviceIn { socket, way, wish, options, told: Drops::default(), idle: 0 }
     }
 
     /// What it is, and why.
@@ -76,8 +78,11 @@ impl DeviceIn {
     }
 
     /// Whether it is what opening this interface so would give.
-    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
-        self.interface().name == interface && self.wish == *wish
+    pub(super) fn suits(&self, name: &str, wish: &Wish, options: &PacketOptions) -> bool {
+        let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
+        self.interface().name == name
+            && self.wish == *wish
+            && heard(&self.options) == heard(options)
     }
 
     pub(super) fn interface(&self) -> &Interface {

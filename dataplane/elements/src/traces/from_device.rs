@@ -317,7 +317,11 @@ impl FromDevice {
             }
             PortSpec::Interface(name) => {
                 self.wish = self.ports.settle(name, &self.wish);
-                let inherited = self.inherited.take().filter(|live| live.suits(name, &self.wish));
+                let suits = |live: &mut Box<DeviceIn>| live.suits(name, &self.wish, &self.options);
+                let inherited = self.inherited.take_if(suits);
+                // One that does not suit is kept for the case that this configuration fails, but
+                // where it is in the way.
+                let _ = self.inherited.take_if(|live| live.is_exclusive());
                 let live = match inherited {
                     Some(live) => live,
                     None => Box::new(DeviceIn::open(name, &self.wish, &self.options)?),
@@ -346,6 +350,9 @@ impl Element for FromDevice {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if self.inherited.is_some() {
+            self.inherited = None;
+        }
         if !self.active {
             return Run::Idle;
         }
@@ -428,8 +435,12 @@ impl Element for FromDevice {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        if let Some(inherited) = self.inherited.take() {
+            return Some(inherited);
+        }
         match std::mem::replace(&mut self.source, Source::Nothing) {
-            Source::Live(live) if live.is_exclusive() => Some(live),
+            // With what it has received meanwhile.
+            Source::Live(live) => Some(live),
             other => {
                 self.source = other;
                 None

@@ -27,6 +27,9 @@ impl Manager {
     /// its name and class. What stays behind (the state of functions that are gone, sessions that
     /// nobody wants any more) is left in `old`, whose functions are told when its sessions are
     /// ended. How many went over.
+    ///
+    /// A configuration that could not be initialised gives back what it took in the same way: the
+    /// sessions are still here, and get their functions' state back.
     pub fn take_over(&mut self, old: &mut Manager, node_of: impl Fn(u32) -> Option<u32>) -> u64 {
         let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
         let mut pairs: Vec<(usize, usize)> = Vec::new();
@@ -84,6 +87,14 @@ impl Manager {
             if !old.levels[way.from].pool.is_linked(index) {
                 continue;
             }
+            let state = &mut self.levels[way.to];
+            let here = state.pool.find(old.levels[way.from].pool.key(index));
+            if let Some(at) = here.index().filter(|_| !here.is_alias()) {
+                take_state((state, at), (&mut old.levels[way.from], index), way);
+                places[way.from][index as usize] = at + 1;
+                moved += 1;
+                continue;
+            }
             let links = self.new_links(old, way, index, places);
             let state = &mut self.levels[way.to];
             let Some(at) = take_record(state, &mut old.levels[way.from], way, index) else {
@@ -136,7 +147,8 @@ fn take_record(
     index: u32,
 ) -> Option<u32> {
     let head = *old.pool.head(index);
-    let life = crate::life::Life(head.state);
+    // As both threads know it, where there are two.
+    let (life, _) = old.both(index);
     if new.now >= new.bounds.sessions_max {
         return None;
     }
@@ -147,6 +159,20 @@ fn take_record(
         // Without it replies would begin sessions of their own; the key was free a moment ago.
         let _ = new.pool.alias(at, &whole);
     }
+    take_state((new, at), (old, index), way);
+    let copy = new.pool.head_mut(at);
+    copy.leaf = LEAF_UNKNOWN;
+    copy.flags |= head.flags & Head::USER_FLAGS;
+    Some(at)
+}
+
+/// Copies what functions know of a session, and when it was seen.
+fn take_state(
+    (new, at): (&mut LevelState, u32),
+    (old, index): (&mut LevelState, u32),
+    way: &Move<'_>,
+) {
+    let head = *old.pool.head(index);
     let mut opened = 0;
     for (before, after) in &way.rooms {
         let (from, to) = (before.offset as usize, after.offset as usize);
@@ -164,7 +190,6 @@ fn take_record(
         }
     }
     let copy = new.pool.head_mut(at);
-    (copy.seen, copy.opened, copy.leaf) = (head.seen, opened, LEAF_UNKNOWN);
-    copy.flags |= head.flags & Head::USER_FLAGS;
-    Some(at)
+    copy.seen = head.seen;
+    copy.opened |= opened;
 }

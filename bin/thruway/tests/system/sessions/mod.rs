@@ -3,6 +3,8 @@
 
 mod captures;
 mod listing;
+mod order;
+mod swap;
 
 use std::path::{Path, PathBuf};
 
