@@ -51,6 +51,12 @@ impl Pool {
         self.records.scratch_mut(index)
     }
 
+    /// A record's head and the functions' state.
+    #[inline]
+    pub fn head_and_scratch(&mut self, index: u32) -> (&mut Head, &mut [u8]) {
+        self.records.head_and_scratch(index)
+    }
+
     /// Asks the processor to fetch head and keys of a record. Any number may be given.
     #[inline]
     pub fn prefetch(&self, index: u32) {

@@ -311,6 +311,14 @@ impl Records {
         &mut self.bytes_mut(index)[begin..begin + len]
     }
 
+    /// Head and scratch, by one computation of where the record is.
+    #[inline]
+    pub fn head_and_scratch(&mut self, index: u32) -> (&mut Head, &mut [u8]) {
+        let (begin, len) = (self.layout.scratch_at, self.layout.scratch_len);
+        let (front, scratch) = self.bytes_mut(index).split_at_mut(begin);
+        (aligned(Head::mut_from_prefix(front).ok()).0, &mut scratch[..len])
+    }
+
     /// Asks the processor to fetch head and keys of a record.
     #[inline]
     pub fn prefetch(&self, index: u32) {
