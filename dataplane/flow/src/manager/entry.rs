@@ -10,7 +10,7 @@ use crate::life::{Ended, Life, TCP_SYN};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
 use crate::manager::look::{self, Kind, Look};
 use crate::manager::meeting::Begin;
-use crate::manager::reader::{Key, Narrow, Reader, Wide};
+use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{Family, LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -226,7 +226,8 @@ impl Manager {
         let (index, now) = (found.index()?, self.now);
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
-        let (life, seen) = state.both(index);
+        let shared = state.meeting.is_some();
+        let (life, seen) = if shared { state.both(index) } else { (Life(head.state), head.seen) };
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -255,13 +256,15 @@ impl Manager {
         if life.begins_anew(item.tcp_flags) || state.is_retired(index) {
             return self.over(level, index, Ended::Closed);
         }
-        let one_way = !self.plan.levels[level].session.both_ways;
-        let after = if one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         let state = &mut self.levels[level];
+        let after =
+            if state.is_one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         if after.0 != head.state {
             state.advance(index, after);
         }
-        state.tell(index, now, after);
+        if shared {
+            state.tell(index, now, after);
+        }
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
@@ -408,11 +411,17 @@ impl Manager {
 impl Work {
     #[inline]
     fn add(&mut self, item: Item, reader: &Reader, look: &Look, view: &PacketView<'_>) {
-        let (key, exchanged) = reader.key(look, view);
-        match key {
-            Key::Narrow(key) => self.narrow.push(key),
-            Key::Wide(key) => self.wide.push(key),
-        }
+        let exchanged = if reader.is_narrow {
+            let ends = reader::narrow_ends(look, view.network);
+            let (key, exchanged) = reader.narrow(&ends, look.protocol);
+            self.narrow.push(key);
+            exchanged
+        } else {
+            let ends = reader::wide_ends(look, view.network);
+            let (key, exchanged) = reader.wide(&ends, look.protocol, view);
+            self.wide.push(key);
+            exchanged
+        };
         self.items.push(Item { exchanged, ..item });
     }
 }
