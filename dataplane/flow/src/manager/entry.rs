@@ -120,16 +120,7 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let look = match input {
-            Input::Ethernet => look::look_ethernet(packet),
-            Input::Ip => look::look_ip(packet),
-            Input::Marked => look::look_marked(packet),
-        };
-        let view = PacketView {
-            frame: packet.mac(),
-            network: packet.network(),
-            transport: packet.transport(),
-        };
+        let (look, view) = seen(input, packet);
         let leaf = self.plan.classify(entry, &view);
         let reader = &self.readers[usize::from(leaf)][look.family as usize];
         let plain = Item {
@@ -424,6 +415,25 @@ impl Work {
         };
         self.items.push(Item { exchanged, ..item });
     }
+}
+
+/// What a packet is, its headers marked, and what classes look at.
+#[inline]
+fn seen(input: Input, packet: &mut Packet) -> (Look, PacketView<'_>) {
+    if let Some(look) = look::look_usual(packet.data()).filter(|_| input == Input::Ethernet) {
+        packet.set_mac_offset(0);
+        packet.set_network(look::USUAL_NETWORK, look::USUAL_TRANSPORT - look::USUAL_NETWORK);
+        let frame = packet.data();
+        let (network, transport) = (&frame[look::USUAL_NETWORK..], &frame[look::USUAL_TRANSPORT..]);
+        return (look, PacketView { frame, network, transport });
+    }
+    let look = match input {
+        Input::Ethernet => look::look_ethernet(packet),
+        Input::Ip => look::look_ip(packet),
+        Input::Marked => look::look_marked(packet),
+    };
+    let (frame, network, transport) = (packet.mac(), packet.network(), packet.transport());
+    (look, PacketView { frame, network, transport })
 }
 
 /// What a quoted packet's answer would look like: headers with source and destination exchanged,

@@ -48,6 +48,46 @@ const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Most VLAN tags in front of an IP header.
 const TAGS_MAX: usize = 2;
 
+/// Bytes of the headers of Ethernet, IPv4 and TCP without options.
+const USUAL: usize = 14 + 20 + 20;
+/// Where IPv4 and what it carries begin in such a frame.
+pub(super) const USUAL_NETWORK: usize = 14;
+/// See [`USUAL_NETWORK`].
+pub(super) const USUAL_TRANSPORT: usize = 34;
+
+/// The most usual frame, looked at in one piece: TCP or UDP, whole, in IPv4 without options, behind
+/// an Ethernet header without tags. `None`: it is another, and [`look_ethernet`] tells which.
+///
+/// PERF: one bounds check instead of one per header; 35.0 to 29.9 ns a packet in all
+/// (`bench flow --case lookup/10k/uniform`, the two binaries in turn).
+#[inline]
+pub(super) fn look_usual(frame: &[u8]) -> Option<Look> {
+    let head = frame.first_chunk::<USUAL>()?;
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let is_fragment = word(20) & 0x3fff != 0;
+    if word(12) != ETHERTYPE_IPV4 || head[14] != 0x45 || is_fragment {
+        return None;
+    }
+    let total = usize::from(word(16));
+    let carried = total.checked_sub(20)?;
+    if total > frame.len() - USUAL_NETWORK {
+        return None;
+    }
+    let (shortest, len, tcp_flags) = match head[23] {
+        ip_protocol::TCP => (20, usize::from(head[46] >> 4) * 4, head[47] & 0x3f),
+        ip_protocol::UDP => (8, usize::from(word(38)), 0),
+        _ => return None,
+    };
+    let look = Look {
+        kind: Kind::Whole,
+        family: Family::V4,
+        protocol: head[23],
+        tcp_flags,
+        ports: [word(34), word(36)],
+    };
+    (shortest..=carried).contains(&len).then_some(look)
+}
+
 /// Looks at a packet that begins with an Ethernet header, and marks its headers.
 #[inline]
 pub fn look_ethernet(packet: &mut Packet) -> Look {
@@ -112,6 +152,12 @@ fn look_ip_at(packet: &mut Packet, offset: usize) -> Look {
 #[inline]
 fn look_ipv4(packet: &mut Packet, offset: usize) -> Look {
     let found = ipv4(packet.data().get(offset..).unwrap_or(&[]));
+    mark(packet, offset, found, Family::V4)
+}
+
+/// Marks what was found at `offset`: a packet and the length of its headers, or nothing right.
+#[inline]
+fn mark(packet: &mut Packet, offset: usize, found: Option<(Look, usize)>, family: Family) -> Look {
     match found {
         Some((look, header_len)) => {
             packet.set_network(offset, header_len);
@@ -119,7 +165,7 @@ fn look_ipv4(packet: &mut Packet, offset: usize) -> Look {
         }
         None => {
             packet.clear_network();
-            Look { kind: Kind::Malformed, family: Family::V4, ..NOTHING }
+            Look { kind: Kind::Malformed, family, ..NOTHING }
         }
     }
 }
@@ -143,16 +189,7 @@ fn ipv4(bytes: &[u8]) -> Option<(Look, usize)> {
 
 fn look_ipv6(packet: &mut Packet, offset: usize) -> Look {
     let found = ipv6(packet.data().get(offset..).unwrap_or(&[]));
-    match found {
-        Some((look, header_len)) => {
-            packet.set_network(offset, header_len);
-            look
-        }
-        None => {
-            packet.clear_network();
-            Look { kind: Kind::Malformed, family: Family::V6, ..NOTHING }
-        }
-    }
+    mark(packet, offset, found, Family::V6)
 }
 
 /// An IPv6 packet and the length of its headers up to the upper layer.
@@ -280,6 +317,7 @@ pub fn quoted<'a>(look: &Look, transport: &'a [u8]) -> Option<Quoted<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// An Ethernet frame around an IPv4 packet with these flags and offset, protocol and payload.
     fn frame(tags: &[u8], flags_offset: u16, protocol: u8, payload: &[u8]) -> Packet {
@@ -313,6 +351,39 @@ mod tests {
         assert_eq!((look.kind, look.ports, look.tcp_flags), (Kind::Whole, [0, 80], 0x12));
         let look = look_ethernet(&mut frame(&[], 0, 1, &[8, 0, 0, 0, 0x12, 0x34, 0, 1]));
         assert_eq!((look.kind, look.ports), (Kind::Whole, [0x1234; 2]));
+    }
+
+    proptest! {
+        /// The short way says what the long one says, or nothing; and the usual frames go by it.
+        #[test]
+        fn the_usual_frame_is_looked_at_as_any(
+            payload in prop::collection::vec(any::<u8>(), 0..60),
+            protocol in prop_oneof![Just(6u8), Just(17), any::<u8>()],
+            flags_offset in prop_oneof![4 => Just(0x4000u16), 1 => any::<u16>()],
+            data_offset in 0u8..16,
+            changed in prop_oneof![3 => Just(None), 1 => (12usize..34, any::<u8>()).prop_map(Some)],
+        ) {
+            let mut payload = payload;
+            let len = payload.len() as u16;
+            if protocol == 17 && len >= 8 {
+                payload[4..6].copy_from_slice(&len.to_be_bytes());
+            } else if len > 12 {
+                payload[12] = data_offset << 4;
+            }
+            let mut packet = frame(&[], flags_offset, protocol, &payload);
+            if let Some((at, byte)) = changed {
+                packet.data_mut()[at] = byte;
+            }
+            let usual = look_usual(packet.data());
+            let any = look_ethernet(&mut packet);
+            if let Some(usual) = usual {
+                prop_assert_eq!(usual, any);
+                prop_assert_eq!(packet.network_offset(), Some(USUAL_NETWORK));
+                prop_assert_eq!(packet.transport_offset(), Some(USUAL_TRANSPORT));
+            } else if changed.is_none() && payload.len() >= 20 && matches!(protocol, 6 | 17) {
+                prop_assert!(flags_offset & 0x3fff != 0 || any.kind == Kind::Malformed);
+            }
+        }
     }
 
     #[test]
