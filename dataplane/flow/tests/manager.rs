@@ -354,6 +354,48 @@ fn two(demands: &[Demand], settings: &Settings) -> [Manager; 2] {
 }
 
 #[test]
+fn halves_of_two_threads_are_taken_over() {
+    let speaking = Demand { translates: true, shared_words: 2, ..demand("connection", 8) };
+    let silent = Demand { shared_words: 1, ..demand("connection", 8) };
+    for (has_replied, translated) in [(false, false), (false, true), (true, false), (true, true)] {
+        // The half that began may be in the first or the second thread that is taken over.
+        for turned in [false, true] {
+            let begins = usize::from(turned);
+            let mut old = two(std::slice::from_ref(&speaking), &bounded(100, 100));
+            let tuple = tcp(7, 1000);
+            let opened = one(&mut old[begins], frame(&tuple, 0x02), 0);
+            let place = at(&old[begins], 1, opened);
+            old[begins].publish(&place, &[11, 12]);
+            let mut reply = tuple.reversed();
+            if translated {
+                (reply.dst, reply.dst_port) = (0xc102_0304, 61_234);
+                old[begins].answer(&place, &reply).unwrap();
+            }
+            if has_replied {
+                one(&mut old[1 - begins], frame(&reply, 0x12), 0);
+            }
+            // A function comes in front.
+            let mut new = two(&[silent.clone(), speaking.clone()], &bounded(100, 100));
+            for (new, old) in new.iter_mut().zip(&mut old) {
+                new.take_over(old, |node| Some(node + 1));
+            }
+            new.iter_mut().for_each(Manager::meet_again);
+            let other = one(&mut new[1 - begins], frame(&reply, 0x12), SECOND);
+            assert_eq!(other.direction(), Direction::Reply, "{has_replied} {translated}");
+            let far = &new[1 - begins];
+            assert_eq!(far.published(&at(far, 2, other)), Some([11, 12, 0, 0]));
+            assert_eq!(far.published(&at(far, 1, other)), None);
+            let opened = one(&mut new[begins], frame(&tuple, 0x10), SECOND);
+            assert_eq!(opened.direction(), Direction::Forward);
+            for (manager, fcb) in [(&new[begins], opened), (&new[1 - begins], other)] {
+                assert_eq!(manager.life(&at(manager, 2, fcb)).phase(), Phase::Open);
+                assert_eq!(manager.counts(0).0, 1);
+            }
+        }
+    }
+}
+
+#[test]
 fn two_threads_serve_the_two_directions() {
     let speaking = Demand { translates: true, shared_words: 2, ..demand("connection", 8) };
     let silent = Demand { shared_words: 1, ..demand("connection", 8) };
