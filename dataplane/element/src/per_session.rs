@@ -153,28 +153,59 @@ fn one<F: PerSession>(
     packet: &mut Packet,
     now: i64,
 ) -> Verdict {
-    let fcb = Fcb(packet.fcb());
-    let Some(at) = flows.locate(ways, fcb) else { return function.without(packet) };
-    if !flows.is_opened(&at)
-        && let Err(reason) = open(flows, at, function, packet, now)
-    {
-        return F::REFUSES_TO.map_or(Verdict::Drop(reason), |to| Verdict::Reject(to, reason));
-    }
-    let life = flows.life(&at);
-    let Ok(state) = F::State::mut_from_bytes(flows.scratch_mut(&at)) else {
-        return function.without(packet);
+    let Some(at) = flows.locate(ways, Fcb(packet.fcb())) else { return function.without(packet) };
+    let (verdict, end) = match flows.enter(&at) {
+        Some(known) => step(function, packet, (&at, now), known),
+        None => match first(flows, at, function, packet, now) {
+            Ok(done) => done,
+            Err(reason) => {
+                return F::REFUSES_TO
+                    .map_or(Verdict::Drop(reason), |to| Verdict::Reject(to, reason));
+            }
+        },
     };
-    let (direction, related) = (at.direction, fcb.is_related());
-    let mut session = Session { state, direction, related, life, now, end: false };
-    let verdict = function.each(packet, &mut session);
-    if session.end {
+    if end {
         flows.ask_end(&at);
     }
     verdict
 }
 
+/// Hands a packet to the function with what is known of its session and the function's state, and
+/// says whether the session is to end.
+#[inline]
+fn step<F: PerSession>(
+    function: &mut F,
+    packet: &mut Packet,
+    (at, now): (&At, i64),
+    (life, scratch): (Life, &mut [u8]),
+) -> (Verdict, bool) {
+    let Ok(state) = F::State::mut_from_bytes(scratch) else {
+        return (function.without(packet), false);
+    };
+    let (direction, related) = (at.direction, Fcb(packet.fcb()).is_related());
+    let mut session = Session { state, direction, related, life, now, end: false };
+    let verdict = function.each(packet, &mut session);
+    (verdict, session.end)
+}
+
 /// The first packet of a session here.
 #[cold]
+#[inline(never)]
+fn first<F: PerSession>(
+    flows: &mut Manager,
+    at: At,
+    function: &mut F,
+    packet: &mut Packet,
+    now: i64,
+) -> Result<(Verdict, bool), Reason> {
+    open(flows, at, function, packet, now)?;
+    match flows.enter(&at) {
+        Some(known) => Ok(step(function, packet, (&at, now), known)),
+        None => Ok((function.without(packet), false)),
+    }
+}
+
+/// Asks the function to open the session.
 fn open<F: PerSession>(
     flows: &mut Manager,
     at: At,

@@ -2,8 +2,10 @@
 //!
 //! Nothing that a Worker wrote is used before it was checked, and it is read once.
 
+mod sleep;
+
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
-use thruway_sync::atomic::{Ordering, fence};
+use thruway_sync::atomic::Ordering;
 
 use crate::bell::{Bell, ring};
 use crate::fault::{PeerFault, Refusal};
@@ -113,6 +115,12 @@ impl<S: Storage> Master<S> {
         self.published.wrapping_sub(self.returned)
     }
 
+    /// Numbers of the slots in use, oldest first.
+    pub fn slots_in_use(&self) -> impl Iterator<Item = u32> + use<S> {
+        let (consumed, mask) = (self.consumed, self.mask);
+        (0..self.occupancy()).map(move |nth| consumed.wrapping_add(nth) & mask)
+    }
+
     /// Number of the slot that the next packet goes into.
     #[inline]
     pub fn next_slot(&self) -> u32 {
@@ -157,6 +165,22 @@ impl<S: Storage> Master<S> {
         Ok(self.fill(slot, mark, span, frame))
     }
 
+    /// Puts the news that a session has ended into the next slot. Whatever the Worker makes of it,
+    /// the slot comes back as all others.
+    ///
+    /// # Errors
+    /// [`Refusal::Full`].
+    pub fn put_released(&mut self, fcb: u32) -> Result<u32, Refusal> {
+        let start = self.headroom;
+        let slot = self.claim(start, 0)?;
+        if let Some(frame) = self.frames.get_mut(slot as usize) {
+            // Some frame: there are no bytes to be looked at.
+            *frame = 0;
+        }
+        let mark = Mark { flags: flag::RELEASED, ..Mark::of(0, 0, fcb) };
+        Ok(self.fill(slot, mark, Span { start, len: 0 }, 0))
+    }
+
     #[inline(always)]
     fn claim(&self, start: u32, len: usize) -> Result<u32, Refusal> {
         if len > self.frame_len.saturating_sub(start) as usize {
@@ -176,7 +200,7 @@ impl<S: Storage> Master<S> {
         let head = SlotHead {
             start: span.start as u16,
             len: span.len as u16,
-            flags: 0,
+            flags: mark.flags,
             output: 0,
             input: mark.input,
             direction: mark.direction,
@@ -299,7 +323,7 @@ impl<S: Storage> Master<S> {
         if !is_dropped {
             self.check(&head)?;
         }
-        if head.flags & !(flag::DROPPED | flag::AUX) != 0 {
+        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER) != 0 {
             return Err(PeerFault::Flags(head.flags));
         }
         take(Token {
@@ -451,28 +475,6 @@ impl<S: Storage> Master<S> {
             word.store(self.injection_consumed, Ordering::Release);
         }
         Ok(count)
-    }
-
-    /// Declares that the Master goes to sleep and wants its eventfd written when something comes
-    /// back. False, and nothing declared, when something is there already: look, do not sleep.
-    pub fn rest(&mut self) -> bool {
-        let word = self.storage.word(Word::MasterWaits);
-        // A swap for the same reason as in `lie_down`.
-        word.swap(1, Ordering::Relaxed);
-        // M2: orders the declaration before the second look; pairs with W2 in Worker::publish.
-        fence(Ordering::SeqCst);
-        let injected = self.storage.word(Word::Injected).load(Ordering::Relaxed);
-        let returned = self.storage.word(Word::WorkerProduced).load(Ordering::Relaxed);
-        if returned == self.consumed && injected == self.injection_consumed {
-            return true;
-        }
-        self.wakened();
-        false
-    }
-
-    /// Takes back [`rest`](Self::rest).
-    pub fn wakened(&mut self) {
-        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed);
     }
 
     /// Ends the link: gives each slot that did not come back, in order, once. To be called when the

@@ -1,6 +1,6 @@
 //! What a Master says of a packet that it puts, and what it gets of one that comes back.
 
-use thruway_nf_abi::SlotHead;
+use thruway_nf_abi::{SlotHead, flag};
 
 use crate::storage::{Place, Span, Storage};
 
@@ -13,11 +13,23 @@ pub struct Mark {
     pub direction: u8,
     /// Index of the session's scratch.
     pub fcb: u32,
+    /// [`flag::NEW`], if the session is new to the function, or 0.
+    pub flags: u8,
 }
 
 impl Mark {
     /// Input 0, no session.
-    pub const NONE: Mark = Mark { input: 0, direction: 0, fcb: SlotHead::NO_SESSION };
+    pub const NONE: Mark = Mark::of(0, 0, SlotHead::NO_SESSION);
+
+    /// Of a packet of a session that the function knows, or of none.
+    pub const fn of(input: u8, direction: u8, fcb: u32) -> Mark {
+        Mark { input, direction, fcb, flags: 0 }
+    }
+
+    /// The same, of a session that is new to the function.
+    pub const fn new_session(self) -> Mark {
+        Mark { flags: flag::NEW, ..self }
+    }
 }
 
 /// Where a token came from.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use thruway_exchange::model::Model;
-use thruway_exchange::{Bell, Mark, Master, PeerFault, Place, Storage, Tuning};
+use thruway_exchange::{Bell, Mark, Master, Origin, PeerFault, Place, Storage, Tuning};
 use thruway_nf_abi::control::RUNNING;
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::{AtomicU32, Ordering};
@@ -87,6 +87,27 @@ fn heads_out_of_bounds() {
     assert_eq!(fault_of(|head| head.output = 2), PeerFault::Output { output: 2, outputs: 2 });
     assert_eq!(fault_of(|head| head.flags = 0x40), PeerFault::Flags(0x40));
     assert_eq!(fault_of(|head| head.flags = flag::NEXT), PeerFault::Flags(flag::NEXT));
+}
+
+#[test]
+fn news_of_a_session_come_back_whatever_the_worker_says() {
+    for (flags, len) in [(flag::DROPPED, 0), (flag::RELEASED | flag::NEW, 60), (0, 1)] {
+        let (mut master, model) = master();
+        assert_eq!(master.put_released(7), Ok(5));
+        master.put(Mark::of(1, 1, 7).new_session(), &[9; 60]).expect("room");
+        master.publish(&Silent(AtomicU32::new(RUNNING)), 0);
+        let head = model.head(Ring::Primary, 5);
+        assert_eq!((head.flags, head.fcb, head.len), (flag::RELEASED, 7, 0));
+        let first = model.head(Ring::Primary, 6);
+        assert_eq!((first.flags, first.fcb, first.direction), (flag::NEW, 7, 1));
+        model.set_head(Ring::Primary, 5, SlotHead { flags, len, ..head });
+        give_back(&model, 7);
+        let mut slots = Vec::new();
+        assert_eq!(master.poll(0, 9, |token| slots.push(token.origin)), Ok(7));
+        let is_dropped = flags == flag::DROPPED;
+        let news = if is_dropped { Origin::Dropped(5) } else { Origin::Slot(5) };
+        assert_eq!(slots[5..], [news, Origin::Slot(6)]);
+    }
 }
 
 #[test]

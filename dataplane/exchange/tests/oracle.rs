@@ -132,7 +132,7 @@ impl Pair {
         let bytes = self.bytes(len);
         let is_full = self.master.room() == 0;
         let is_long = len > self.shape.packet_len_max.next_multiple_of(8) as usize;
-        match self.master.put(Mark { input: 1, direction: 0, fcb: 9 }, &bytes) {
+        match self.master.put(Mark::of(1, 0, 9), &bytes) {
             Ok(_) => {
                 assert!(!is_full && !is_long);
                 self.oracle.put.push_back(bytes);

@@ -61,7 +61,7 @@
 //!
 //! # What is not absolute
 //!
-//! Counters repeat: a generation after 2^47 lives of one record, a bucket's version after 2^34
+//! Counters repeat: a generation after 2^46 lives of one record, a bucket's version after 2^34
 //! changes, the free list's count after 2^32. Only a thread that stops between two certain
 //! instructions for exactly a multiple of that many changes, a minute at the very least, takes an
 //! old value for a new one. And a [`RecordId`] is plain: who uses one after leaving sees the atomics

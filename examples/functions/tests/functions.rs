@@ -4,7 +4,6 @@ use std::process::Command;
 
 use thruway_exchange::Mark;
 use thruway_nf::trial::{Given, Setup, Trial, TrialError, Way};
-use thruway_nf_abi::SlotHead;
 
 fn start(outputs: u32, program: &str, args: &[&str]) -> Result<Trial, TrialError> {
     Setup { outputs, inputs: 3, ..Setup::DEFAULT }.program(Command::new(program).args(args))
@@ -75,6 +74,33 @@ fn firewall() {
     assert!(error.to_string().contains("exit status: 1"), "{error}");
 }
 
+/// Two sessions, one of which begins again under its number; what a flowcount then tells.
+fn counts_of_sessions(mut trial: Trial) {
+    let packet: &[u8] = &[7; 60];
+    let mark = |direction, fcb| Mark::of(0, direction, fcb);
+    trial.put(mark(0, 4).new_session(), packet).unwrap();
+    trial.put(mark(1, 4), packet).unwrap();
+    trial.put(mark(0, 5).new_session(), packet).unwrap();
+    trial.put(Mark::NONE, packet).unwrap();
+    trial.put_released(4).unwrap();
+    let given = trial.exchange(&[]).unwrap();
+    assert_eq!(given.iter().filter(|given| given.way == Way::Returned).count(), 4);
+    let scratch = trial.arena().unwrap().session(4).unwrap().to_vec();
+    assert_eq!(scratch[..16], [1_u64, 1].map(u64::to_le_bytes).concat());
+    assert_eq!(scratch[16..], [60_u64, 60].map(u64::to_le_bytes).concat());
+    let expected = [("begun", 2), ("ended", 1), ("ended-packets", 2), ("ended-bytes", 120)];
+    for (name, value) in expected {
+        assert_eq!(trial.counter(name), Some(value), "{name}");
+    }
+    assert_eq!((trial.counter("packets-max"), trial.counter("without")), (Some(2), Some(1)));
+    trial.finish().unwrap();
+}
+
+#[test]
+fn flowcount() {
+    counts_of_sessions(example!("flowcount", 1, &[]));
+}
+
 #[test]
 fn arp_responder() {
     let mut trial = example!("arp_responder", 2, &["10.0.0.9", "02:00:00:00:00:09"]);
@@ -112,7 +138,7 @@ fn bridge_learns_and_floods() {
         frame.resize(60, 0);
         frame
     };
-    let mark = |input| Mark { input, direction: 0, fcb: SlotHead::NO_SESSION };
+    let mark = |input| Mark { input, ..Mark::NONE };
     let mut sent =
         |input: u8, frame: &[u8]| ways(&trial.exchange_marked(&[(mark(input), frame)]).unwrap());
     // Unknown: out of the two others. Then learnt.

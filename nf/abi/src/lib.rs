@@ -23,7 +23,7 @@ pub use slot::{HEAD_LEN, SlotHead, arena_stride, flag};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
 
 /// Version of everything in this crate.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a cache line.
 pub const LINE_LEN: u32 = 64;

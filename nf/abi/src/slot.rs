@@ -13,8 +13,15 @@ pub mod flag {
     pub const AUX: u8 = 2;
     /// Auxiliary: the next slot belongs to the same primary slot (Algorithm 6 line 9).
     pub const NEXT: u8 = 4;
+    /// Primary, from the Master: the packet's session is new to the function.
+    pub const NEW: u8 = 8;
+    /// Primary, from the Master: no packet, but the news that the session has ended, after all of
+    /// its packets. It has no bytes; the Worker gives it back as dropped.
+    pub const RELEASED: u8 = 16;
+    /// What the Master says; it means nothing when it comes back.
+    pub const FROM_MASTER: u8 = NEW | RELEASED;
     /// All that have a meaning.
-    pub const ALL: u8 = DROPPED | AUX | NEXT;
+    pub const ALL: u8 = DROPPED | AUX | NEXT | FROM_MASTER;
 }
 
 /// What stands beside a slot's frame: where the packet lies and what becomes of it.

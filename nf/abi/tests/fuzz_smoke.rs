@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use thruway_nf_abi::message::{Head, Hello, Welcome};
-use thruway_nf_abi::{LinkHeader, Ring, SlotHead};
+use thruway_nf_abi::{LinkHeader, Ring, SlotHead, VERSION};
 
 /// Bytes that are often nearly right: small numbers, and the beginning of a true message.
 fn nearly(len: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -14,14 +14,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn heads(kind in 0u32..14, id: u32, version in 0u32..3, cut in 0usize..30, body in nearly(9)) {
+    fn heads(kind in 0u32..14, id: u32, version in 0..VERSION + 2, cut in 0usize..30, body in nearly(9)) {
         let mut bytes = Head { kind: thruway_nf_abi::message::Kind::Hello, id }.to_bytes().to_vec();
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[12..16].copy_from_slice(&kind.to_le_bytes());
         bytes.extend(&body);
         bytes.truncate(bytes.len().min(cut + body.len()));
         if let Ok((head, rest)) = Head::parse(&bytes) {
-            prop_assert_eq!((head.kind as u32, head.id, version), (kind, id, 1));
+            prop_assert_eq!((head.kind as u32, head.id, version), (kind, id, VERSION));
             prop_assert_eq!(rest, &bytes[Head::LEN..]);
         }
     }

@@ -50,6 +50,8 @@ pub struct FunctionSpec {
     pub sessions: u32,
     /// Most scratch per session, in bytes.
     pub scratch_len_max: u32,
+    /// The arena to begin with, if it fits: that of a function in whose place this one comes.
+    pub arena: Option<Arc<Arena>>,
     /// What it is configured with after WELCOME.
     pub configuration: Option<String>,
     /// How patient the host is.
@@ -75,6 +77,7 @@ impl FunctionSpec {
             worker_threshold: 32,
             sessions: 0,
             scratch_len_max: 256,
+            arena: None,
             configuration: None,
             patience: Patience::default(),
             backoff: Backoff::default(),

@@ -47,6 +47,10 @@ pub(crate) fn spawn(
     let work = move || {
         let clock = Instant::now();
         let (life, first) = Life::new(spec.patience, spec.backoff, Duration::ZERO);
+        let scratch = spec.arena.clone().map(|arena| {
+            let len = arena.scratch_len();
+            (arena, len)
+        });
         let keeper = Keeper {
             spec,
             shared,
@@ -57,7 +61,7 @@ pub(crate) fn spawn(
             process: None,
             handshake: Handshake::default(),
             wiring: None,
-            scratch: None,
+            scratch,
             cause: None,
             calls: HashMap::new(),
             next_call: 1,
@@ -396,7 +400,7 @@ impl Keeper {
             (Some((before, _)), Some((now, _))) => Arc::ptr_eq(before, now),
             (before, _) => before.is_none(),
         };
-        let restarted = self.life.generation() > 1 && same;
+        let restarted = (self.life.generation() > 1 || before.is_some()) && same;
         let wiring = Wiring::new(&self.spec, hello)?;
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;

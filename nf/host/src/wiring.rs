@@ -152,7 +152,8 @@ pub(crate) fn scratch(
         );
         return Err(HostError::Misfit { name: line::plain(hello.name().as_bytes()), why });
     }
-    if let Some(before) = before.filter(|(_, len)| *len == scratch_len) {
+    let fits = |(arena, len): &Scratch| *len == scratch_len && arena.sessions() == spec.sessions;
+    if let Some(before) = before.filter(fits) {
         return Ok(Some(before));
     }
     let arena = Arena::create(scratch_len, spec.sessions).map_err(LinkError::from)?;

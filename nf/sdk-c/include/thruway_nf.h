@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 /* Version of this header; the library refuses another. */
-#define THRUWAY_NF_API 1
+#define THRUWAY_NF_API 2
 
 /* What a callback has in hand. */
 typedef struct thruway thruway;
@@ -79,6 +79,12 @@ typedef struct thruway_config {
     int (*write)(const char *handler, const char *value, char *answer, size_t len, void *user);
     /* It is to end: all packets are treated. It may inject last ones. */
     void (*drain)(thruway *t, void *user);
+    /* A session begins, whose first packet comes next; its scratch is zeros. Where scratch_len is
+     * not 0 and the element has SESSION. Not called after a restart for sessions that went on. */
+    void (*new_session)(thruway *t, uint32_t session, void *user);
+    /* A session has ended, and all of its packets were here; its scratch can be read for the last
+     * time: later another session may have the number. */
+    void (*released_session)(thruway *t, uint32_t session, void *user);
 } thruway_config;
 
 /* One output, no scratch, no callbacks but `batch`. */
@@ -98,6 +104,8 @@ static inline thruway_config thruway_default_config(const char *name,
     config.read = NULL;
     config.write = NULL;
     config.drain = NULL;
+    config.new_session = NULL;
+    config.released_session = NULL;
     return config;
 }
 
@@ -170,13 +178,15 @@ int thruway_emit(thruway *t, uint8_t output, const void *front, size_t front_len
 /* Sends a packet that has nothing to do with others: it leaves when it can. */
 int thruway_inject(thruway *t, uint8_t output, const void *bytes, size_t len);
 
+/* ---- In the same, `new_session` and `released_session` ---- */
+
 /* Scratch of a session, `scratch_len` bytes, zero at first, aligned to 8; NULL without one. */
 void *thruway_scratch(thruway *t, uint32_t session);
 
-/* ---- In `start`, `batch`, `timer` and `drain` ---- */
-
-/* Nanoseconds of the system's monotonic clock, the same for all of a batch. */
+/* Nanoseconds of the system's monotonic clock, the same for all of a batch. In `start`, too. */
 uint64_t thruway_now_ns(thruway *t);
+
+/* ---- In `start`, `batch`, `timer` and `drain` ---- */
 
 /* Sets a timer that goes off once, or every so often. Gives its number. */
 uint64_t thruway_after(thruway *t, uint64_t ns);

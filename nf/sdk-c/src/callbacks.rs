@@ -2,12 +2,13 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use thruway_nf::{Batch, Counter, Cx, Function, Start, Timer, Welcome};
+use thruway_nf::{Batch, Counter, Cx, Function, Session, Start, Timer, Welcome};
 
 use crate::handle::{Phase, Thruway};
 
 type OnHandle = unsafe extern "C" fn(*mut Thruway<'_, '_>, *mut c_void);
 type OnStart = unsafe extern "C" fn(*mut Thruway<'_, '_>, *mut c_void) -> c_int;
+type OnSession = unsafe extern "C" fn(*mut Thruway<'_, '_>, u32, *mut c_void);
 type OnTimer = unsafe extern "C" fn(*mut Thruway<'_, '_>, u64, *mut c_void);
 type OnRequest =
     unsafe extern "C" fn(*const c_char, *const c_char, *mut c_char, usize, *mut c_void) -> c_int;
@@ -31,6 +32,8 @@ pub struct CConfig {
     read: Option<OnRequest>,
     write: Option<OnRequest>,
     drain: Option<OnHandle>,
+    new_session: Option<OnSession>,
+    released_session: Option<OnSession>,
 }
 
 /// The callbacks, before the function is made.
@@ -42,13 +45,24 @@ pub struct Callbacks {
     read: Option<OnRequest>,
     write: Option<OnRequest>,
     drain: Option<OnHandle>,
+    new_session: Option<OnSession>,
+    released_session: Option<OnSession>,
 }
 
 impl Callbacks {
     /// Those of a configuration, if it has the one that it must have.
     pub fn of(config: &CConfig) -> Option<Callbacks> {
-        let CConfig { user, start, timer, read, write, drain, .. } = *config;
-        Some(Callbacks { user, start, batch: config.batch?, timer, read, write, drain })
+        Some(Callbacks {
+            user: config.user,
+            start: config.start,
+            batch: config.batch?,
+            timer: config.timer,
+            read: config.read,
+            write: config.write,
+            drain: config.drain,
+            new_session: config.new_session,
+            released_session: config.released_session,
+        })
     }
 
     /// Calls `start`.
@@ -84,6 +98,14 @@ impl Function for CFunction {
         handle.close();
     }
 
+    fn new_session(&mut self, session: &mut Session<'_>) {
+        self.tell(self.callbacks.new_session, session);
+    }
+
+    fn released_session(&mut self, session: &mut Session<'_>) {
+        self.tell(self.callbacks.released_session, session);
+    }
+
     fn timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         if let Some(callback) = self.callbacks.timer {
             let mut handle = Thruway::new(Phase::Cx(cx), self.welcome, None);
@@ -112,6 +134,15 @@ impl Function for CFunction {
 }
 
 impl CFunction {
+    fn tell(&self, callback: Option<OnSession>, session: &mut Session<'_>) {
+        let Some(callback) = callback else { return };
+        let number = session.number();
+        let mut handle = Thruway::new(Phase::Session(session), self.welcome, None);
+        // JUSTIFICATION: the program's own code.
+        // SAFETY: as in `Callbacks::start`.
+        unsafe { callback(&mut handle, number, self.callbacks.user) };
+    }
+
     fn request(
         &self,
         callback: Option<OnRequest>,

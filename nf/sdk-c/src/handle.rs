@@ -1,6 +1,6 @@
 //! What a callback has in hand.
 
-use thruway_nf::{Batch, Counter, Cx, NotSent, Start, Welcome};
+use thruway_nf::{Batch, Counter, Cx, NotSent, Session, Start, Welcome};
 
 use crate::packet::CPacket;
 
@@ -10,6 +10,8 @@ pub enum Phase<'a, 'b> {
     Start(&'a mut Start<'b>),
     /// Packets wait.
     Batch(&'a mut Batch<'b>),
+    /// A session begins or has ended.
+    Session(&'a mut Session<'b>),
     /// A timer, or the end.
     Cx(&'a mut Cx<'b>),
 }

@@ -21,7 +21,7 @@ use crate::handle::{Phase, Thruway};
 use crate::packet::CPacket;
 
 /// Version of the header.
-const API: u32 = 1;
+const API: u32 = 2;
 
 /// Makes functions that C finds by their names.
 macro_rules! exported {
@@ -98,7 +98,7 @@ exported! {
         t.map_or(OUTPUT, |t| code(match &mut t.phase {
             Phase::Batch(batch) => batch.inject(output, packet),
             Phase::Cx(cx) => cx.inject(output, packet),
-            Phase::Start(_) => Err(NotSent::Output),
+            Phase::Start(_) | Phase::Session(_) => Err(NotSent::Output),
         }))
     }
 
@@ -106,6 +106,7 @@ exported! {
     fn thruway_scratch(t: Option<&mut Thruway<'_, '_>>, session: u32) -> *mut c_void {
         let scratch = t.and_then(|t| match &mut t.phase {
             Phase::Batch(batch) => batch.scratch_bytes(session),
+            Phase::Session(one) => one.scratch_bytes(session),
             Phase::Cx(cx) => cx.scratch_bytes(session),
             Phase::Start(_) => None,
         });
@@ -116,6 +117,7 @@ exported! {
     fn thruway_now_ns(t: Option<&mut Thruway<'_, '_>>) -> u64 {
         t.map_or(0, |t| match &mut t.phase {
             Phase::Batch(batch) => batch.now_ns(),
+            Phase::Session(session) => session.now_ns(),
             Phase::Cx(cx) => cx.now_ns(),
             Phase::Start(start) => start.now_ns(),
         })
@@ -125,20 +127,22 @@ exported! {
     fn thruway_after(t: Option<&mut Thruway<'_, '_>>, ns: u64) -> u64 {
         let duration = Duration::from_nanos(ns);
         t.map_or(0, |t| match &mut t.phase {
-            Phase::Batch(batch) => batch.after(duration),
-            Phase::Cx(cx) => cx.after(duration),
-            Phase::Start(start) => start.after(duration),
-        }.number())
+            Phase::Batch(batch) => batch.after(duration).number(),
+            Phase::Cx(cx) => cx.after(duration).number(),
+            Phase::Start(start) => start.after(duration).number(),
+            Phase::Session(_) => 0,
+        })
     }
 
     /// Sets a timer that goes off every so often.
     fn thruway_every(t: Option<&mut Thruway<'_, '_>>, ns: u64) -> u64 {
         let period = Duration::from_nanos(ns);
         t.map_or(0, |t| match &mut t.phase {
-            Phase::Batch(batch) => batch.every(period),
-            Phase::Cx(cx) => cx.every(period),
-            Phase::Start(start) => start.every(period),
-        }.number())
+            Phase::Batch(batch) => batch.every(period).number(),
+            Phase::Cx(cx) => cx.every(period).number(),
+            Phase::Start(start) => start.every(period).number(),
+            Phase::Session(_) => 0,
+        })
     }
 
     /// Unsets a timer.
@@ -148,6 +152,7 @@ exported! {
             Phase::Batch(batch) => batch.cancel(timer),
             Phase::Cx(cx) => cx.cancel(timer),
             Phase::Start(start) => start.cancel(timer),
+            Phase::Session(_) => false,
         }))
     }
 

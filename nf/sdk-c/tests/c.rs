@@ -75,14 +75,21 @@ fn everything(mut trial: Trial) {
         returned(b"q"),
     ];
     assert_eq!(trial.exchange(packets).unwrap(), expected);
-    let mark = |fcb| Mark { input: 2, direction: 1, fcb };
+    let mark = |fcb| Mark::of(2, 1, fcb);
     let scratch: &[u8] = b"s.";
     let marked = [3, 3, 15, 16].map(|fcb| (mark(fcb), scratch));
     let counts = trial.exchange_marked(&marked).unwrap();
     let counts: Vec<u8> = counts.iter().map(|given| given.bytes[1]).collect();
     assert_eq!(counts, [1, 2, 1, b'.']);
-    assert_eq!(trial.counter("seen"), Some(15));
-    assert_eq!(trial.counter("sum"), Some(12));
+    trial.put(mark(7).new_session(), scratch).unwrap();
+    trial.put(mark(7), scratch).unwrap();
+    trial.put_released(7).unwrap();
+    let counts = trial.exchange_marked(&[(mark(3), scratch)]).unwrap();
+    let counts: Vec<Option<u8>> = counts.iter().map(|g| g.bytes.get(1).copied()).collect();
+    assert_eq!(counts, [Some(101), Some(102), None, Some(3)]);
+    assert_eq!(trial.counter("released"), Some(102));
+    assert_eq!(trial.counter("seen"), Some(18));
+    assert_eq!(trial.counter("sum"), Some(21));
     assert_eq!(trial.counter("packets-outside"), Some(1));
     assert_eq!(trial.counter("no-such-output"), Some(1));
     assert_eq!(trial.read("level").unwrap(), "5");
@@ -124,6 +131,26 @@ fn the_firewall_in_c() {
     assert_eq!(trial.counter("dropped"), Some(2));
     trial.finish().unwrap();
     assert!(start(&["http"]).is_err());
+}
+
+#[test]
+fn flowcount_in_c_and_in_cpp() {
+    for compiler in [C, CPP] {
+        let (_folder, program) = compile(compiler, "examples/functions/c/flowcount.c");
+        let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
+        let packet: &[u8] = &[7; 60];
+        trial.put(Mark::of(0, 0, 4).new_session(), packet).unwrap();
+        trial.put(Mark::of(0, 1, 4), packet).unwrap();
+        trial.put(Mark::NONE, packet).unwrap();
+        trial.put_released(4).unwrap();
+        assert_eq!(trial.exchange(&[]).unwrap().len(), 4);
+        let expected = [("begun", 1), ("ended", 1), ("ended-packets", 2), ("ended-bytes", 120)];
+        for (name, value) in expected {
+            assert_eq!(trial.counter(name), Some(value), "{name}");
+        }
+        assert_eq!((trial.counter("packets-max"), trial.counter("without")), (Some(2), Some(1)));
+        trial.finish().unwrap();
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 #include "thruway_nf.h"
 
-static uint64_t *seen, *sum;
+static uint64_t *seen, *sum, *released;
 static uint64_t often;
 static int level = 5;
 
@@ -16,6 +16,7 @@ static int start(thruway *t, void *user) {
         return thruway_fail(t, "its configuration is wrong");
     seen = thruway_counter(t, "seen");
     sum = thruway_counter(t, "sum");
+    released = thruway_counter(t, "released");
     often = thruway_every(t, 5 * 1000000);
     uint64_t never = thruway_after(t, 1000000);
     if (!thruway_cancel(t, never) || thruway_cancel(t, never) || thruway_inputs(t) != 1)
@@ -92,6 +93,22 @@ static void batch(thruway *t, void *user) {
         abort();
 }
 
+static void new_session(thruway *t, uint32_t session, void *user) {
+    uint8_t *at = (uint8_t *)thruway_scratch(t, session);
+    (void)user;
+    if (at && at[15] == 0)
+        at[15] = 100;
+}
+
+static void released_session(thruway *t, uint32_t session, void *user) {
+    uint8_t *at = (uint8_t *)thruway_scratch(t, session);
+    (void)user;
+    if (at)
+        *released += at[15];
+    if (thruway_inject(t, 0, "x", 1) != THRUWAY_OUTPUT || thruway_after(t, 1) != 0)
+        abort();
+}
+
 static void timer(thruway *t, uint64_t which, void *user) {
     (void)user;
     if (which == often && thruway_inject(t, 1, "tick", 4) == THRUWAY_SENT)
@@ -132,5 +149,7 @@ int main(void) {
     config.read = answer_read;
     config.write = answer_write;
     config.drain = drain;
+    config.new_session = new_session;
+    config.released_session = released_session;
     return thruway_run(&config);
 }

@@ -8,12 +8,27 @@ use thruway_nf_abi::message::Welcome;
 use crate::batch::Batch;
 use crate::counters::Counter;
 use crate::cx::{Cx, State};
+use crate::sessions::Session;
 use crate::timers::Timer;
 
 /// A network function. A closure that takes a batch is one.
 pub trait Function {
     /// Treats packets. What it does not look at goes on unchanged, by output 0.
     fn batch(&mut self, batch: &mut Batch<'_>);
+
+    /// A session begins for this function, whose first packet comes next; its scratch is zeros.
+    /// Called where [`Config::scratch_len`](crate::Config::scratch_len) is not 0 and the element
+    /// has SESSION. After a restart it is not called for sessions that went on, whose scratch is
+    /// as it was; it is called again for one whose first packets were lost with the process.
+    fn new_session(&mut self, session: &mut Session<'_>) {
+        let _ = session;
+    }
+
+    /// A session has ended, and all of its packets were here; its scratch can be read for the last
+    /// time. Told again after a restart, if the process ended before the host knew that it was.
+    fn released_session(&mut self, session: &mut Session<'_>) {
+        let _ = session;
+    }
 
     /// A timer went off.
     fn timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {

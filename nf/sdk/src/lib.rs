@@ -36,6 +36,7 @@
 //! | send more packets in consequence of one, in order | [`Packet::emit`], [`Packet::emit_part`] |
 //! | send packets in its own time | [`Cx::inject`] and timers: [`Start::every`], [`Cx::after`] |
 //! | keep state of a session | [`Config::scratch_len`], [`Packet::scratch`] |
+//! | hear of a session's beginning and end | [`Function::new_session`], [`Function::released_session`] |
 //! | count | [`Start::counter`] |
 //! | be asked and told while it runs | [`Function::read`], [`Function::write`] |
 //! | test it without a configuration | [`trial`] |
@@ -55,6 +56,7 @@ mod cx;
 mod function;
 mod requests;
 mod rounds;
+mod sessions;
 mod timers;
 pub mod trial;
 
@@ -64,6 +66,7 @@ pub use counters::Counter;
 pub use cx::Cx;
 pub use function::{Function, Start};
 pub use rounds::{RunError, run, run_on};
+pub use sessions::Session;
 pub use thruway_nf_abi::message::Welcome;
 pub use timers::Timer;
 

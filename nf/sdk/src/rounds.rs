@@ -15,6 +15,7 @@ use crate::counters::Counters;
 use crate::cx::{Cx, State};
 use crate::function::{Function, Start};
 use crate::requests;
+use crate::sessions::{self, Front};
 use crate::timers::Timers;
 
 /// Longest sleep: then a function looks whether its host is still there.
@@ -167,17 +168,30 @@ impl<F: Function> Rounds<F> {
     fn packets(&mut self) -> bool {
         let mut has_worked = false;
         for link in &mut self.links {
-            let len = link.worker.waiting().min(self.batch_len_max);
-            if len == 0 {
+            let mut left = link.worker.waiting().min(self.batch_len_max);
+            if left == 0 {
                 continue;
             }
             if !has_worked {
                 self.state.clock.forget();
                 has_worked = true;
             }
-            let mut batch = Batch::new(&mut link.worker, &mut self.state, len, self.prefetch);
-            self.function.batch(&mut batch);
-            batch.finish();
+            while left > 0 {
+                let Front { news, packets } = match self.state.arena {
+                    Some(_) => {
+                        let (worker, state) = (&mut link.worker, &mut self.state);
+                        sessions::tell(&mut self.function, worker, state, left)
+                    }
+                    None => Front { news: 0, packets: left },
+                };
+                left -= news + packets;
+                if packets > 0 {
+                    let (worker, state) = (&mut link.worker, &mut self.state);
+                    let mut batch = Batch::new(worker, state, packets, self.prefetch);
+                    self.function.batch(&mut batch);
+                    batch.finish();
+                }
+            }
             // Before the packets: who has them back finds them counted.
             self.state.counters.tell();
             link.flush();

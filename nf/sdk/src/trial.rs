@@ -315,6 +315,15 @@ impl Trial {
         Ok(())
     }
 
+    /// Puts the news that a session has ended; it comes back as [`Way::Dropped`].
+    ///
+    /// # Errors
+    /// When the ring is full.
+    pub fn put_released(&mut self, session: u32) -> Result<(), TrialError> {
+        self.master.put_released(session)?;
+        Ok(())
+    }
+
     /// Shows what was put.
     pub fn publish(&mut self) {
         self.master.publish(&self.parts.bell, 0);

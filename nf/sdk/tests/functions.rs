@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use thruway_exchange::Mark;
 use thruway_nf::trial::{Given, Setup, Trial, TrialError, Way};
-use thruway_nf::{Batch, Config, Counter, Cx, Function, NotSent, Timer, Verdict};
+use thruway_nf::{Batch, Config, Counter, Cx, Function, NotSent, Session, Timer, Verdict};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::WaitMode;
@@ -159,7 +159,7 @@ fn scratch_is_of_a_session_and_outlives_its_packets() {
             })
         })
         .unwrap();
-    let mark = |fcb, direction| Mark { input: 0, direction, fcb };
+    let mark = |fcb, direction| Mark::of(0, direction, fcb);
     let none: &[u8] = &[0; 60];
     let marked = [
         (mark(0, 0), none),
@@ -175,6 +175,70 @@ fn scratch_is_of_a_session_and_outlives_its_packets() {
     assert_eq!(counts, [Some(1), Some(1), Some(2), None, None, Some(2), Some(1)]);
     let scratch = trial.arena().unwrap().session(3).unwrap();
     assert_eq!(scratch, [1_u64, 2].map(u64::to_le_bytes).as_flattened());
+    trial.finish().unwrap();
+}
+
+/// Notes what it is told, in order, in the packets that follow.
+struct Told {
+    text: Vec<u8>,
+}
+
+impl Function for Told {
+    fn batch(&mut self, batch: &mut Batch<'_>) {
+        batch.each(|packet| {
+            let count = packet.scratch::<u64>().map_or(0, |count| {
+                *count += 1;
+                *count
+            });
+            self.text.extend([b'p', b'0' + count as u8]);
+            let text = std::mem::take(&mut self.text);
+            assert!(packet.truncate(1));
+            if let Some(room) = packet.extend(text.len()) {
+                room.copy_from_slice(&text);
+            }
+            Verdict::Next(0)
+        });
+    }
+
+    fn new_session(&mut self, session: &mut Session<'_>) {
+        assert_eq!(session.scratch::<u64>().copied(), Some(0));
+        self.text.extend([b'n', b'0' + session.number() as u8]);
+    }
+
+    fn released_session(&mut self, session: &mut Session<'_>) {
+        let count = session.scratch::<u64>().copied().unwrap_or(77);
+        self.text.extend([b'r', b'0' + session.number() as u8, b'0' + count as u8]);
+    }
+}
+
+#[test]
+fn sessions_begin_and_end_in_order_with_their_packets() {
+    let config = Config { scratch_len: 8, batch_len_max: 5, ..Config::DEFAULT };
+    let mut trial = Setup { sessions: 4, ..Setup::DEFAULT }
+        .thread(config, |_| Ok(Told { text: Vec::new() }))
+        .unwrap();
+    let session = |fcb| Mark::of(0, 0, fcb);
+    let one: &[u8] = &[0; 60];
+    for _ in 0..2 {
+        trial.put(session(1).new_session(), one).unwrap();
+        trial.put(session(1), one).unwrap();
+        trial.put(session(2).new_session(), one).unwrap();
+        trial.put_released(1).unwrap();
+        trial.put_released(2).unwrap();
+        trial.put(Mark::NONE, one).unwrap();
+        trial.put(session(3), one).unwrap();
+        // The host would use the numbers again only now, with scratch of zeros.
+        let given = trial.exchange(&[]).unwrap();
+        let texts = given.iter().filter(|g| g.way == Way::Returned);
+        let texts: Vec<&[u8]> = texts.map(|given| &given.bytes[1..]).collect();
+        assert_eq!(texts[..4], [&b"n1p1"[..], b"p2", b"n2p1", b"r12r21p0"]);
+        assert_eq!(given.iter().filter(|g| g.way == Way::Dropped).count(), 2);
+        for session in [1, 2] {
+            trial.arena().unwrap().clear(session);
+        }
+    }
+    let scratch = trial.arena().unwrap().session(3).unwrap();
+    assert_eq!(scratch, 2_u64.to_le_bytes());
     trial.finish().unwrap();
 }
 

@@ -2,6 +2,7 @@
 
 mod both_ways;
 mod parts;
+mod sessions;
 
 use std::path::Path;
 use std::time::Duration;

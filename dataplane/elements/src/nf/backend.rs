@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use thruway_exchange::{Doorbell, Mapped, PeerFault};
+use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// One thread's end of a generation of a function.
@@ -21,6 +21,9 @@ pub(super) trait Function: Send + Sync {
 
     /// This generation's end for a thread, once.
     fn take_end(&self, replica: u32) -> Option<HostEnd>;
+
+    /// The scratch of its sessions, if it asked for any.
+    fn arena(&self) -> Option<Arc<Arena>>;
 
     /// The function broke the protocol: it is ended, and started again as configured.
     fn report_fault(&self, generation: u32, fault: PeerFault);

@@ -13,6 +13,7 @@ use thruway_packet::Packet;
 use super::backend::HostEnd;
 use super::nf::Lost;
 use super::outlet::Outlet;
+use super::sessions::Entries;
 
 /// Free frames of a trust group's region that one thread hands out to all members that it runs.
 #[derive(Debug)]
@@ -59,6 +60,46 @@ pub(super) struct Link {
     parked: Box<[Option<Packet>]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
     frames: Option<(Arc<Frames>, Box<[Framed]>)>,
+    news: News,
+}
+
+/// What slots tell of sessions.
+#[derive(Default)]
+struct News {
+    /// By slot; none where packets have no sessions.
+    of_slot: Box<[Told]>,
+    /// Slots that were put without a packet, and which of them came back as what.
+    put: u64,
+    returned: u64,
+    dropped: u64,
+}
+
+/// What a slot tells of a session, by its index in the arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Told {
+    #[default]
+    Nothing,
+    /// Its packet is the first.
+    New(u32),
+    /// It has no packet: the session has ended.
+    Released(u32),
+}
+
+impl News {
+    #[inline]
+    fn note(&mut self, slot: u32, mark: Mark) {
+        if let Some(told) = self.of_slot.get_mut(slot as usize) {
+            *told = if mark.flags == 0 { Told::Nothing } else { Told::New(mark.fcb) };
+        }
+    }
+
+    #[inline]
+    fn released(&self, slot: u32) -> Option<u32> {
+        match self.of_slot.get(slot as usize) {
+            Some(Told::Released(fcb)) => Some(*fcb),
+            _ => None,
+        }
+    }
 }
 
 /// A slot's frame of the group's region, and where in it the packet lay when it was put.
@@ -69,7 +110,14 @@ struct Framed {
 }
 
 impl Link {
-    pub fn new(end: HostEnd, outputs: u32, tuning: Tuning, frames: Option<Arc<Frames>>) -> Link {
+    /// `has_sessions`: whether packets may have marks of sessions.
+    pub fn new(
+        end: HostEnd,
+        outputs: u32,
+        tuning: Tuning,
+        frames: Option<Arc<Frames>>,
+        has_sessions: bool,
+    ) -> Link {
         let slots = end.storage.layout().shape.slots as usize;
         Link {
             master: Master::new(end.storage.clone(), outputs, tuning),
@@ -77,6 +125,10 @@ impl Link {
             parked: (0..slots).map(|_| None).collect(),
             frames: frames
                 .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
+            news: News {
+                of_slot: vec![Told::default(); if has_sessions { slots } else { 0 }].into(),
+                ..News::default()
+            },
         }
     }
 
@@ -84,8 +136,15 @@ impl Link {
         self.master.tuning = tuning;
     }
 
+    /// Of packets only.
     pub fn figures(&self) -> LinkFigures {
-        self.master.figures()
+        let all = self.master.figures();
+        LinkFigures {
+            put: all.put - self.news.put,
+            returned: all.returned.saturating_sub(self.news.returned),
+            dropped: all.dropped.saturating_sub(self.news.dropped),
+            ..all
+        }
     }
 
     /// Slots in use.
@@ -108,7 +167,7 @@ impl Link {
     #[inline]
     pub fn put(
         &mut self,
-        input: u8,
+        mark: Mark,
         mut packet: Packet,
         outlet: &mut Outlet,
     ) -> Result<(), (Packet, Refused)> {
@@ -120,13 +179,13 @@ impl Link {
         if bytes.is_empty() {
             return Err((packet, Refused::Never(Lost::Empty)));
         }
-        let mark = Mark { input, ..Mark::NONE };
         let put = match &mut self.frames {
             None => self.master.put(mark, bytes).map_err(Unput::from),
             Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, bytes),
         };
         match put {
             Ok(slot) => {
+                self.news.note(slot, mark);
                 self.parked[slot as usize] = Some(packet);
                 Ok(())
             }
@@ -134,6 +193,17 @@ impl Link {
             Err(Unput::Refusal(Refusal::TooLong)) => Err((packet, Refused::Never(Lost::TooLong))),
             Err(Unput::NoFrame) => Err((packet, Refused::Never(Lost::NoFrame))),
         }
+    }
+
+    /// Tells the function that a session has ended, once it is done with what it has. False when
+    /// all slots are in use.
+    pub fn put_released(&mut self, fcb: u32) -> bool {
+        let Ok(slot) = self.master.put_released(fcb) else { return false };
+        if let Some(told) = self.news.of_slot.get_mut(slot as usize) {
+            *told = Told::Released(fcb);
+        }
+        self.news.put += 1;
+        true
     }
 
     /// Shows the function what was put.
@@ -154,13 +224,24 @@ impl Link {
         &mut self,
         cx: &mut Cx<'_>,
         outlet: &mut Outlet,
+        entries: &mut Option<Entries>,
         limit: u32,
     ) -> Result<u32, PeerFault> {
         let headroom = self.end.storage.layout().shape.headroom;
-        let Link { master, parked, frames, .. } = self;
+        let Link { master, parked, frames, news, .. } = self;
         let now = cx.now();
         outlet.open_hops();
         let taken = master.poll(now as u64, limit, |token| match token.origin {
+            Origin::Slot(slot) | Origin::Dropped(slot) if news.released(slot).is_some() => {
+                // However it came back, and whatever it says.
+                match token.origin {
+                    Origin::Dropped(_) => news.dropped += 1,
+                    _ => news.returned += 1,
+                }
+                if let (Some(fcb), Some(entries)) = (news.released(slot), entries.as_mut()) {
+                    entries.release(fcb);
+                }
+            }
             Origin::Slot(slot) => {
                 let framed =
                     frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
@@ -204,11 +285,10 @@ impl Link {
     #[inline]
     pub fn put_token(
         &mut self,
-        input: u8,
+        mark: Mark,
         packet: Packet,
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
-        let mark = Mark { input, ..Mark::NONE };
         let (put, framed) = match (&self.frames, came.frames, came.token.frame()) {
             (None, None, _) => (self.master.put_token(mark, came.token), None),
             (Some((own, _)), Some(theirs), Some(frame)) if Arc::ptr_eq(own, theirs) => {
@@ -222,14 +302,22 @@ impl Link {
         if let (Some((_, of_slot)), Some(framed)) = (&mut self.frames, framed) {
             of_slot[slot as usize] = framed;
         }
+        self.news.note(slot, mark);
         self.parked[slot as usize] = Some(packet);
         Ok(framed.is_some())
     }
 
-    /// Ends the link: gives each parked packet, in order.
-    pub fn reclaim(&mut self, mut lost: impl FnMut(Packet)) {
-        let Link { master, parked, frames, .. } = self;
+    /// Ends the link: gives each parked packet, in order. What the function was told of sessions
+    /// and did not give back is as if it had not been told.
+    pub fn reclaim(&mut self, entries: Option<&mut Entries>, mut lost: impl FnMut(Packet)) {
+        if let Some(entries) = entries {
+            self.recall(entries);
+        }
+        let Link { master, parked, frames, news, .. } = self;
         master.reclaim(|slot| {
+            if news.released(slot).is_some() {
+                return;
+            }
             if let Some(packet) = parked[slot as usize].take() {
                 lost(packet);
             }
@@ -237,6 +325,17 @@ impl Link {
                 frames.with(|free| free.push(of_slot[slot as usize].frame));
             }
         });
+    }
+
+    /// Takes back what the function was told of sessions and has not given back.
+    pub fn recall(&self, entries: &mut Entries) {
+        for slot in self.master.slots_in_use() {
+            match self.news.of_slot.get(slot as usize) {
+                Some(Told::New(fcb)) => entries.forget(*fcb),
+                Some(Told::Released(fcb)) => entries.end_again(*fcb),
+                _ => {}
+            }
+        }
     }
 
     /// Declares that this thread may sleep: the function ends that. False: something is there.

@@ -14,7 +14,10 @@ mod outlet;
 mod process;
 mod replica;
 mod report;
+mod sessions;
 mod settings;
+mod state;
+mod succession;
 mod trust_group;
 
 use thruway_element::Entry;

@@ -3,14 +3,18 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError, Run,
+    Scratch, Spec, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
+use zerocopy::FromBytes;
 
 use super::link::Link;
-use super::replica::{Nf, State};
+use super::replica::Nf;
 use super::report;
+use super::sessions::Place;
+use super::state::State;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -27,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         task: true,
         task_everywhere: true,
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,
@@ -50,6 +55,16 @@ again, at first at once, then after growing pauses. Meanwhile ON_FAILURE decides
 packets pass unchanged through output 0, those that it had first; with closed they are dropped; \
 with restart those that it had are dropped, and new ones (as many as SLOTS) wait for at most HOLD. \
 Its neighbours go on in any case.\n\
+With SESSION (as FlowClassifier's functions take it: connection, pair, a list of fields), each \
+packet goes with the number of its session, its direction, and the session's scratch: memory that \
+the host keeps, of as many bytes as the function asks for. It begins as zeros; the function is \
+told in order with the packets when a session begins and when it has ended. A function that is \
+started again finds its sessions as they were; so does one whose other arguments were changed by \
+a hot swap, if its program, SESSION and SESSIONS are the same. A FlowClassifier must be upstream. \
+Of sessions beyond SESSIONS (of one thread) packets are dropped; packets without a session go \
+without. Behind the function a packet has the session that it had in front, and what is made in \
+consequence of it has, too; behind one that makes other packets of them (a tunnel's end), put a \
+FlowClassifier.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
@@ -60,7 +75,7 @@ relaxed the function runs without it, and handler `sandbox` tells. When the conf
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
 /// How many of the arguments say what the function is; the others say how it is run.
-pub(super) const OWN: usize = 4;
+pub(super) const OWN: usize = 7;
 
 pub(super) const ARGS: &[Arg] = &[
     Arg::required("EXEC", Ty::Str, "program and its arguments: \"PROGRAM ARG...\""),
@@ -68,6 +83,9 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("OUTPUTS", Ty::UInt, "outputs it may use; as many as are connected if not given"),
     Arg::keyword("CARRY", Ty::Bool, "whether 128 bytes that tell annotations go with each packet")
         .or("false"),
+    Arg::keyword("SESSION", Ty::Rule("session definition"), "sessions whose scratch it keeps"),
+    Arg::keyword("SESSIONS", Ty::UInt, "SESSION: most of them in one thread").or("1048576"),
+    Arg::keyword("SCRATCH", Ty::UInt, "SESSION: most bytes that it may keep of one").or("256"),
     Arg::keyword("MODE", Ty::Choice(&["isolated", "group"]), "who shares its memory")
         .or("isolated"),
     Arg::keyword("GROUP", Ty::Str, "name of its TrustGroup, with MODE group"),
@@ -132,6 +150,7 @@ reasons! {
     /// Why a packet does not come back.
     pub(super) enum Lost {
         Full = "ring-full": "all slots were in use",
+        NoEntry = "no-entry": "all of SESSIONS were in use when its session began",
         TooLong = "too-long": "longer than SLOT_SIZE",
         Empty = "empty": "it has no bytes",
         NoFrame = "no-frame": "its group had no free frame",
@@ -160,18 +179,21 @@ impl Element for Nf {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         self.follow(cx);
         let input = port as u8;
+        self.mark(cx, input, batch);
         if matches!(&self.running, Some(State { link: Some(_), .. })) {
             self.be_awake();
-            for packet in batch.drain() {
-                self.offer(cx, input, packet);
+            for (nth, packet) in batch.drain().enumerate() {
+                let mark = self.mark_of(nth, input);
+                self.offer(cx, mark, packet);
             }
             if let Some(state) = &mut self.running {
                 state.publish(cx);
             }
             self.press(cx);
         } else {
-            for packet in batch.drain() {
-                self.without(cx, input, packet);
+            for (nth, packet) in batch.drain().enumerate() {
+                let mark = self.mark_of(nth, input);
+                self.without(cx, mark, packet);
             }
             self.flush(cx);
         }
@@ -196,7 +218,6 @@ impl Element for Nf {
             link.check_age(cx.now());
         }
         if let Some(state) = &mut self.running
-            && !state.backlog.is_empty()
             && state.put_backlog(cx)
         {
             state.publish(cx);
@@ -215,6 +236,19 @@ impl Element for Nf {
         Some(self)
     }
 
+    fn demand(&self) -> Option<Demand> {
+        let Scratch { size, align } = Scratch::of::<Place>();
+        let session = self.settings.sessions.as_ref()?.session.clone();
+        let (initial, shared_words, timeout_s) = (Vec::new(), 0, None);
+        Some(Demand { session, size, align, initial, translates: false, shared_words, timeout_s })
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(place) = Place::read_from_bytes(state) {
+            self.end_session(cx, &place);
+        }
+    }
+
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Some(State { link: Some(link), .. }) = &mut self.running {
             link.check_age(cx.now());
@@ -224,7 +258,7 @@ impl Element for Nf {
     fn holding(&self) -> usize {
         let Some(state) = &self.running else { return 0 };
         let with_it = state.link.as_ref().map_or(0, |link| link.occupancy() as usize);
-        with_it + state.backlog.len()
+        with_it + state.waiting()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
@@ -274,8 +308,7 @@ impl Element for Nf {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let state = self.other.take().or_else(|| self.running.take().map(Box::new));
-        state.map(|state| state as Box<dyn Any + Send>)
+        self.give_state().map(|state| state as Box<dyn Any + Send>)
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
@@ -289,18 +322,10 @@ impl Element for Nf {
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(state) = &mut self.running else { return Ok(()) };
-        if let Some(link) = &mut state.link {
-            // What came back since the last round leads nowhere any more. The function itself ends
-            // with the configuration: until then its handlers can be read.
-            let mut lost = 0;
-            link.reclaim(|packet| {
-                lost += 1;
-                drop(packet);
-            });
-            cx.count_drops(Lost::Unfinished, lost);
-        }
-        cx.count_drops(Lost::Unfinished, state.backlog.len());
-        state.backlog.clear();
+        // What came back since the last round leads nowhere any more. The function itself ends with
+        // the configuration: until then its handlers can be read.
+        let lost = state.end(None);
+        cx.count_drops(Lost::Unfinished, lost);
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Outlet {
     pub dropped: Batch,
     pub parent_dropped: bool,
     /// What is known of the packet that the last token hopped with.
-    hopped: Option<[u8; CARRIED_LEN]>,
+    hopped: Option<([u8; CARRIED_LEN], u32)>,
     /// Per output: the function that it leads to, if it does so directly.
     hops: Vec<Option<Hop>>,
     /// Packets that left.
@@ -146,13 +146,13 @@ impl Outlet {
             Some(Some(hop)) if !hop.is_closed => hop,
             _ => return Err(packet),
         };
-        let known = packet.carried();
+        let known = (packet.carried(), packet.fcb());
         let input = hop.input;
         let (mut given, mut went_along) = (Some(packet), false);
-        cx.visit(hop.node, &mut |neighbour, _| {
+        cx.visit(hop.node, &mut |neighbour, cx| {
             let nf = neighbour.downcast_mut::<Nf>();
             if let (Some(nf), Some(packet)) = (nf, given.take()) {
-                match nf.take_token(input, packet, came) {
+                match nf.take_token(cx, input, packet, came) {
                     Ok(along) => went_along = along,
                     Err(packet) => given = Some(packet),
                 }
@@ -188,8 +188,9 @@ impl Outlet {
         token.copy_to(packet.data_mut());
         let parent = if self.parent_dropped { &self.dropped } else { &self.batch };
         match (token.origin, self.hopped, parent.iter().next_back()) {
-            (Origin::Aux(_), Some(known), _) => {
+            (Origin::Aux(_), Some((known, fcb)), _) => {
                 packet.set_carried(&known);
+                packet.set_fcb(fcb);
                 // These are other bytes than the parent's.
                 packet.clear_network();
             }

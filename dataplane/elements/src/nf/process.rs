@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_exchange::{GroupRegion, PeerFault};
+use thruway_exchange::{Arena, GroupRegion, PeerFault};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_host::{
@@ -17,12 +17,15 @@ use super::settings::Settings;
 /// How long a stop waits for the function's last words.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Starts the function's process and waits until it has attached.
+/// Starts the function's process and waits until it has attached. `arena`: scratch of sessions that
+/// a predecessor of the same settings in this respect had.
 pub(super) fn start(
     settings: &Settings,
     group: Option<GroupRegion>,
+    arena: Option<Arc<Arena>>,
 ) -> Result<Arc<dyn Function>, String> {
-    let function = Process::start(spec(settings, group)).map_err(|error| match error {
+    let spec = FunctionSpec { arena, ..spec(settings, group) };
+    let function = Process::start(spec).map_err(|error| match error {
         HostError::Exited { .. } => format!(
             "{error}, before it attached: a function is a program that calls run() of the library \
              in nf/sdk"
@@ -58,6 +61,8 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         wait: settings.wait,
         spin_ns: u32::try_from(settings.spin.as_nanos()).unwrap_or(u32::MAX),
         worker_threshold: settings.worker_threshold,
+        sessions: settings.sessions.as_ref().map_or(0, |all| all.entries * settings.threads),
+        scratch_len_max: settings.sessions.as_ref().map_or(0, |all| all.scratch_len_max),
         configuration: Some(settings.config.clone()).filter(|text| !text.is_empty()),
         patience: Patience {
             attach: settings.attach_timeout,
@@ -113,6 +118,10 @@ impl Function for Isolated {
     fn take_end(&self, replica: u32) -> Option<HostEnd> {
         let link = self.function.take_link(replica as usize)?;
         Some(HostEnd { storage: link.link, bell: link.doorbell, wake: link.wakened })
+    }
+
+    fn arena(&self) -> Option<Arc<Arena>> {
+        self.function.arena()
     }
 
     fn report_fault(&self, generation: u32, fault: PeerFault) {

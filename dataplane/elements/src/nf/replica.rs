@@ -1,22 +1,21 @@
 //! One thread's replica of an isolated function's element: what becomes of packets.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thruway_element::text::unquote_text;
 use thruway_element::{ArgErrors, Args, Cx, HandlerError, Run};
-use thruway_exchange::{LinkFigures, PeerFault, Tuning};
+use thruway_exchange::{Mark, PeerFault, Tuning};
 use thruway_flow::parse_class;
-use thruway_packet::{MAX_BATCH, Packet};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
 
-use super::backend::{Function, Shared};
+use super::backend::Shared;
 use super::group;
-use super::latency::Latency;
-use super::link::{Came, Frames, Link, Refused};
+use super::link::{Came, Link};
 use super::nf::Lost;
-use super::outlet::Outlet;
 use super::process;
+use super::sessions::Place;
 use super::settings::{OnFailure, Settings, tuning};
+use super::state::{State, Waiting};
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
@@ -29,21 +28,11 @@ const PATIENCE: u32 = 64;
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.
 const AGE_TIMER: u32 = 1;
+/// Why a function cannot begin.
+const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
+                          out, or set scratch_len in the function's Config";
 /// How often a function that does not run is looked for, nanoseconds.
 const LOOK_NS: i64 = 1_000_000;
-
-/// What goes on when a configuration is replaced.
-pub(super) struct State {
-    pub settings: Settings,
-    pub function: Arc<dyn Function>,
-    pub frames: Option<Arc<Frames>>,
-    pub link: Option<Link>,
-    pub generation: u32,
-    pub backlog: VecDeque<(u8, Packet)>,
-    pub totals: LinkFigures,
-    pub latency: Latency,
-    pub outlet: Outlet,
-}
 
 /// One thread's replica.
 pub(super) struct Nf {
@@ -117,61 +106,6 @@ fn class(args: &Args<'_>) -> Result<Option<String>, ArgErrors> {
     }
 }
 
-impl State {
-    /// Hands a packet over; gives it back when the ring is full.
-    #[inline]
-    pub fn put(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) -> Option<Packet> {
-        let Some(link) = &mut self.link else { return Some(packet) };
-        match link.put(input, packet, &mut self.outlet) {
-            Ok(()) => None,
-            Err((packet, Refused::Full)) => Some(packet),
-            Err((packet, Refused::Never(why))) => {
-                cx.drop(why, packet);
-                None
-            }
-        }
-    }
-
-    /// Hands over what waits; whether anything was.
-    pub fn put_backlog(&mut self, cx: &mut Cx<'_>) -> bool {
-        let before = self.backlog.len();
-        while let Some((input, packet)) = self.backlog.pop_front() {
-            if let Some(packet) = self.put(cx, input, packet) {
-                self.backlog.push_front((input, packet));
-                break;
-            }
-        }
-        self.backlog.len() < before
-    }
-
-    #[inline]
-    pub fn publish(&mut self, cx: &mut Cx<'_>) {
-        if let Some(link) = &mut self.link {
-            link.publish(cx.now());
-            self.latency.published(link.figures().put);
-        }
-    }
-
-    /// Figures of all generations.
-    pub fn figures(&self) -> LinkFigures {
-        let mut all = self.totals;
-        if let Some(link) = &self.link {
-            add(&mut all, link.figures());
-        }
-        all
-    }
-}
-
-fn add(total: &mut LinkFigures, link: LinkFigures) {
-    total.put += link.put;
-    total.returned += link.returned;
-    total.dropped += link.dropped;
-    total.aux += link.aux;
-    total.injected += link.injected;
-    total.wake_ups += link.wake_ups;
-    total.occupancy_max = total.occupancy_max.max(link.occupancy_max);
-}
-
 impl Nf {
     /// Starts the function, or goes on with the predecessor's.
     pub fn start(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -182,19 +116,23 @@ impl Nf {
                 None => None,
             };
             let region = frames.as_ref().map(|frames| frames.region.clone());
+            let (entries, arena) = self.entries();
             let settings = &self.settings;
-            let function = self.shared.start(|| process::start(settings, region))?;
-            self.running = Some(State {
-                settings: self.settings.clone(),
-                function,
-                frames,
-                link: None,
-                generation: 0,
-                backlog: VecDeque::with_capacity(MAX_BATCH),
-                totals: LinkFigures::default(),
-                latency: Latency::default(),
-                outlet: Outlet::new(self.settings.carry),
+            let function = self.shared.start(|| process::start(settings, region, arena));
+            let function = function.and_then(|function| match &entries {
+                Some(_) if function.arena().is_none() => Err(NO_SCRATCH.to_owned()),
+                _ => Ok(function),
             });
+            match function {
+                Ok(function) => {
+                    let state = State::new(&self.settings, function, frames, entries);
+                    self.running = Some(state);
+                }
+                Err(why) => {
+                    self.give_back(entries);
+                    return Err(why);
+                }
+            }
         } else if let Some(state) = &mut self.running {
             self.shared.start(|| Ok(Arc::clone(&state.function)))?;
             if let Some(link) = &mut state.link {
@@ -205,6 +143,35 @@ impl Nf {
         }
         self.down_since = cx.now();
         Ok(())
+    }
+
+    /// Finds the marks of a batch's packets, if they are of use: to a function that runs, or will.
+    #[inline]
+    pub fn mark(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
+        let Some(state) = &mut self.running else { return };
+        let Some(entries) = &mut state.entries else { return };
+        if state.link.is_some() || matches!(self.settings.on_failure, OnFailure::Restart(_)) {
+            entries.mark(cx, input, batch);
+        } else {
+            entries.unmark();
+        }
+    }
+
+    /// The mark of the `nth` packet of the batch in hand.
+    #[inline]
+    pub fn mark_of(&self, nth: usize, input: u8) -> Mark {
+        self.running.as_ref().map_or(Mark::NONE, |state| state.mark_of(nth, input))
+    }
+
+    /// A session has ended; `place` is what the flow manager kept.
+    pub fn end_session(&mut self, cx: &mut Cx<'_>, place: &Place) {
+        self.follow(cx);
+        self.be_awake();
+        let Some(state) = &mut self.running else { return };
+        state.entries.iter_mut().for_each(|entries| entries.end(place));
+        if state.put_ended() {
+            state.publish(cx);
+        }
     }
 
     /// Follows the function from generation to generation.
@@ -226,7 +193,10 @@ impl Nf {
         }
         state.generation = present;
         if let Some(end) = state.function.take_end(self.replica) {
-            let link = Link::new(end, self.settings.outputs, self.tuning, state.frames.clone());
+            let (frames, has_sessions) = (state.frames.clone(), state.entries.is_some());
+            let link = Link::new(end, self.settings.outputs, self.tuning, frames, has_sessions);
+            let arena = state.function.arena();
+            state.entries.iter_mut().for_each(|entries| entries.set_arena(arena.clone()));
             if let Err(error) = cx.watch(link.wake()) {
                 // The thread then sleeps for 100 ms at most.
                 cx.chatter(&format!("cannot watch an isolated function: {error}"));
@@ -246,10 +216,10 @@ impl Nf {
         let Some(state) = &mut self.running else { return };
         let Some(mut link) = state.link.take() else { return };
         cx.unwatch(link.wake());
-        add(&mut state.totals, link.figures());
+        state.add_figures(link.figures());
         state.latency.forget();
         let passes = self.settings.on_failure == OnFailure::Open;
-        link.reclaim(|packet| {
+        link.reclaim(state.entries.as_mut(), |packet| {
             if passes {
                 state.outlet.give(cx, 0, packet);
             } else {
@@ -285,19 +255,31 @@ impl Nf {
     #[inline]
     pub fn take_token(
         &mut self,
+        cx: &mut Cx<'_>,
         input: u8,
         packet: Packet,
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
         let Some(state) = &mut self.running else { return Err(packet) };
-        match &mut state.link {
-            Some(link) if state.backlog.is_empty() => {
-                let went_along = link.put_token(input, packet, came)?;
-                self.came += 1;
-                Ok(went_along)
-            }
-            _ => Err(packet),
+        let Some(link) = &mut state.link else { return Err(packet) };
+        if !state.backlog.is_empty() {
+            return Err(packet);
         }
+        let (mark, packet) = match &mut state.entries {
+            None => (Mark { input, ..Mark::NONE }, packet),
+            Some(entries) => match entries.mark_one(cx, input, packet) {
+                Some((mark, packet)) => (entries.ready(mark), packet),
+                // It was dropped here.
+                None => {
+                    self.came += 1;
+                    return Ok(false);
+                }
+            },
+        };
+        let went_along = link.put_token(mark, packet, came)?;
+        state.entries.iter_mut().for_each(|entries| entries.put(mark));
+        self.came += 1;
+        Ok(went_along)
     }
 
     /// The other function has given what it had.
@@ -316,10 +298,11 @@ impl Nf {
         if self.is_pressed(cx) {
             return false;
         }
-        let Some(State { link: Some(link), outlet, latency, .. }) = &mut self.running else {
+        let Some(State { link: Some(link), outlet, latency, entries, .. }) = &mut self.running
+        else {
             return false;
         };
-        match link.collect(cx, outlet, MAX_BATCH as u32) {
+        match link.collect(cx, outlet, entries, MAX_BATCH as u32) {
             Ok(0) => false,
             Ok(_) => {
                 let figures = link.figures();
@@ -373,13 +356,13 @@ impl Nf {
 
     /// What becomes of a packet while no function runs.
     #[cold]
-    pub fn without(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
+    pub fn without(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
         let (is_late, slots) = (self.is_late(cx), self.settings.shape.slots as usize);
         let Some(state) = &mut self.running else { return };
         match self.settings.on_failure {
             OnFailure::Open => state.outlet.give(cx, 0, packet),
-            OnFailure::Restart(_) if !is_late && state.backlog.len() < slots => {
-                state.backlog.push_back((input, packet));
+            OnFailure::Restart(_) if !is_late && state.waiting() < slots => {
+                state.backlog.push_back(Waiting::Packet(mark, packet));
             }
             _ => cx.drop(Lost::Failed, packet),
         }
@@ -389,9 +372,9 @@ impl Nf {
     pub fn run_without(&mut self, cx: &mut Cx<'_>) -> Run {
         let waits = matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx);
         if !waits {
-            let waiting = self.running.as_mut().map(|state| std::mem::take(&mut state.backlog));
-            for (input, packet) in waiting.into_iter().flatten() {
-                self.without(cx, input, packet);
+            let waiting = self.running.as_mut().map(State::take_waiting);
+            for (mark, packet) in waiting.into_iter().flatten() {
+                self.without(cx, mark, packet);
             }
             self.flush(cx);
         }
@@ -441,10 +424,10 @@ impl Nf {
     }
 
     #[inline]
-    pub fn offer(&mut self, cx: &mut Cx<'_>, input: u8, packet: Packet) {
+    pub fn offer(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
         let Some(state) = &mut self.running else { return };
         let packet = if state.backlog.is_empty() {
-            match state.put(cx, input, packet) {
+            match state.put(cx, mark, packet) {
                 Some(packet) => packet,
                 None => return,
             }
@@ -452,27 +435,10 @@ impl Nf {
             packet
         };
         // Room may have come back since.
-        if state.backlog.len() < BACKLOG_MAX {
-            state.backlog.push_back((input, packet));
+        if state.waiting() < BACKLOG_MAX {
+            state.backlog.push_back(Waiting::Packet(mark, packet));
         } else {
             cx.drop(Lost::Full, packet);
-        }
-    }
-
-    /// Ends a function that this configuration does not go on with.
-    #[cold]
-    pub fn end_other(&mut self, cx: &mut Cx<'_>) {
-        let Some(mut other) = self.other.take() else { return };
-        let mut lost = other.backlog.len();
-        if let Some(link) = &mut other.link {
-            link.reclaim(|packet| {
-                lost += 1;
-                drop(packet);
-            });
-        }
-        cx.count_drops(Lost::Unfinished, lost);
-        if self.replica == 0 {
-            other.function.stop();
         }
     }
 

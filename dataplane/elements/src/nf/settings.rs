@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thruway_element::{ArgError, ArgErrors, Args, Nanos, text};
 use thruway_exchange::Tuning;
+use thruway_flow::SessionDef;
 use thruway_nf_abi::message::WaitMode;
 use thruway_nf_abi::{LinkShape, Token};
 
@@ -47,6 +48,16 @@ pub(super) struct Settings {
     pub library_dirs: Vec<PathBuf>,
     pub readable: Vec<PathBuf>,
     pub on_failure: OnFailure,
+    pub sessions: Option<Sessions>,
+}
+
+/// Sessions that a function keeps scratch of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sessions {
+    pub session: SessionDef,
+    /// Most of one thread.
+    pub entries: u32,
+    pub scratch_len_max: u32,
 }
 
 /// A trust group.
@@ -100,6 +111,15 @@ impl Settings {
         }
     }
 
+    /// Whether a function of these settings can go on with the scratch of one of the other's.
+    pub fn keeps_sessions(&self, other: &Settings) -> bool {
+        let of = |all: &Settings| {
+            let sessions = all.sessions.as_ref();
+            sessions.map(|sessions| (sessions.session.clone(), sessions.entries))
+        };
+        self.program == other.program && self.threads == other.threads && of(self) == of(other)
+    }
+
     /// What needs no look at anything else.
     fn rest(args: &Args<'_>, outputs: u32, shape: &LinkShape) -> Result<Settings, ArgError> {
         let env = args.env();
@@ -130,6 +150,7 @@ impl Settings {
             library_dirs: paths(args, "LIBRARIES")?,
             readable: paths(args, "READABLE")?,
             on_failure: on_failure(args)?,
+            sessions: sessions(args)?,
         })
     }
 }
@@ -255,6 +276,25 @@ fn wait(args: &Args<'_>) -> Result<WaitMode, ArgError> {
         1 => WaitMode::Poll,
         _ => WaitMode::Hybrid,
     })
+}
+
+/// Most sessions of a function, over all threads: what a flow manager can number.
+const SESSIONS_MAX: u32 = 1 << 26;
+
+fn sessions(args: &Args<'_>) -> Result<Option<Sessions>, ArgError> {
+    let Some(text) = args.opt::<String>("SESSION")? else { return Ok(None) };
+    let session = SessionDef::parse(&text).map_err(|error| args.error("SESSION", error.message))?;
+    let entries: u32 = args.get("SESSIONS")?;
+    let most = SESSIONS_MAX / args.env().threads.max(1) as u32;
+    if !(1..=most).contains(&entries) {
+        let why = format!("{entries} is not a number of sessions: 1 to {most} for each thread");
+        return Err(args.error("SESSIONS", why));
+    }
+    let scratch_len_max: u32 = args.get("SCRATCH")?;
+    if !(1..=1 << 20).contains(&scratch_len_max) {
+        return Err(args.error("SCRATCH", "expected 1 to 1048576 bytes"));
+    }
+    Ok(Some(Sessions { session, entries, scratch_len_max }))
 }
 
 fn on_failure(args: &Args<'_>) -> Result<OnFailure, ArgError> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, eventfd};
 use thruway_element::{Addresses, Args, Env, Run, Shared};
-use thruway_exchange::{Control, Doorbell, Mapped, PeerFault, Storage};
+use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
 use thruway_region::Pages;
@@ -21,6 +21,7 @@ struct Played {
     threshold: AtomicU32,
     ready: Mutex<Option<Mapped>>,
     faults: Mutex<Vec<(u32, PeerFault)>>,
+    arena: Mutex<Option<Arc<Arena>>>,
 }
 
 impl Function for Played {
@@ -33,6 +34,10 @@ impl Function for Played {
         let bell = Doorbell::new(Control::create().unwrap(), None);
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
         Some(HostEnd { storage, bell, wake: Arc::new(wake) })
+    }
+
+    fn arena(&self) -> Option<Arc<Arena>> {
+        self.arena.lock().unwrap().clone()
     }
 
     fn report_fault(&self, generation: u32, fault: PeerFault) {
@@ -88,6 +93,7 @@ impl Stage {
             threshold: AtomicU32::new(0),
             ready: Mutex::default(),
             faults: Mutex::default(),
+            arena: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
         nf.shared_state().start(|| Ok(played)).unwrap();

@@ -6,10 +6,11 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::fcb::{Direction, Fcb};
 use crate::key::PacketView;
-use crate::life::{Ended, Life};
+use crate::life::{Ended, Life, TCP_SYN};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
 use crate::manager::look::{self, Kind, Look};
-use crate::manager::reader::{Key, Narrow, Reader, Wide};
+use crate::manager::meeting::Begin;
+use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{Family, LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -169,7 +170,8 @@ impl Manager {
         if !reader.takes(Kind::Whole) {
             return;
         }
-        let item = Item { leaf, related: true, ..plain };
+        let protocol = quoted.look.protocol;
+        let item = Item { leaf, protocol, related: true, ..plain };
         self.work[usize::from(reader.level)].add(item, reader, &quoted.look, &back);
     }
 
@@ -197,8 +199,12 @@ impl Manager {
             }
             match self.meet(level, found, &item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
-                // Its own class stays.
-                None if item.related => {}
+                None if item.related => {
+                    // Where nobody knows the session its own class stays.
+                    if let Some(fcb) = self.join(level, &work.key(at), &item) {
+                        packet.set_fcb(fcb.0);
+                    }
+                }
                 None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
@@ -220,7 +226,8 @@ impl Manager {
         let (index, now) = (found.index()?, self.now);
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
-        let (life, seen) = state.both(index);
+        let shared = state.meeting.is_some();
+        let (life, seen) = if shared { state.both(index) } else { (Life(head.state), head.seen) };
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -246,16 +253,18 @@ impl Manager {
                 return self.over(level, index, Ended::Closed);
             }
         }
-        if life.begins_anew(item.tcp_flags) {
+        if life.begins_anew(item.tcp_flags) || state.is_retired(index) {
             return self.over(level, index, Ended::Closed);
         }
-        let one_way = !self.plan.levels[level].session.both_ways;
-        let after = if one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         let state = &mut self.levels[level];
+        let after =
+            if state.is_one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
         if after.0 != head.state {
             state.advance(index, after);
         }
-        state.tell(index, now, after);
+        if shared {
+            state.tell(index, now, after);
+        }
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
@@ -287,7 +296,9 @@ impl Manager {
         packet: &mut Packet,
     ) -> Result<Fcb, Refused> {
         let now = self.now;
-        let met = self.levels[usize::from(level)].meet(key, item.exchanged, now);
+        let limits = &self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])];
+        let beginning = Begin { now, tcp_flags: item.tcp_flags, limits };
+        let met = self.levels[usize::from(level)].meet(key, item.exchanged, &beginning);
         let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
         let life = Life::begin(item.protocol, item.tcp_flags, direction);
         let index = match self.insert(level, key, life) {
@@ -315,6 +326,31 @@ impl Manager {
             return Err(refused);
         }
         Ok(Fcb::of_session(level, index, direction, false))
+    }
+
+    /// Joins a session of which this thread has seen nothing but an error, if another thread
+    /// serves it. The error tells nothing of the session's life. Not where coarser sessions hang
+    /// on it: the error does not have their fields.
+    #[cold]
+    fn join(&mut self, level: usize, key: &Key, item: &Item) -> Option<Fcb> {
+        if !self.plan.levels[level].links.is_empty() {
+            return None;
+        }
+        let met = self.levels[level].find_met(key, item.exchanged)?;
+        let direction = met.direction;
+        let life = Life::begin(item.protocol, TCP_SYN, Direction::Forward);
+        let Ok(index) = self.insert(level as LevelId, key, life) else {
+            self.levels[level].forget(Some(met));
+            return None;
+        };
+        let state = &mut self.levels[level];
+        state.hold(index, &met);
+        let head = state.pool.head_mut(index);
+        head.seen = self.now;
+        head.leaf = item.leaf;
+        let exchanged = item.exchanged != (direction == Direction::Reply);
+        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        Some(Fcb::of_session(level as LevelId, index, direction, true))
     }
 
     /// A new record, for which an embryonic session may have to go.
@@ -375,11 +411,17 @@ impl Manager {
 impl Work {
     #[inline]
     fn add(&mut self, item: Item, reader: &Reader, look: &Look, view: &PacketView<'_>) {
-        let (key, exchanged) = reader.key(look, view);
-        match key {
-            Key::Narrow(key) => self.narrow.push(key),
-            Key::Wide(key) => self.wide.push(key),
-        }
+        let exchanged = if reader.is_narrow {
+            let ends = reader::narrow_ends(look, view.network);
+            let (key, exchanged) = reader.narrow(&ends, look.protocol);
+            self.narrow.push(key);
+            exchanged
+        } else {
+            let ends = reader::wide_ends(look, view.network);
+            let (key, exchanged) = reader.wide(&ends, look.protocol, view);
+            self.wide.push(key);
+            exchanged
+        };
         self.items.push(Item { exchanged, ..item });
     }
 }

@@ -106,6 +106,8 @@ pub(crate) struct LevelState {
     candidates: VecDeque<u32>,
     /// Where sweeping goes on.
     pub hand: u32,
+    /// Whether it has only one direction.
+    pub is_one_way: bool,
     /// Whether sessions were begun since the present batch was looked up.
     pub is_changed: bool,
 }
@@ -134,8 +136,11 @@ impl LevelState {
             counts: Counts::default(),
             now: 0,
             embryonic: 0,
-            candidates: VecDeque::new(),
+            // At once, though memory is only touched as it is used: a queue that grows is copied,
+            // and a batch would wait for that.
+            candidates: VecDeque::with_capacity(bounds.embryonic_max as usize * 2),
             hand: 0,
+            is_one_way: !level.session.both_ways,
             is_changed: false,
         }
     }

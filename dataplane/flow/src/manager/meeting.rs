@@ -19,6 +19,8 @@ const FORWARD_EXCHANGED: u64 = 1 << 0;
 const REPLY_EXCHANGED: u64 = 1 << 1;
 /// From here on a bit per function: it has published its words.
 const PUBLISHED_SHIFT: u32 = 32;
+/// In a record's state, above the bits of [`Life`]: the connection is over, and another has begun.
+const RETIRED: u32 = 1 << 8;
 /// Where functions' words begin.
 const FIRST_WORD: usize = 1;
 /// Most words of one function.
@@ -48,10 +50,48 @@ pub(super) struct Met {
     pub direction: Direction,
 }
 
+/// Most connections under one key, each over, that a new one meets.
+const MEET_TRIES: usize = 4;
+
+/// The packet that begins a session.
+pub(super) struct Begin<'a> {
+    /// In ticks.
+    pub now: u32,
+    pub tcp_flags: u8,
+    /// Ticks after which a session of each life is over.
+    pub limits: &'a [u32; 256],
+}
+
+impl Begin<'_> {
+    /// Whether a record is of a connection that is over for this packet.
+    fn is_past(&self, meeting: &Rendezvous, record: RecordId) -> bool {
+        let life = Life(meeting.state(record) as u8);
+        let idle = self.now.wrapping_sub(meeting.last_seen(record));
+        let late = idle >= self.limits[usize::from(life.0)] && idle < u32::MAX / 2;
+        late || life.begins_anew(self.tcp_flags)
+    }
+}
+
 fn padded(key: &[u32]) -> rendezvous::Key {
     let mut padded = [0; KEY_WORDS];
     padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     padded
+}
+
+/// In which direction a packet with this key goes, of the session that has the record.
+fn direction(
+    meeting: &Rendezvous,
+    record: RecordId,
+    key: &rendezvous::Key,
+    exchanged: bool,
+) -> Direction {
+    let word = meeting.word(record, 0);
+    let turned = if meeting.is_first_key(record, key) {
+        exchanged != (word & FORWARD_EXCHANGED != 0)
+    } else {
+        exchanged == (word & REPLY_EXCHANGED != 0)
+    };
+    if turned { Direction::Reply } else { Direction::Forward }
 }
 
 impl LevelState {
@@ -63,34 +103,49 @@ impl LevelState {
         Some((meeting, RecordId::from_index(number)))
     }
 
-    /// Publishes a session that begins here, or finds the one that another thread has begun.
-    pub(super) fn meet(&self, key: &Key, exchanged: bool, now: u32) -> Option<Met> {
+    /// Publishes a session that begins here, or finds the one that another thread has begun. One
+    /// that is over makes way: its other half may not have noticed yet.
+    pub(super) fn meet(&self, key: &Key, exchanged: bool, begin: &Begin<'_>) -> Option<Met> {
         let meeting = self.meeting.as_deref()?;
         let key = padded(key.words());
-        let record = match meeting.find(&key) {
-            Some(record) => record,
-            None => {
-                let first = if exchanged { FORWARD_EXCHANGED } else { 0 };
-                let mut words = [0; FIRST_WORD + 256];
-                words[0] = first;
-                let len = meeting.words_each().min(words.len());
-                match meeting.publish(&key, &words[..len], now) {
+        let mut words = [0; FIRST_WORD + 256];
+        words[0] = if exchanged { FORWARD_EXCHANGED } else { 0 };
+        let len = meeting.words_each().min(words.len());
+        for _ in 0..MEET_TRIES {
+            let record = match meeting.find(&key) {
+                Some(record) => record,
+                None => match meeting.publish(&key, &words[..len], begin.now) {
                     Published::Mine(record) => {
                         return Some(Met { record, direction: Direction::Forward });
                     }
                     Published::Theirs(record) => record,
                     Published::Full => return None,
-                }
+                },
+            };
+            if !begin.is_past(meeting, record) {
+                let direction = direction(meeting, record, &key, exchanged);
+                return Some(Met { record, direction });
             }
-        };
-        let word = meeting.word(record, 0);
-        let turned = if meeting.is_first_key(record, &key) {
-            exchanged != (word & FORWARD_EXCHANGED != 0)
-        } else {
-            exchanged == (word & REPLY_EXCHANGED != 0)
-        };
-        let direction = if turned { Direction::Reply } else { Direction::Forward };
-        Some(Met { record, direction })
+            meeting.update_state(record, |state| state | RETIRED);
+            meeting.retire(record);
+            meeting.leave(record);
+        }
+        None
+    }
+
+    /// Whether another thread has begun a new connection in this session's place.
+    #[inline]
+    pub(super) fn is_retired(&self, index: u32) -> bool {
+        let of = |(meeting, record): (&Rendezvous, RecordId)| meeting.state(record) & RETIRED != 0;
+        self.meeting.is_some() && self.record(index).is_some_and(of)
+    }
+
+    /// Finds the one that another thread has begun.
+    pub(super) fn find_met(&self, key: &Key, exchanged: bool) -> Option<Met> {
+        let meeting = self.meeting.as_deref()?;
+        let key = padded(key.words());
+        let record = meeting.find(&key)?;
+        Some(Met { record, direction: direction(meeting, record, &key, exchanged) })
     }
 
     /// Remembers the record of a new session.

@@ -35,7 +35,9 @@ impl Manager {
             let index = state.hand;
             state.hand += 1;
             if self.is_over(level, index, now) {
-                let asked = self.levels[level].pool.head(index).flags & END_ASKED != 0;
+                let state = &self.levels[level];
+                let asked =
+                    state.pool.head(index).flags & END_ASKED != 0 || state.is_retired(index);
                 let why = if asked { Ended::Closed } else { Ended::TimedOut };
                 self.end(level as LevelId, index, why);
             }
@@ -57,7 +59,7 @@ impl Manager {
         let leaf = if head.leaf == LeafId::MAX { 0 } else { head.leaf };
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(leaf)])];
         let late = idle >= limits[usize::from(life.0)] && idle < u32::MAX / 2;
-        children == 0 && (late || head.flags & END_ASKED != 0)
+        children == 0 && (late || head.flags & END_ASKED != 0 || state.is_retired(index))
     }
 
     /// Ends all sessions, as when a configuration stops. A few at a time: false when none is left.

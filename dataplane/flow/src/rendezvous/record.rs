@@ -21,9 +21,11 @@ const FIRST: usize = 2;
 const HALVES: u64 = 0xffff;
 /// Of a control word: it has a second key.
 const SECOND: u64 = 1 << 16;
+/// Of a control word: it is not to be found any more, though some half holds it.
+const RETIRED: u64 = 1 << 17;
 /// What the generation counts in: the rest of a control word. It changes each time that a record
-/// is used anew: 2^47 times before it repeats.
-const GENERATION: u64 = 1 << 17;
+/// is used anew: 2^46 times before it repeats.
+const GENERATION: u64 = 1 << 18;
 
 /// A control word as it was once.
 #[derive(Clone, Copy, PartialEq)]
@@ -115,7 +117,7 @@ impl Records {
             let stored = self.stored(record, which);
             iter::zip(stored, packed(key)).all(|(a, b)| a.load(Ordering::Relaxed) == b)
         };
-        (control.0 & HALVES != 0 && equal()).then_some(control)
+        (control.0 & HALVES != 0 && control.0 & RETIRED == 0 && equal()).then_some(control)
     }
 
     /// Takes a half of a record, if it is still in the life that `matches` saw.
@@ -130,7 +132,7 @@ impl Records {
             match word.compare_exchange(seen, seen + 1, relaxed, relaxed) {
                 Ok(_) => return Hold::Held,
                 Err(now) if now / GENERATION != seen / GENERATION => return Hold::Gone,
-                Err(now) if now & HALVES == 0 => return Hold::Gone,
+                Err(now) if now & HALVES == 0 || now & RETIRED != 0 => return Hold::Gone,
                 Err(now) => seen = now,
             }
         }
@@ -147,6 +149,12 @@ impl Records {
             .unwrap_or(0);
         debug_assert_ne!(before & HALVES, 0, "left more often than held");
         (before & HALVES == 1).then_some(Remains { second: before & SECOND != 0 })
+    }
+
+    /// Lets a record that some half holds not be found any more.
+    pub fn retire(&self, record: u32) {
+        // Relaxed: who finds the record has to change this word to hold it, and sees the bit then.
+        self.control(record).fetch_or(RETIRED, Ordering::Relaxed);
     }
 
     /// Says that a record has a second key and writes it; false if it has one.

@@ -39,6 +39,12 @@ impl Rendezvous {
         self.records.words_of(record.index())[at].fetch_and(!bits, Ordering::Release);
     }
 
+    /// Lets a record that the caller holds not be found any more: its connection is over, and
+    /// another may be published under its keys at once. Halves keep what they have until they leave.
+    pub fn retire(&self, record: RecordId) {
+        self.records.retire(record.index());
+    }
+
     /// Whether a key is the first one of a record that the caller holds; else it is the second, if
     /// the record was found by it.
     pub fn is_first_key(&self, record: RecordId, key: &Key) -> bool {

@@ -51,7 +51,13 @@ impl Pool {
         self.records.scratch_mut(index)
     }
 
-    /// Asks the processor to fetch head and keys of a record. Any number may be given.
+    /// A record's head and the functions' state.
+    #[inline(always)]
+    pub fn head_and_scratch(&mut self, index: u32) -> (&mut Head, &mut [u8]) {
+        self.records.head_and_scratch(index)
+    }
+
+    /// Asks the processor to fetch a record. Any number may be given.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         self.records.prefetch(index);

@@ -12,6 +12,9 @@ const SEGMENT_BYTES: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+/// Bytes of a record that are fetched before it is looked at: functions come to its scratch soon.
+const AHEAD: usize = 4 * LINE;
+
 /// Words of [`Head`].
 const HEAD_WORDS: usize = size_of::<Head>() / 4;
 
@@ -68,7 +71,7 @@ pub struct Layout {
     stride: usize,
     /// Records of a segment are two to this power.
     segment_bits: u32,
-    /// Whether head and keys of some records are in two lines.
+    /// Whether some records are in several lines.
     is_split: bool,
 }
 
@@ -91,7 +94,7 @@ impl Layout {
             scratch_len: shape.scratch_len,
             stride,
             segment_bits: fit.min(shape.sessions_max.next_power_of_two().ilog2()),
-            is_split: !stride.is_multiple_of(LINE) && !LINE.is_multiple_of(stride),
+            is_split: !LINE.is_multiple_of(stride),
         }
     }
 
@@ -311,18 +314,29 @@ impl Records {
         &mut self.bytes_mut(index)[begin..begin + len]
     }
 
-    /// Asks the processor to fetch head and keys of a record.
+    /// Head and scratch, by one computation of where the record is.
+    #[inline(always)]
+    pub fn head_and_scratch(&mut self, index: u32) -> (&mut Head, &mut [u8]) {
+        let (begin, len) = (self.layout.scratch_at, self.layout.scratch_len);
+        let (front, scratch) = self.bytes_mut(index).split_at_mut(begin);
+        (aligned(Head::mut_from_prefix(front).ok()).0, &mut scratch[..len])
+    }
+
+    /// Asks the processor to fetch a record: of a long one the first [`AHEAD`] bytes.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         let (segment, at) = self.place(index);
         if let Some(bytes) = self.segments.get(segment).and_then(|lines| lines.as_bytes().get(at..))
         {
             prefetch_bytes(bytes);
-            if self.layout.is_split
-                && let Some(last) = bytes.get(self.layout.extra_at * 4 - 4..)
-            {
-                prefetch_bytes(last);
+            if !self.layout.is_split {
+                return;
             }
+            let reach = self.layout.stride.min(AHEAD);
+            for line in (LINE..reach).step_by(LINE) {
+                prefetch_bytes(bytes.get(line..).unwrap_or(&[]));
+            }
+            prefetch_bytes(bytes.get(reach - 1..).unwrap_or(&[]));
         }
     }
 }

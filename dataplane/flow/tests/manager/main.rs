@@ -78,6 +78,13 @@ fn ip(tuple: &FiveTuple<u32>, payload: &[u8]) -> Packet {
     Packet::new(&bytes).unwrap()
 }
 
+/// What a router says of a packet that it cannot deliver.
+fn unreachable(tuple: &FiveTuple<u32>) -> Packet {
+    let mut error = vec![3, 1, 0, 0, 0, 0, 0, 0];
+    error.extend_from_slice(&frame(tuple, 0).data()[14..]);
+    ip(&FiveTuple { protocol: 1, ..udp(0x0505_0505, tuple.src, 0, 0) }, &error)
+}
+
 fn udp(src: u32, dst: u32, src_port: u16, dst_port: u16) -> FiveTuple<u32> {
     FiveTuple { src, dst, src_port, dst_port, protocol: 17 }
 }
@@ -250,11 +257,7 @@ fn replies_of_a_translated_session_find_it() {
         let place = at(&manager, 1, other);
         assert!(manager.answer(&place, &outside).is_err(), "the reply's key is taken");
         // An error about the translated packet, from a router outside.
-        let quoted = frame(&outside.reversed(), 0);
-        let mut error = vec![3, 1, 0, 0, 0, 0, 0, 0];
-        error.extend_from_slice(&quoted.data()[14..]);
-        let router = FiveTuple { protocol: 1, ..udp(0x0505_0505, 0x0101_0101, 0, 0) };
-        let related = one(&mut manager, ip(&router, &error), 0);
+        let related = one(&mut manager, unreachable(&outside.reversed()), 0);
         assert_eq!((related.session(), related.is_related()), (fcb.session(), true));
         assert_eq!(related.direction(), Direction::Reply);
     }
@@ -334,6 +337,71 @@ fn two_threads_serve_the_two_directions() {
         // The record is free, and the connection begins anew with whom it comes to first.
         let anew = one(&mut outside, frame(&tuple, 0x02), after + 9 * SECOND);
         assert_eq!(anew.direction(), Direction::Forward);
+    }
+}
+
+#[test]
+fn an_error_finds_the_session_of_the_other_thread() {
+    let translating = Demand { translates: true, shared_words: 1, ..demand("connection", 8) };
+    let [mut inside, mut outside] = two(&[translating], &bounded(100, 100));
+    for tuple in [udp(7, 8, 2000, 53), tcp(7, 1000)] {
+        // Nobody has such a session yet.
+        let early = one(&mut outside, unreachable(&tuple), 0);
+        assert_eq!((early.session(), outside.counts(0).0), (None, 0));
+        let opened = one(&mut inside, frame(&tuple, 0x02), 0);
+        inside.publish(&at(&inside, 1, opened), &[11]);
+        let place = at(&inside, 1, opened);
+        let mut answer = tuple.reversed();
+        (answer.dst, answer.dst_port) = (0xc102_0304, 61_234);
+        inside.answer(&place, &answer).unwrap();
+        // It quotes the packet as it left, and is the first that this thread sees.
+        let error = one(&mut outside, unreachable(&answer.reversed()), 0);
+        assert!(error.session().is_some() && error.is_related());
+        assert_eq!(error.direction(), Direction::Reply);
+        let other = at(&outside, 1, error);
+        assert_eq!(outside.published(&other), Some([11, 0, 0, 0]));
+        // It is no reply; one that comes later is of the same session.
+        assert_eq!(inside.life(&place).phase(), Phase::New);
+        let reply = one(&mut outside, frame(&answer, 0x12), 0);
+        assert_eq!((reply.session(), reply.is_related()), (error.session(), false));
+        assert_eq!(reply.direction(), Direction::Reply);
+        one(&mut inside, frame(&tuple, 0x10), 0);
+        assert_eq!(inside.life(&place).phase(), Phase::Open);
+        for manager in [&mut inside, &mut outside] {
+            manager.end_some(Ended::Removed);
+            release(manager);
+        }
+    }
+}
+
+/// A client uses its port again while the thread of the replies still holds the old connection.
+#[test]
+fn a_new_connection_in_an_old_ones_place_is_met_by_both_threads() {
+    let translating = Demand { translates: true, shared_words: 1, ..demand("connection", 8) };
+    for translated in [false, true] {
+        let [mut inside, mut outside] = two(&[translating.clone()], &bounded(100, 100));
+        let tuple = tcp(7, 1000);
+        for (round, port) in (1..6).zip(61_000..) {
+            let opened = one(&mut inside, frame(&tuple, 0x02), SECOND);
+            let place = at(&inside, 1, opened);
+            assert!(!inside.is_opened(&place), "round {round} is a session of its own");
+            inside.set_opened(&place);
+            inside.publish(&place, &[round]);
+            let mut reply = tuple.reversed();
+            if translated {
+                (reply.dst, reply.dst_port) = (0x0102_0304, port);
+                inside.answer(&place, &reply).unwrap();
+            }
+            let other = one(&mut outside, frame(&reply, 0x12), SECOND);
+            let there = at(&outside, 1, other);
+            assert_eq!(outside.published(&there), Some([round, 0, 0, 0]));
+            assert!(!outside.is_opened(&there));
+            outside.set_opened(&there);
+            one(&mut inside, frame(&tuple, 0x11), SECOND);
+            one(&mut outside, frame(&reply, 0x11), SECOND);
+            let last = one(&mut inside, frame(&tuple, 0x10), SECOND);
+            assert_eq!(inside.life(&at(&inside, 1, last)).phase(), Phase::Closed);
+        }
     }
 }
 

@@ -53,20 +53,34 @@ fn the_kernel_translates() {
     undergo(&lab, TRIALS);
 }
 
-/// Thruway, with these options, undergoes the trials.
-fn thruway_translates(test: &str, options: &[&str]) {
+/// Thruway, with these options, undergoes trials.
+fn thruway_translates(test: &str, options: &[&str], trials: &[Trial]) {
     if !privileged(test) {
         return;
     }
     let mut lab = Lab::new();
     lab.example(options, "nat.click", &[]);
-    undergo(&lab, TRIALS);
+    undergo(&lab, trials);
     lab.stop().expect(0).prints(&["nat"]);
 }
 
 #[test]
 fn one_thread_translates() {
-    thruway_translates("one_thread_translates", &["run"]);
+    thruway_translates("one_thread_translates", &["run"], TRIALS);
+}
+
+/// One thread serves what comes from inside, another what comes from outside.
+#[test]
+fn two_threads_translate() {
+    let trials: &[Trial] = &[
+        ("pings with the same identifier", pings),
+        ("hops are shown", route),
+        ("closed ports refuse", closed),
+        ("datagrams are answered by whom was asked", translated_questions),
+        ("long datagrams", long_questions),
+        ("hairpin", hairpin),
+    ];
+    thruway_translates("two_threads_translate", &["run", "-j", "2"], trials);
 }
 
 fn translated_questions(lab: &Lab) {

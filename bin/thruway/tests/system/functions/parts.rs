@@ -42,6 +42,7 @@ fn play(part: &str) -> ExitCode {
             std::thread::sleep(Duration::from_secs(1000));
         },
         "lies" => return lie(number),
+        "counts" => return super::sessions::play(),
         _ => {}
     }
     let outputs = match part {

@@ -1,0 +1,492 @@
+//! Sessions of an isolated function: which entry of its arena each has, and what the function knows
+//! of it.
+//!
+//! An entry is free, has a session, or had one whose end the function is still to be told (or is
+//! being told: the news are in the ring). Only when the news are back, behind all of the session's
+//! packets, is it free again: the function never sees two sessions in one entry.
+
+use std::sync::Arc;
+
+use thruway_element::{Cx, Direction, Opening, PerSession, Reason, Session, Verdict};
+use thruway_exchange::{Arena, Mark};
+use thruway_nf_abi::SlotHead;
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::nf::Lost;
+
+/// The flow manager's state of a session: where the function's is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(super) struct Place {
+    /// Entry of this thread's.
+    entry: u32,
+    /// Whose entry: sessions may come from a configuration that had others.
+    epoch: u32,
+}
+
+/// Entries in a row, linked by [`Entries::next`]; 0 is none, so an entry's number is one more.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+/// One thread's entries.
+pub(super) struct Entries {
+    /// The first in the arena.
+    first: u32,
+    epoch: u32,
+    /// From here on none was ever used.
+    fresh: u32,
+    next: Box<[u32]>,
+    /// A bit for each: the function was told that the session begins.
+    told: Box<[u64]>,
+    free: Queue,
+    /// Sessions that have ended, of which the function is to be told.
+    ended: Queue,
+    arena: Option<Arc<Arena>>,
+    /// Those of the batch in hand, and the input that it came by.
+    marks: Vec<Mark>,
+    input: u8,
+    one: Batch,
+}
+
+impl Entries {
+    /// `count` free entries from `first` on. `epoch` is not that of the element's predecessor.
+    pub fn new(first: u32, count: u32, epoch: u32) -> Entries {
+        Entries {
+            first,
+            epoch,
+            fresh: 0,
+            next: vec![0; count as usize].into_boxed_slice(),
+            told: vec![0; count.div_ceil(64) as usize].into_boxed_slice(),
+            free: Queue::default(),
+            ended: Queue::default(),
+            arena: None,
+            marks: Vec::with_capacity(MAX_BATCH),
+            input: 0,
+            one: Batch::with_room(),
+        }
+    }
+
+    /// See [`Entries::new`].
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The memory of the function that runs now. Another one than before: it knows no session.
+    pub fn set_arena(&mut self, arena: Option<Arc<Arena>>) {
+        let same = match (&self.arena, &arena) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !same {
+            self.told.fill(0);
+        }
+        self.arena = arena;
+    }
+
+    /// Finds the mark of each packet of a batch; those whose sessions have no room are dropped.
+    #[inline]
+    pub fn mark(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
+        self.marks.clear();
+        self.input = input;
+        cx.per_session(self, batch);
+    }
+
+    /// The same for one packet; `None` when it was dropped.
+    #[inline]
+    pub fn mark_one(
+        &mut self,
+        cx: &mut Cx<'_>,
+        input: u8,
+        packet: Packet,
+    ) -> Option<(Mark, Packet)> {
+        let mut one = std::mem::take(&mut self.one);
+        one.push(packet);
+        self.mark(cx, input, &mut one);
+        let packet = one.pop();
+        self.one = one;
+        Some((self.mark_of(0)?, packet?))
+    }
+
+    /// Forgets the batch before.
+    pub fn unmark(&mut self) {
+        self.marks.clear();
+    }
+
+    /// The mark of the `nth` packet of the batch that was marked.
+    #[inline]
+    pub fn mark_of(&self, nth: usize) -> Option<Mark> {
+        self.marks.get(nth).copied()
+    }
+
+    fn take(&mut self) -> Option<Place> {
+        let entry = match self.free.pop(&mut self.next) {
+            Some(entry) => entry,
+            None if (self.fresh as usize) < self.next.len() => {
+                self.fresh += 1;
+                self.fresh - 1
+            }
+            None => return None,
+        };
+        Some(Place { entry, epoch: self.epoch })
+    }
+
+    /// The entry of a mark.
+    #[inline]
+    fn entry_of(&self, mark: Mark) -> Option<u32> {
+        let entry = mark.fcb.checked_sub(self.first)?;
+        (entry < self.fresh).then_some(entry)
+    }
+
+    #[inline]
+    fn is_told(&self, entry: u32) -> bool {
+        self.told[entry as usize / 64] & 1 << (entry % 64) != 0
+    }
+
+    /// The mark as it goes to the function now: a session that it does not know yet has scratch of
+    /// zeros.
+    #[inline]
+    pub fn ready(&self, mark: Mark) -> Mark {
+        let Some(entry) = self.entry_of(mark) else { return mark };
+        let Some(arena) = &self.arena else { return Mark { fcb: SlotHead::NO_SESSION, ..mark } };
+        if self.is_told(entry) {
+            return mark;
+        }
+        arena.clear(mark.fcb);
+        mark.new_session()
+    }
+
+    /// A packet with this mark was handed over.
+    #[inline]
+    pub fn put(&mut self, mark: Mark) {
+        if mark.flags != 0
+            && let Some(entry) = self.entry_of(mark)
+        {
+            self.told[entry as usize / 64] |= 1 << (entry % 64);
+        }
+    }
+
+    /// The packet by which the function was to hear of the session was lost with its process.
+    pub fn forget(&mut self, fcb: u32) {
+        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+            self.told[entry as usize / 64] &= !(1 << (entry % 64));
+        }
+    }
+
+    /// A session has ended.
+    pub fn end(&mut self, place: &Place) {
+        // One of other entries has none here.
+        if place.epoch == self.epoch && place.entry < self.fresh {
+            self.ended.push(&mut self.next, place.entry);
+        }
+    }
+
+    /// The news of an end did not reach the function: they are to be told again.
+    pub fn end_again(&mut self, fcb: u32) {
+        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+            self.ended.push(&mut self.next, entry);
+        }
+    }
+
+    /// Takes out the ended session of which the function is to be told next: its index in the
+    /// arena.
+    pub fn next_ended(&mut self) -> Option<u32> {
+        Some(self.first + self.ended.pop(&mut self.next)?)
+    }
+
+    /// Puts that one back: the function cannot be told now.
+    pub fn end_first(&mut self, fcb: u32) {
+        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+            self.ended.push_front(&mut self.next, entry);
+        }
+    }
+
+    /// Whether the function was told that this session begins.
+    pub fn knows(&self, fcb: u32) -> bool {
+        self.entry_of(Mark::of(0, 0, fcb)).is_some_and(|entry| self.is_told(entry))
+    }
+
+    /// The function has nothing of this session any more.
+    pub fn release(&mut self, fcb: u32) {
+        self.forget(fcb);
+        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+            self.free.push(&mut self.next, entry);
+        }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, next: &mut [u32], entry: u32) {
+        next[entry as usize] = 0;
+        match self.last.checked_sub(1) {
+            Some(last) => next[last as usize] = entry + 1,
+            None => self.first = entry + 1,
+        }
+        self.last = entry + 1;
+    }
+
+    fn push_front(&mut self, next: &mut [u32], entry: u32) {
+        next[entry as usize] = self.first;
+        self.first = entry + 1;
+        if self.last == 0 {
+            self.last = entry + 1;
+        }
+    }
+
+    fn pop(&mut self, next: &mut [u32]) -> Option<u32> {
+        let entry = self.first.checked_sub(1)?;
+        self.first = next[entry as usize];
+        if self.first == 0 {
+            self.last = 0;
+        }
+        Some(entry)
+    }
+}
+
+impl PerSession for Entries {
+    type State = Place;
+
+    fn open(
+        &mut self,
+        _opening: &mut Opening<'_>,
+        _packet: &mut Packet,
+        state: &mut Place,
+    ) -> Result<(), Reason> {
+        *state = self.take().ok_or(Lost::NoEntry)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn each(&mut self, _packet: &mut Packet, session: &mut Session<'_, Place>) -> Verdict {
+        if session.state.epoch != self.epoch {
+            let Some(place) = self.take() else { return Verdict::drop(Lost::NoEntry) };
+            *session.state = place;
+        }
+        let direction = u8::from(session.direction == Direction::Reply);
+        self.marks.push(Mark::of(self.input, direction, self.first + session.state.entry));
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn without(&mut self, _packet: &mut Packet) -> Verdict {
+        self.marks.push(Mark { input: self.input, ..Mark::NONE });
+        Verdict::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet, VecDeque};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What goes to the function.
+    #[derive(Debug, Clone, Copy)]
+    enum Slot {
+        Packet { session: u64, mark: Mark },
+        Released(u32),
+    }
+
+    /// The element's side, with sessions by numbers of their own; and the function as it knows
+    /// them: by index, of which session the scratch is.
+    struct Game {
+        entries: Entries,
+        arena: Arc<Arena>,
+        open: HashMap<u64, Place>,
+        ring: VecDeque<Slot>,
+        function: HashMap<u32, u64>,
+        begun: HashSet<u64>,
+        released: HashSet<u64>,
+        next: u64,
+    }
+
+    const COUNT: u32 = 5;
+
+    impl Game {
+        fn new() -> Game {
+            let arena = Arc::new(Arena::create(8, 3 * COUNT).unwrap());
+            let mut entries = Entries::new(COUNT, COUNT, 3);
+            entries.set_arena(Some(Arc::clone(&arena)));
+            Game {
+                entries,
+                arena,
+                open: HashMap::new(),
+                ring: VecDeque::new(),
+                function: HashMap::new(),
+                begun: HashSet::new(),
+                released: HashSet::new(),
+                next: 0,
+            }
+        }
+
+        fn begin(&mut self) {
+            let in_use: HashSet<u32> = self.open.values().map(|place| place.entry).collect();
+            let ending = self.entries_ending();
+            match self.entries.take() {
+                Some(place) => {
+                    assert!(place.entry < COUNT && !in_use.contains(&place.entry));
+                    assert!(!ending.contains(&(COUNT + place.entry)));
+                    self.open.insert(self.next, place);
+                    self.next += 1;
+                }
+                None => assert_eq!(in_use.len() + ending.len(), COUNT as usize),
+            }
+        }
+
+        /// Indices whose end is still to be told or being told.
+        fn entries_ending(&self) -> HashSet<u32> {
+            let mut found = HashSet::new();
+            let mut at = self.entries.ended.first;
+            while let Some(entry) = at.checked_sub(1) {
+                found.insert(COUNT + entry);
+                at = self.entries.next[entry as usize];
+            }
+            found.extend(self.ring.iter().filter_map(|slot| match slot {
+                Slot::Released(fcb) => Some(*fcb),
+                Slot::Packet { .. } => None,
+            }));
+            found
+        }
+
+        fn packet(&mut self, nth: usize) {
+            let mut sessions: Vec<u64> = self.open.keys().copied().collect();
+            sessions.sort_unstable();
+            let Some(&session) = sessions.get(nth % sessions.len().max(1)) else { return };
+            let place = self.open[&session];
+            let mark = self.entries.ready(Mark::of(0, 0, COUNT + place.entry));
+            self.entries.put(mark);
+            self.ring.push_back(Slot::Packet { session, mark });
+        }
+
+        fn end(&mut self, nth: usize) {
+            let mut sessions: Vec<u64> = self.open.keys().copied().collect();
+            sessions.sort_unstable();
+            let Some(session) = sessions.get(nth % sessions.len().max(1)) else { return };
+            let place = self.open.remove(session).unwrap();
+            self.entries.end(&Place { epoch: 2, ..place });
+            self.entries.end(&place);
+        }
+
+        fn tell_ended(&mut self) {
+            while let Some(fcb) = self.entries.next_ended() {
+                if self.entries.knows(fcb) {
+                    self.ring.push_back(Slot::Released(fcb));
+                } else {
+                    self.entries.release(fcb);
+                }
+            }
+        }
+
+        /// The function treats some slots, and gives them back.
+        fn works(&mut self, count: usize) {
+            for _ in 0..count {
+                match self.ring.pop_front() {
+                    Some(Slot::Packet { session, mark }) => {
+                        if mark.flags != 0 {
+                            assert!(self.begun.insert(session), "told twice");
+                            self.function.insert(mark.fcb, session);
+                        }
+                        assert_eq!(self.function.get(&mark.fcb), Some(&session));
+                    }
+                    Some(Slot::Released(fcb)) => {
+                        let session = self.function.remove(&fcb).expect("one that it knows");
+                        assert!(self.released.insert(session) && !self.open.contains_key(&session));
+                        self.entries.release(fcb);
+                    }
+                    None => break,
+                }
+            }
+        }
+
+        /// The process is gone, and what was in the ring with it.
+        fn dies(&mut self) {
+            for slot in std::mem::take(&mut self.ring) {
+                match slot {
+                    Slot::Packet { mark, .. } if mark.flags != 0 => self.entries.forget(mark.fcb),
+                    Slot::Packet { .. } => {}
+                    Slot::Released(fcb) => self.entries.end_again(fcb),
+                }
+            }
+            self.entries.set_arena(Some(Arc::clone(&self.arena)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn an_entry_has_one_session_until_the_function_is_done_with_it(
+            steps in prop::collection::vec((0u8..16, 0usize..8), 0..300)
+        ) {
+            let mut game = Game::new();
+            for (what, nth) in steps {
+                match what {
+                    0..4 => game.begin(),
+                    4..9 => game.packet(nth),
+                    9..11 => game.end(nth),
+                    11..13 => game.tell_ended(),
+                    13..15 => game.works(nth),
+                    _ => game.dies(),
+                }
+            }
+            // In the end all are free again, and the function was told of each that it knew.
+            for _ in 0..game.open.len() {
+                game.end(0);
+            }
+            game.tell_ended();
+            game.works(usize::MAX);
+            prop_assert_eq!(&game.begun, &game.released);
+            let mut free = HashSet::new();
+            while let Some(place) = game.entries.take() {
+                prop_assert!(free.insert(place.entry));
+            }
+            prop_assert_eq!(free.len(), COUNT as usize);
+        }
+    }
+
+    #[test]
+    fn a_session_from_its_beginning_to_its_end_allocates_nothing() {
+        let Game { mut entries, .. } = Game::new();
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..100 {
+                let place = entries.take().expect("a free entry");
+                for _ in 0..3 {
+                    let mark = entries.ready(Mark::of(0, 0, COUNT + place.entry));
+                    entries.put(mark);
+                }
+                entries.end(&place);
+                let fcb = entries.next_ended().expect("one that has ended");
+                entries.end_first(fcb);
+                assert_eq!(entries.next_ended(), Some(fcb));
+                entries.release(fcb);
+            }
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+
+    #[test]
+    fn a_new_session_has_scratch_of_zeros() {
+        let mut game = Game::new();
+        game.begin();
+        let mut worker =
+            Arena::open(game.arena.fd().try_clone_to_owned().unwrap(), 8, 3 * COUNT).unwrap();
+        worker.session(COUNT).unwrap().fill(7);
+        game.packet(0);
+        assert_eq!(worker.session(COUNT).unwrap(), [0; 8]);
+        worker.session(COUNT).unwrap().fill(7);
+        game.packet(0);
+        assert_eq!(worker.session(COUNT).unwrap(), [7; 8]);
+        // A packet of no session, and one for a function that keeps nothing.
+        assert_eq!(game.entries.ready(Mark::NONE), Mark::NONE);
+        game.entries.set_arena(None);
+        assert_eq!(game.entries.ready(Mark::of(1, 1, COUNT)), Mark::of(1, 1, u32::MAX));
+        // Another memory: all are new to it.
+        game.entries.set_arena(Some(Arc::new(Arena::create(8, 3 * COUNT).unwrap())));
+        assert_eq!(game.entries.ready(Mark::of(0, 0, COUNT)).flags, Mark::NONE.new_session().flags);
+    }
+}

@@ -1,0 +1,235 @@
+//! What an isolated function's element has while it runs, and what goes on when the configuration
+//! is replaced.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thruway_element::Cx;
+use thruway_exchange::{LinkFigures, Mark};
+use thruway_packet::{MAX_BATCH, Packet};
+
+use super::backend::Function;
+use super::latency::Latency;
+use super::link::{Frames, Link, Refused};
+use super::outlet::Outlet;
+use super::sessions::Entries;
+use super::settings::Settings;
+
+/// Most news of ended sessions that wait among packets while the ring is full.
+const NEWS_MAX: usize = MAX_BATCH;
+
+/// What waits for a slot.
+pub(super) enum Waiting {
+    Packet(Mark, Packet),
+    /// News that a session has ended: its packets are in front.
+    Released(u32),
+}
+
+/// See the module.
+pub(super) struct State {
+    pub settings: Settings,
+    pub function: Arc<dyn Function>,
+    pub frames: Option<Arc<Frames>>,
+    pub link: Option<Link>,
+    pub generation: u32,
+    pub backlog: VecDeque<Waiting>,
+    /// How many of the backlog are news.
+    news: usize,
+    /// Sessions, where packets have any.
+    pub entries: Option<Entries>,
+    pub totals: LinkFigures,
+    pub latency: Latency,
+    pub outlet: Outlet,
+}
+
+impl State {
+    /// Before the first link.
+    pub fn new(
+        settings: &Settings,
+        function: Arc<dyn Function>,
+        frames: Option<Arc<Frames>>,
+        entries: Option<Entries>,
+    ) -> State {
+        State {
+            settings: settings.clone(),
+            function,
+            frames,
+            link: None,
+            generation: 0,
+            backlog: VecDeque::with_capacity(2 * MAX_BATCH),
+            news: 0,
+            entries,
+            totals: LinkFigures::default(),
+            latency: Latency::default(),
+            outlet: Outlet::new(settings.carry),
+        }
+    }
+
+    /// Packets that wait for a slot.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.backlog.len() - self.news
+    }
+
+    /// Takes out all packets that wait.
+    pub fn take_waiting(&mut self) -> Vec<(Mark, Packet)> {
+        self.news = 0;
+        let (backlog, entries) = (&mut self.backlog, &mut self.entries);
+        let packets = backlog.drain(..).filter_map(|waiting| match waiting {
+            Waiting::Packet(mark, packet) => Some((mark, packet)),
+            Waiting::Released(fcb) => {
+                entries.iter_mut().for_each(|entries| entries.end_again(fcb));
+                None
+            }
+        });
+        packets.collect()
+    }
+
+    /// Whether it had sessions and a successor has them now.
+    pub fn has_given_entries(&self) -> bool {
+        self.settings.sessions.is_some() && self.entries.is_none()
+    }
+
+    /// Ends it for a successor that has its sessions, if `entries` are those: what the function was
+    /// told of them and did not give back is as if it had not been told. How many packets are lost.
+    pub fn end(&mut self, mut entries: Option<&mut Entries>) -> usize {
+        let mut lost = self.waiting();
+        if let Some(link) = &mut self.link {
+            link.reclaim(entries.as_deref_mut(), |packet| {
+                lost += 1;
+                drop(packet);
+            });
+        }
+        for waiting in self.backlog.drain(..) {
+            if let (Waiting::Released(fcb), Some(entries)) = (waiting, &mut entries) {
+                entries.end_again(fcb);
+            }
+        }
+        self.news = 0;
+        lost
+    }
+
+    /// The mark of the `nth` packet of the batch in hand.
+    #[inline]
+    pub fn mark_of(&self, nth: usize, input: u8) -> Mark {
+        let mark = self.entries.as_ref().and_then(|entries| entries.mark_of(nth));
+        mark.unwrap_or(Mark { input, ..Mark::NONE })
+    }
+
+    /// Hands a packet over; gives it back when the ring is full.
+    #[inline]
+    pub fn put(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) -> Option<Packet> {
+        let Some(link) = &mut self.link else { return Some(packet) };
+        let mark = self.entries.as_ref().map_or(mark, |entries| entries.ready(mark));
+        match link.put(mark, packet, &mut self.outlet) {
+            Ok(()) => {
+                self.entries.iter_mut().for_each(|entries| entries.put(mark));
+                None
+            }
+            Err((packet, Refused::Full)) => Some(packet),
+            Err((packet, Refused::Never(why))) => {
+                cx.drop(why, packet);
+                None
+            }
+        }
+    }
+
+    /// Hands over what waits, and the news of ended sessions; whether anything was.
+    pub fn put_backlog(&mut self, cx: &mut Cx<'_>) -> bool {
+        let mut has_put = false;
+        while let Some(waiting) = self.backlog.pop_front() {
+            let left = match waiting {
+                Waiting::Packet(mark, packet) => {
+                    self.put(cx, mark, packet).map(|packet| Waiting::Packet(mark, packet))
+                }
+                Waiting::Released(fcb) => {
+                    let is_put = self.put_released(fcb);
+                    self.news -= usize::from(is_put);
+                    (!is_put).then_some(Waiting::Released(fcb))
+                }
+            };
+            match left {
+                Some(left) => {
+                    self.backlog.push_front(left);
+                    break;
+                }
+                None => has_put = true,
+            }
+        }
+        self.put_ended() || has_put
+    }
+
+    /// Tells the function of sessions that have ended, behind all of their packets; whether any
+    /// news were put.
+    pub fn put_ended(&mut self) -> bool {
+        if self.link.is_none() {
+            return false;
+        }
+        let mut has_put = false;
+        while let Some(fcb) = self.entries.as_mut().and_then(Entries::next_ended) {
+            let is_done = if self.backlog.is_empty() {
+                let is_put = self.put_released(fcb);
+                has_put |= is_put;
+                is_put
+            } else {
+                let has_room = self.news < NEWS_MAX;
+                if has_room {
+                    self.news += 1;
+                    self.backlog.push_back(Waiting::Released(fcb));
+                }
+                has_room
+            };
+            if !is_done {
+                self.entries.iter_mut().for_each(|entries| entries.end_first(fcb));
+                break;
+            }
+        }
+        has_put
+    }
+
+    /// Tells the function that a session has ended, if it knows of it. False when the ring is full.
+    fn put_released(&mut self, fcb: u32) -> bool {
+        let (Some(link), Some(entries)) = (&mut self.link, &mut self.entries) else {
+            return false;
+        };
+        if entries.knows(fcb) {
+            return link.put_released(fcb);
+        }
+        // All of its packets came to nothing.
+        entries.release(fcb);
+        true
+    }
+
+    /// Shows the function what was put.
+    #[inline]
+    pub fn publish(&mut self, cx: &mut Cx<'_>) {
+        if let Some(link) = &mut self.link {
+            link.publish(cx.now());
+            self.latency.published(link.figures().put);
+        }
+    }
+
+    /// Figures of all generations.
+    pub fn figures(&self) -> LinkFigures {
+        let mut all = self.totals;
+        if let Some(link) = &self.link {
+            add(&mut all, link.figures());
+        }
+        all
+    }
+
+    /// Adds those of a link that ends.
+    pub fn add_figures(&mut self, figures: LinkFigures) {
+        add(&mut self.totals, figures);
+    }
+}
+
+fn add(total: &mut LinkFigures, link: LinkFigures) {
+    total.put += link.put;
+    total.returned += link.returned;
+    total.dropped += link.dropped;
+    total.aux += link.aux;
+    total.injected += link.injected;
+    total.wake_ups += link.wake_ups;
+    total.occupancy_max = total.occupancy_max.max(link.occupancy_max);
+}

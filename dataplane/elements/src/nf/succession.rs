@@ -1,0 +1,61 @@
+//! What goes from an isolated function's element to the one in its place when the configuration is
+//! replaced.
+
+use std::sync::Arc;
+
+use thruway_element::Cx;
+use thruway_exchange::Arena;
+
+use super::nf::Lost;
+use super::replica::Nf;
+use super::sessions::Entries;
+use super::state::State;
+
+impl Nf {
+    /// The sessions of this thread: those of the predecessor with their memory, if it ran the same
+    /// program in the same way; else there are none yet.
+    pub fn entries(&mut self) -> (Option<Entries>, Option<Arc<Arena>>) {
+        let Some(wanted) = &self.settings.sessions else { return (None, None) };
+        let mut epoch = 1;
+        if let Some(other) = &mut self.other {
+            if other.settings.keeps_sessions(&self.settings)
+                && let Some(entries) = other.entries.take()
+            {
+                return (Some(entries), other.function.arena());
+            }
+            epoch += other.entries.as_ref().map_or(0, Entries::epoch);
+        }
+        let first = self.replica.saturating_mul(wanted.entries);
+        (Some(Entries::new(first, wanted.entries, epoch)), None)
+    }
+
+    /// The predecessor goes on, because this configuration does not run: its sessions are its own.
+    pub fn give_back(&mut self, entries: Option<Entries>) {
+        if let Some(other) = self.other.as_mut().filter(|other| other.has_given_entries()) {
+            other.entries = entries;
+        }
+    }
+
+    /// What a successor, or a predecessor that goes on, is to have.
+    pub fn give_state(&mut self) -> Option<Box<State>> {
+        if self.other.is_some() {
+            let entries = self.running.as_mut().and_then(|state| state.entries.take());
+            self.give_back(entries);
+            return self.other.take();
+        }
+        self.running.take().map(Box::new)
+    }
+
+    /// Ends a function that this configuration does not go on with.
+    #[cold]
+    pub fn end_other(&mut self, cx: &mut Cx<'_>) {
+        let Some(mut other) = self.other.take() else { return };
+        let running = self.running.as_mut();
+        let entries = running.and_then(|state| state.entries.as_mut());
+        let lost = other.end(entries.filter(|_| other.has_given_entries()));
+        cx.count_drops(Lost::Unfinished, lost);
+        if self.replica == 0 {
+            other.function.stop();
+        }
+    }
+}

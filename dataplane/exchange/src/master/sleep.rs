@@ -1,0 +1,31 @@
+//! How a Master goes to sleep without losing a wake-up.
+
+use thruway_nf_abi::Word;
+use thruway_sync::atomic::{Ordering, fence};
+
+use super::Master;
+use crate::storage::Storage;
+
+impl<S: Storage> Master<S> {
+    /// Declares that the Master goes to sleep and wants its eventfd written when something comes
+    /// back. False, and nothing declared, when something is there already: look, do not sleep.
+    pub fn rest(&mut self) -> bool {
+        let word = self.storage.word(Word::MasterWaits);
+        // A swap for the same reason as in `lie_down`.
+        word.swap(1, Ordering::Relaxed);
+        // M2: orders the declaration before the second look; pairs with W2 in Worker::publish.
+        fence(Ordering::SeqCst);
+        let injected = self.storage.word(Word::Injected).load(Ordering::Relaxed);
+        let returned = self.storage.word(Word::WorkerProduced).load(Ordering::Relaxed);
+        if returned == self.consumed && injected == self.injection_consumed {
+            return true;
+        }
+        self.wakened();
+        false
+    }
+
+    /// Takes back [`rest`](Self::rest).
+    pub fn wakened(&mut self) {
+        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed);
+    }
+}

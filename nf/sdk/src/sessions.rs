@@ -1,0 +1,75 @@
+//! Sessions that begin and end, told to the function in order with their packets.
+
+use thruway_exchange::{Mapped, Worker};
+use thruway_nf_abi::{SlotHead, flag};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::cx::State;
+use crate::function::Function;
+
+/// A session that begins or has ended.
+pub struct Session<'a> {
+    number: u32,
+    state: &'a mut State,
+}
+
+impl Session<'_> {
+    /// Its number: that of [`Packet::session`](crate::Packet::session). Another session may have it
+    /// after this one has ended.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its scratch as a `T`: as [`Packet::scratch`](crate::Packet::scratch).
+    pub fn scratch<T>(&mut self) -> Option<&mut T>
+    where
+        T: FromBytes + IntoBytes + KnownLayout + Immutable,
+    {
+        self.state.scratch(self.number)
+    }
+
+    /// Scratch of any session as bytes. A way for bindings to other languages.
+    pub fn scratch_bytes(&mut self, session: u32) -> Option<&mut [u8]> {
+        self.state.arena.as_mut()?.session(session)
+    }
+
+    /// Nanoseconds of the system's monotonic clock, the same for all of a batch.
+    pub fn now_ns(&mut self) -> u64 {
+        self.state.clock.now_ns()
+    }
+}
+
+/// What stands at the front of a link.
+pub(crate) struct Front {
+    /// News of ended sessions, which were told and are done with.
+    pub news: u32,
+    /// Packets up to the next news.
+    pub packets: u32,
+}
+
+/// Tells the function what there is to tell before the first of `left` (at least one) waiting slots
+/// that is a packet, and finds how many packets follow of which nothing is to be told.
+pub(crate) fn tell<F: Function>(
+    function: &mut F,
+    worker: &mut Worker<Mapped>,
+    state: &mut State,
+    left: u32,
+) -> Front {
+    let mut news = 0;
+    while news < left {
+        let head = worker.head(0);
+        if head.flags & flag::RELEASED == 0 {
+            if head.flags & flag::NEW != 0 {
+                function.new_session(&mut Session { number: head.fcb, state });
+            }
+            break;
+        }
+        function.released_session(&mut Session { number: head.fcb, state });
+        worker.set_head(0, SlotHead { flags: flag::DROPPED, ..head });
+        worker.advance(1);
+        news += 1;
+    }
+    let left = left - news;
+    let is_news = |nth: &u32| worker.head(*nth).flags & flag::FROM_MASTER != 0;
+    Front { news, packets: (1..left).find(is_news).unwrap_or(left) }
+}
