@@ -77,6 +77,10 @@ pub struct RunArgs {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
+    /// Let the handler `hotconfig` replace the configuration while packets flow (`thruway ctl ADDRESS
+    /// write hotconfig TEXT`); the table at the end is the last configuration's
+    #[arg(short = 'R', long)]
+    pub allow_reconfigure: bool,
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,

@@ -14,6 +14,7 @@ mod manual;
 mod nf_new;
 mod run;
 mod signals;
+mod swap;
 mod table;
 mod worker;
 

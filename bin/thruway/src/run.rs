@@ -1,16 +1,18 @@
 //! `thruway run`: runs a configuration and tells what every element did.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
-use thruway_lang::{Diagnostics, ElementDecl};
+use thruway_lang::{Diagnostics, ElementDecl, Source, Variables};
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
 use crate::load;
+use crate::swap::{Build, Swap, reason};
 use crate::table::{Table, thousands};
 
 /// How often progress is looked at.
@@ -41,13 +43,16 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
-    let _signals = crate::signals::receive(router.control())?;
-    let watch = watch(&router, args)?;
-    let outcome = router.run();
+    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)));
+    let watched = Arc::new(Watched::new(&router));
+    let watch = watch(&watched, args)?;
+    let outcome = run(&mut router, &swap, &watched);
+    watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
-        // It ends by itself when the router no longer runs; its panic would be told by the system.
+        // It ends by itself when all is over; its panic would be told by the system.
         let _ = watch.join();
     }
+    let outcome = outcome?;
     let graph = &router.layout().graph;
     tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
     if !args.quiet {
@@ -56,8 +61,64 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Runs to the stop, and on with whatever configurations replace it.
+fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
+    let signals = crate::signals::receive(router.control())?;
+    swap.offer(router.control());
+    loop {
+        let mut outcome = router.run_threads();
+        let Some(next) = swap.take() else {
+            outcome.errors = router.finish();
+            return Ok(outcome);
+        };
+        swap.replace(router, next);
+        watched.follow(router);
+        if let Err(error) = signals.follow(router.control()) {
+            eprintln!("cannot handle signals: {error}");
+        }
+    }
+}
+
+/// How another configuration is made: as the first one was.
+fn build_next(variables: Variables, options: Options) -> Build {
+    Arc::new(move |text| {
+        let source = Source::new("hotconfig", text);
+        let built = load::build(source, &variables, &libraries(), &options);
+        built.map(|(router, _)| router).map_err(|failure| reason(&failure))
+    })
+}
+
+/// What the progress is about: another configuration after a hot swap.
+struct Watched {
+    now: Mutex<(Arc<Control>, Arc<Layout>)>,
+    over: AtomicBool,
+}
+
+impl Watched {
+    fn new(router: &Router) -> Watched {
+        let now = Mutex::new((Arc::clone(router.control()), Arc::clone(router.layout())));
+        Watched { now, over: AtomicBool::new(false) }
+    }
+
+    fn follow(&self, router: &Router) {
+        let now = (Arc::clone(router.control()), Arc::clone(router.layout()));
+        *self.now.lock().unwrap_or_else(|poison| poison.into_inner()) = now;
+    }
+
+    fn now(&self) -> (Arc<Control>, Arc<Layout>) {
+        self.now.lock().unwrap_or_else(|poison| poison.into_inner()).clone()
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
+
 /// Watches the run from a thread of its own: the progress bar, and the end of `--duration`.
-fn watch(router: &Router, args: &RunArgs) -> anyhow::Result<Option<std::thread::JoinHandle<()>>> {
+fn watch(
+    watched: &Arc<Watched>,
+    args: &RunArgs,
+) -> anyhow::Result<Option<std::thread::JoinHandle<()>>> {
     let limit = match args.duration {
         Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some(Duration::from_secs_f64(seconds)),
         Some(seconds) => anyhow::bail!("--duration {seconds}: must be above 0"),
@@ -66,24 +127,21 @@ fn watch(router: &Router, args: &RunArgs) -> anyhow::Result<Option<std::thread::
     if args.quiet && limit.is_none() {
         return Ok(None);
     }
-    let (control, layout) = (Arc::clone(router.control()), Arc::clone(router.layout()));
-    let quiet = args.quiet;
+    let (watched, quiet) = (Arc::clone(watched), args.quiet);
     let thread = std::thread::Builder::new().name("progress".into());
     Ok(Some(thread.spawn(move || {
         let begin = Instant::now();
-        let files = captures(&layout);
+        let files = captures(&watched.now().1);
         let bar = if quiet { ProgressBar::hidden() } else { bar(!files.is_empty()) };
-        while !control.running() && begin.elapsed() < LOOK {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        while control.running() {
+        while !watched.is_over() {
+            let (control, layout) = watched.now();
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
                 control.halt();
             }
-            show(&bar, &control, &layout, &files);
+            show(&bar, &control, &layout, &captures(&layout));
             // In small steps, so that a short run is not held up by its progress bar.
             let next = Instant::now() + LOOK;
-            while control.running() && Instant::now() < next {
+            while !watched.is_over() && Instant::now() < next {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }

@@ -126,4 +126,5 @@ pub(crate) fn take_over(
             new.take_over(old, &node_of);
         }
     }
+    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.meet_again());
 }

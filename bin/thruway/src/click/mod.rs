@@ -1,7 +1,6 @@
 //! `thruway click`: the command line, the exit codes and the output of Click's userlevel driver.
 
 mod options;
-mod swap;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,8 +11,8 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
+use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
-use swap::Swap;
 
 /// Runs Click's driver with these arguments (without the program's name).
 pub fn main(args: Vec<String>) -> ExitCode {
@@ -112,7 +111,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
     let unheard = |error| eprintln!("cannot handle signals: {error}");
     let signals = crate::signals::receive(router.control()).map_err(unheard);
-    let swap = Swap::new(settings);
+    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
     swap.offer(router.control());
     loop {
         router.run_threads();
@@ -128,13 +127,15 @@ fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
     }
 }
 
-/// Closes everything; false when something could not be finished.
-fn finish(router: &mut Router) -> bool {
-    let errors = router.finish();
-    let graph = &router.layout().graph;
-    let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
-    eprint!("{}", told.click.click());
-    errors.is_empty()
+/// How another configuration is made: as the first one was.
+fn build_next(settings: &Arc<Settings>) -> Build {
+    let settings = Arc::clone(settings);
+    Arc::new(move |text| {
+        let source = with_sockets(Source::new("hotconfig", text), &settings);
+        let libraries = Libraries::new(&settings.path);
+        let built = load::build(source, &settings.variables, &libraries, &settings.engine);
+        built.map(|(router, _)| router).map_err(|failure| reason(&failure))
+    })
 }
 
 /// Lets the process run on these processors only: one for each thread, which the engine then binds.
@@ -156,12 +157,6 @@ fn refuse(failure: &Failure, warnings: bool) -> ExitCode {
         eprintln!("{}", reason(failure));
     }
     ExitCode::FAILURE
-}
-
-/// Why a configuration does not run, in Click's words.
-fn reason(failure: &Failure) -> String {
-    let last = if failure.parsed { "Router could not be initialized!" } else { "" };
-    format!("{}{last}", failure.click.click()).trim_end().to_owned()
 }
 
 fn write_flat(router: &mut Router, output: Option<&str>) -> i32 {

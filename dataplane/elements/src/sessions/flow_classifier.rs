@@ -8,6 +8,8 @@ use thruway_element::{
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, Counts, Cursor, Filter, Kind, Manager};
+use thruway_flow::plan::Room;
+use thruway_flow::table::{LINE_SLOTS, Load};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -80,6 +82,8 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("evicted", "embryonic sessions that made room for others"),
             Handler::sum("refused", "packets for whose session there was no room"),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
+            Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
             Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
@@ -96,6 +100,14 @@ pub static ENTRY: Entry = Entry::new(
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
+
+const TABLE: &str = "a line for each sort of session: definition, IP version, load (used slots of all), \
+                     slots used, buckets, lines of overflow, longest chain ever, entries moved by \
+                     growth, insertions refused because a chain was too long";
+
+const SCRATCH: &str = "a line for each function behind: its name, definition and IP version of its \
+                       sessions, bytes of \
+                       state per session, sessions, bytes in all";
 
 const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each thread: parameter is where \
                      to go on ('0:0' at first) and a filter such as 'proto tcp src 10.0.0.0/8 dport 80 \
@@ -204,6 +216,44 @@ fn list(flows: &Manager, param: &str, now: i64) -> Result<String, String> {
     Ok(text)
 }
 
+/// A line for each level: how its table stands.
+fn table(flows: &Manager) -> String {
+    let mut text = String::new();
+    for (at, level) in flows.plan().levels.iter().enumerate() {
+        let load = flows.load(at as u8);
+        let lines = u64::from(load.buckets) + u64::from(load.overflow);
+        let share = f64::from(load.slots_used) / (lines.max(1) * LINE_SLOTS) as f64;
+        let Load { buckets, overflow, slots_used, chain_max, moved, crowded, .. } = load;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}\t{:?}\t{share:.2}\t{slots_used}\t{buckets}\t{overflow}\t{chain_max}\t{moved}\
+             \t{crowded}",
+            level.session, level.family
+        );
+    }
+    text
+}
+
+/// A line for each function: what its state takes.
+fn scratch(cx: &mut Cx<'_>) -> String {
+    let Some(flows) = cx.flows() else { return String::new() };
+    let mut rows = Vec::new();
+    for (at, level) in flows.plan().levels.iter().enumerate() {
+        let (now, ..) = flows.counts(at as u8);
+        let sort = format!("{}\t{:?}", level.session, level.family);
+        let row = |room: &Room| (room.node, sort.clone(), room.demand.size, now);
+        rows.extend(level.rooms.iter().filter(|room| room.demand.size > 0).map(row));
+    }
+    let mut text = String::new();
+    for (node, sort, size, now) in rows {
+        let name = cx.host().describe(node).map_or_else(String::new, |(name, _)| name.to_owned());
+        let bytes = size as u64 * u64::from(now);
+        let _ = writeln!(text, "{name}\t{sort}\t{size}\t{now}\t{bytes}");
+    }
+    text
+}
+
 impl Element for FlowClassifier {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
@@ -249,6 +299,8 @@ impl Element for FlowClassifier {
                 }
                 return Ok(text);
             }
+            "table" => return Ok(table(flows)),
+            "scratch" => return Ok(scratch(cx)),
             "sessionless" => {
                 let lines = SESSIONLESS
                     .iter()

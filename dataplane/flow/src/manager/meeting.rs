@@ -9,7 +9,7 @@ use crate::manager::level::LevelState;
 use crate::manager::reader::Key;
 use crate::manager::state::At;
 use crate::manager::{Manager, Settings};
-use crate::plan::Plan;
+use crate::plan::{Plan, Room};
 use crate::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous, RendezvousError};
 
 /// In a record's first word: source and destination stand the other way round in the key of the
@@ -193,6 +193,64 @@ impl LevelState {
                 let newer = other.wrapping_sub(seen) < u32::MAX / 2;
                 let bits = life.0 | meeting.state(record) as u8;
                 (Life(bits), if newer { other } else { seen })
+            }
+        }
+    }
+
+    /// Publishes a session again that a new configuration has taken over from `old`, with what
+    /// those functions published that are there in both. The half that the other thread began is
+    /// left to [`LevelState::meet_again`].
+    pub(super) fn publish_again(
+        &mut self,
+        at: u32,
+        (old, index): (&LevelState, u32),
+        rooms: &[(&Room, &Room)],
+    ) {
+        let (Some(meeting), Some((before, record))) = (self.meeting.clone(), old.record(index))
+        else {
+            return;
+        };
+        let key = padded(self.pool.key(at));
+        if !before.is_first_key(record, &key) {
+            return;
+        }
+        let said = before.word(record, 0);
+        let mut words = [0; FIRST_WORD + 256];
+        let len = meeting.words_each().min(words.len());
+        words[0] = said & FORWARD_EXCHANGED;
+        for (from, to) in rooms {
+            if said >> PUBLISHED_SHIFT & 1 << from.bit == 0 {
+                continue;
+            }
+            words[0] |= 1 << (PUBLISHED_SHIFT + u32::from(to.bit));
+            for n in 0..from.demand.shared_words.min(to.demand.shared_words) {
+                let [from, to] =
+                    [from, to].map(|room| FIRST_WORD + usize::from(room.shared_at) + n);
+                if from < before.words_each() && to < len {
+                    words[to] = before.word(record, from);
+                }
+            }
+        }
+        let (life, seen) = old.both(index);
+        let record = match meeting.publish(&key, &words[..len], seen) {
+            Published::Mine(record) | Published::Theirs(record) => record,
+            Published::Full => return,
+        };
+        self.hold(at, &Met { record, direction: Direction::Forward });
+        self.tell(at, seen, life);
+    }
+
+    /// Has sessions that were taken over and hold no record find the one of their other half.
+    pub(super) fn meet_again(&mut self) {
+        let (Some(meeting), Some(extra)) = (self.meeting.clone(), self.extra.meeting) else {
+            return;
+        };
+        for index in 0..self.pool.extent() {
+            if !self.pool.is_linked(index) || self.pool.extra(index, extra) != 0 {
+                continue;
+            }
+            if let Some(record) = meeting.find(&padded(self.pool.key(index))) {
+                self.hold(index, &Met { record, direction: Direction::Reply });
             }
         }
     }

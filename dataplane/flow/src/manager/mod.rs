@@ -32,6 +32,7 @@ use std::sync::Arc;
 use crate::fcb::Fcb;
 use crate::life::{Ended, Life, Timeouts};
 use crate::plan::{Hop, LevelId, Plan, PlanError};
+use crate::table::Load;
 use entry::Work;
 use level::{Extra, LevelState};
 use reader::Reader;
@@ -197,6 +198,11 @@ impl Manager {
     /// Packets of a kind that had no session.
     pub fn sessionless(&self, kind: Kind) -> u64 {
         self.sessionless[kind as usize]
+    }
+
+    /// How a level's table stands.
+    pub fn load(&self, level: LevelId) -> Load {
+        self.levels[usize::from(level)].pool.load()
     }
 
     /// Bytes of a level's table and records.

@@ -2,7 +2,7 @@
 
 use crate::fcb::Fcb;
 use crate::manager::Manager;
-use crate::manager::level::{LINK_TURNED, LevelState};
+use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED};
 use crate::manager::reader::Reader;
 use crate::plan::{LeafId, Level, LevelId, Room};
 use crate::table::Head;
@@ -62,6 +62,11 @@ impl Manager {
             self.levels[*to].counts = old.levels[*from].counts;
         }
         moved
+    }
+
+    /// When all threads have taken over: sessions find what their other halves have published.
+    pub fn meet_again(&mut self) {
+        self.levels.iter_mut().for_each(LevelState::meet_again);
     }
 
     /// Whether sessions of a level here have keys of the same form as those of an old one.
@@ -153,16 +158,23 @@ fn take_record(
         return None;
     }
     let at = new.take(old.pool.key(index), life).ok()?;
+    let mut aliased = None;
     if let Some(alias) = old.pool.alias_key(index) {
         let last = old.pool.key(index).last().copied();
         let whole: Vec<u32> = alias.iter().copied().chain(last).collect();
         // Without it replies would begin sessions of their own; the key was free a moment ago.
         let _ = new.pool.alias(at, &whole);
+        aliased = Some(whole);
     }
     take_state((new, at), (old, index), way);
     let copy = new.pool.head_mut(at);
     copy.leaf = LEAF_UNKNOWN;
     copy.flags |= head.flags & Head::USER_FLAGS;
+    new.publish_again(at, (old, index), &way.rooms);
+    if let Some(whole) = aliased {
+        // As above.
+        let _ = new.also(at, &whole, head.flags & REPLY_EXCHANGED != 0);
+    }
     Some(at)
 }
 

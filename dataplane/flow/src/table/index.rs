@@ -105,6 +105,9 @@ impl Gathered {
     }
 }
 
+/// Slots of a line.
+pub const LINE_SLOTS: u64 = SLOTS as u64;
+
 /// How the index stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {

@@ -19,7 +19,7 @@ mod line;
 mod lookup;
 mod records;
 
-pub use index::Load;
+pub use index::{LINE_SLOTS, Load};
 pub use records::Head;
 
 use crate::hash::Hasher;

@@ -209,8 +209,8 @@ fn a_hot_swap_loses_no_packet_and_no_session() {
 }
 
 #[test]
-fn neither_does_one_by_af_xdp() {
-    if privileged("neither_does_one_by_af_xdp") {
-        swaps_under_traffic(&["click", "-R"], "XDP");
+fn neither_does_one_of_run_by_af_xdp() {
+    if privileged("neither_does_one_of_run_by_af_xdp") {
+        swaps_under_traffic(&["run", "-R"], "XDP");
     }
 }

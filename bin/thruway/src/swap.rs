@@ -3,37 +3,35 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_engine::{Control, Router};
-use thruway_lang::Source;
+use thruway_lang::Diagnostics;
 
-use super::options::Settings;
-use crate::load::{self, Libraries};
+use crate::load;
+
+/// Makes a router of a text, or says what is wrong with it.
+pub type Build = Arc<dyn Fn(&str) -> Result<Router, String> + Send + Sync>;
 
 /// The configuration that waits to take over.
 pub struct Swap {
-    settings: Arc<Settings>,
+    /// Where the command line allows it.
+    build: Option<Build>,
     next: Arc<Mutex<Option<Router>>>,
 }
 
 impl Swap {
     /// None waits.
-    pub fn new(settings: &Arc<Settings>) -> Swap {
-        Swap { settings: Arc::clone(settings), next: Arc::default() }
+    pub fn new(build: Option<Build>) -> Swap {
+        Swap { build, next: Arc::default() }
     }
 
     /// Gives a router the `hotconfig` handler, where the command line allows it: the text is
     /// checked and its elements are built at once, so that the writer learns what is wrong; then
     /// the running configuration stops.
     pub fn offer(&self, control: &Arc<Control>) {
-        if !self.settings.reconfigure {
-            return;
-        }
-        let (settings, next) = (Arc::clone(&self.settings), Arc::clone(&self.next));
+        let Some(build) = self.build.clone() else { return };
+        let next = Arc::clone(&self.next);
         let running = Arc::downgrade(control);
         control.allow_reconfigure(Box::new(move |text| {
-            let source = super::with_sockets(Source::new("hotconfig", text), &settings);
-            let libraries = Libraries::new(&settings.path);
-            let built = load::build(source, &settings.variables, &libraries, &settings.engine);
-            let (router, _) = built.map_err(|failure| super::reason(&failure))?;
+            let router = build(text)?;
             *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
             if let Some(control) = running.upgrade() {
                 control.halt();
@@ -53,7 +51,7 @@ impl Swap {
         next.take_over(router);
         match load::initialize(&mut next) {
             Ok(()) => {
-                super::finish(router);
+                finish(router);
                 *router = next;
             }
             Err(failure) => {
@@ -65,4 +63,19 @@ impl Swap {
         }
         self.offer(router.control());
     }
+}
+
+/// Closes everything; false when something could not be finished.
+pub fn finish(router: &mut Router) -> bool {
+    let errors = router.finish();
+    let graph = &router.layout().graph;
+    let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
+    eprint!("{}", told.click.click());
+    errors.is_empty()
+}
+
+/// Why a configuration does not run, in Click's words.
+pub fn reason(failure: &load::Failure) -> String {
+    let last = if failure.parsed { "Router could not be initialized!" } else { "" };
+    format!("{}{last}", failure.click.click()).trim_end().to_owned()
 }
