@@ -75,12 +75,29 @@ fn two_threads_translate() {
     let trials: &[Trial] = &[
         ("pings with the same identifier", pings),
         ("hops are shown", route),
+        ("the path's MTU is learnt", path_mtu),
         ("closed ports refuse", closed),
         ("datagrams are answered by whom was asked", translated_questions),
         ("long datagrams", long_questions),
+        ("files", |lab| files(lab, PUBLIC)),
+        ("ports are used again", ports_again),
+        ("requests", requests),
+        ("ports forwarded inside", forwarded),
         ("hairpin", hairpin),
     ];
     thruway_translates("two_threads_translate", &["run", "-j", "2"], trials);
+}
+
+/// A client's port serves one connection after the other to the same server: each thread has to
+/// notice that the one before is over.
+fn ports_again(lab: &Lab) {
+    let _web = Files::new().serve(&lab.outside[0], "outside");
+    for _ in 0..5 {
+        let url = format!("http://{}/who", OUTSIDE[0]);
+        let line =
+            format!("curl -sS --fail --max-time 5 --local-port 40000 -H Connection:close {url}");
+        assert_eq!(lab.inside[0].succeed(&line), format!("{PUBLIC} outside"));
+    }
 }
 
 fn translated_questions(lab: &Lab) {
