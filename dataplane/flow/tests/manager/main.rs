@@ -379,7 +379,7 @@ fn an_error_finds_the_session_of_the_other_thread() {
 fn a_new_connection_in_an_old_ones_place_is_met_by_both_threads() {
     let translating = Demand { translates: true, shared_words: 1, ..demand("connection", 8) };
     for translated in [false, true] {
-        let [mut inside, mut outside] = two(&[translating.clone()], &bounded(100, 100));
+        let [mut inside, mut outside] = two(std::slice::from_ref(&translating), &bounded(100, 100));
         let tuple = tcp(7, 1000);
         for (round, port) in (1..6).zip(61_000..) {
             let opened = one(&mut inside, frame(&tuple, 0x02), SECOND);
