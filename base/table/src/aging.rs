@@ -10,7 +10,8 @@ const WORDS: usize = 15;
 /// Unit of age: 2^20 ns, about a millisecond.
 pub const TICK_NS: i64 = 1 << TICK_SHIFT;
 const TICK_SHIFT: u32 = 20;
-/// Bits of a value's first word that are the user's; above them stand age and [`FIXED`].
+/// Bits of a value's first word that are the user's; above them stand age and the mark of fixed
+/// entries.
 pub const VALUE_BITS: u32 = 24;
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 /// The entry does not age.

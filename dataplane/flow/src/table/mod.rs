@@ -1,7 +1,7 @@
 //! The sessions of one level, as one thread keeps them: records and an index of their keys.
 //!
 //! A [`Pool`] never stalls: records lie in segments that are never copied, and the index grows by
-//! one bucket at a time ([`index`]). It never holds more than its bound, whatever comes.
+//! one bucket at a time (`index.rs`). It never holds more than its bound, whatever comes.
 //!
 //! A record is a [`Head`] of 12 bytes, the key, a second key where the shape has one, extra words,
 //! and the scratch of functions. The second key finds the same record: the tuple of replies behind
