@@ -7,8 +7,8 @@ use thruway_element::{
     Input, Merge, Nanos, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
-use thruway_flow::manager::{Bounds, Counts, Cursor, Filter, Kind, Manager};
-use thruway_flow::plan::Room;
+use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
+use thruway_flow::plan::{Leaf, Room};
 use thruway_flow::table::{LINE_SLOTS, Load};
 use thruway_packet::Batch;
 
@@ -82,6 +82,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("evicted", "embryonic sessions that made room for others"),
             Handler::sum("refused", "packets for whose session there was no room"),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler { merge: Merge::Concat, ..Handler::read("classes", CLASSES) },
             Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
             Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
             Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
@@ -108,6 +109,9 @@ const TABLE: &str = "a line for each sort of session: definition, IP version, lo
 const SCRATCH: &str = "a line for each function behind: its name, definition and IP version of its \
                        sessions, bytes of \
                        state per session, sessions, bytes in all";
+
+const CLASSES: &str = "a line for each class of packets ('thruway check --explain' shows them): sessions, \
+                       begun, timed out, closed, evicted, removed, what its packets are";
 
 const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each thread: parameter is where \
                      to go on ('0:0' at first) and a filter such as 'proto tcp src 10.0.0.0/8 dport 80 \
@@ -235,6 +239,18 @@ fn table(flows: &Manager) -> String {
     text
 }
 
+/// A line for each class of packets.
+fn classes(flows: &Manager) -> String {
+    let leaves = flows.plan().leaves.iter().zip(flows.classes());
+    let line = |(leaf, class): (&Leaf, &ClassCounts)| {
+        let ClassCounts { now, counts } = class;
+        let Counts { created, timed_out, closed, evicted, removed, .. } = counts;
+        let class = &leaf.class;
+        format!("{now}\t{created}\t{timed_out}\t{closed}\t{evicted}\t{removed}\t{class}\n")
+    };
+    leaves.map(line).collect()
+}
+
 /// A line for each function: what its state takes.
 fn scratch(cx: &mut Cx<'_>) -> String {
     let Some(flows) = cx.flows() else { return String::new() };
@@ -299,6 +315,7 @@ impl Element for FlowClassifier {
                 }
                 return Ok(text);
             }
+            "classes" => return Ok(classes(flows)),
             "table" => return Ok(table(flows)),
             "scratch" => return Ok(scratch(cx)),
             "sessionless" => {

@@ -256,9 +256,12 @@ impl Manager {
         if shared {
             state.tell(index, now, after);
         }
-        let head = state.pool.head_mut(index);
-        head.seen = now;
-        head.leaf = item.leaf;
+        let record = state.pool.head_mut(index);
+        record.seen = now;
+        record.leaf = item.leaf;
+        if head.leaf != item.leaf {
+            self.count_moved(head.leaf, item.leaf);
+        }
         Some(Fcb::of_session(level as LevelId, index, direction, false))
     }
 
@@ -272,7 +275,10 @@ impl Manager {
     /// Ends a session; its functions are told by whoever calls [`Manager::next_ended`].
     pub fn end(&mut self, level: LevelId, index: u32, why: Ended) {
         if self.levels[usize::from(level)].end(index, why) {
-            self.levels[usize::from(level)].is_changed = true;
+            let state = &mut self.levels[usize::from(level)];
+            state.is_changed = true;
+            let leaf = state.pool.head(index).leaf;
+            self.count_ended(leaf, why);
             self.ended.push(EndedSession { level, index, why });
         }
     }
@@ -310,6 +316,7 @@ impl Manager {
         // As the packet that opened the session has it, wherever that was.
         let exchanged = item.exchanged != (direction == Direction::Reply);
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        self.count_begun(item.leaf);
         if !self.plan.levels[usize::from(level)].links.is_empty()
             && let Err(refused) = self.link(level, index, item, packet)
         {
@@ -341,6 +348,7 @@ impl Manager {
         head.leaf = item.leaf;
         let exchanged = item.exchanged != (direction == Direction::Reply);
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        self.count_begun(item.leaf);
         Some(Fcb::of_session(level as LevelId, index, direction, true))
     }
 

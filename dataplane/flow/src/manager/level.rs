@@ -42,7 +42,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn count(&mut self, why: Ended) {
+    pub(super) fn count(&mut self, why: Ended) {
         *match why {
             Ended::TimedOut => &mut self.timed_out,
             Ended::Closed => &mut self.closed,

@@ -6,6 +6,7 @@
 //! session begins or ends) happens in the third.
 
 mod answer;
+mod classes;
 mod entry;
 mod filter;
 mod http;
@@ -19,6 +20,7 @@ mod sweep;
 mod takeover;
 
 pub use answer::NoAnswer;
+pub use classes::ClassCounts;
 pub use entry::{Input, Refusal};
 pub use filter::Filter;
 pub use level::{Bounds, Counts};
@@ -94,6 +96,8 @@ pub struct Manager {
     limit_min: u32,
     work: Vec<Work>,
     ended: Vec<EndedSession>,
+    /// By leaf: its sessions.
+    classes: Vec<ClassCounts>,
     /// Packets without a session, by [`Kind`].
     sessionless: [u64; 6],
     swept: i64,
@@ -151,6 +155,7 @@ impl Manager {
         }
         let limit_min = limits.iter().flat_map(|limits| limits.iter().copied()).min().unwrap_or(0);
         let work = levels.iter().map(|_| Work::default()).collect();
+        let classes = vec![ClassCounts::default(); plan.leaves.len()];
         Ok(Manager {
             plan,
             levels,
@@ -159,6 +164,7 @@ impl Manager {
             limits,
             limit_min,
             work,
+            classes,
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
             swept: 0,

@@ -1,0 +1,50 @@
+//! What happened to sessions, by the class of their packets.
+
+use crate::life::Ended;
+use crate::manager::Manager;
+use crate::manager::level::Counts;
+use crate::plan::LeafId;
+
+/// Sessions of one class: the class of the last packet counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Sessions now.
+    pub now: u32,
+    /// What happened to them.
+    pub counts: Counts,
+}
+
+impl Manager {
+    /// A session has begun.
+    pub(super) fn count_begun(&mut self, leaf: LeafId) {
+        if let Some(class) = self.classes.get_mut(usize::from(leaf)) {
+            class.now += 1;
+            class.counts.created += 1;
+        }
+    }
+
+    /// A session's packet is of another class than the one before, which may not be known.
+    #[cold]
+    pub(super) fn count_moved(&mut self, from: LeafId, to: LeafId) {
+        if let Some(class) = self.classes.get_mut(usize::from(from)) {
+            class.now = class.now.saturating_sub(1);
+        }
+        if let Some(class) = self.classes.get_mut(usize::from(to)) {
+            class.now += 1;
+        }
+    }
+
+    /// A session has ended.
+    pub(super) fn count_ended(&mut self, leaf: LeafId, why: Ended) {
+        if let Some(class) = self.classes.get_mut(usize::from(leaf)) {
+            class.now = class.now.saturating_sub(1);
+            class.counts.count(why);
+        }
+    }
+
+    /// What was counted, by leaf of the plan. Sessions that only exist for the sake of finer ones
+    /// are of no class.
+    pub fn classes(&self) -> &[ClassCounts] {
+        &self.classes
+    }
+}
