@@ -212,6 +212,9 @@ impl Manager {
     }
 
     /// A packet meets the session that its key leads to; `None` if there is none, or it is over.
+    ///
+    /// PERF: a shorter way beside it for packets that tell nothing new, with one look at the head
+    /// instead of two, gained nothing (30.3 and 30.2 ns, `bench flow --case lookup/10k/uniform`).
     #[inline]
     fn meet(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
         let (index, now) = (found.index()?, self.now);
