@@ -22,6 +22,8 @@ pub enum Function {
     Nat,
     /// LoadBalancer with four servers, round robin.
     Balancer,
+    /// `flowcount` of the examples, a process of its own: counts packets and bytes.
+    Isolated,
 }
 
 impl Function {
@@ -57,6 +59,10 @@ impl Function {
                     "{name} :: NAT(SNAT 10.0.0.0/8 -> 203.0.113.0-203.0.113.63, MAPPINGS {sessions});"
                 ),
                 format!("Idle -> [1]{name}; {name}[1] -> Discard;"),
+            ),
+            Function::Isolated => (
+                format!("{name} :: Nf({}, SESSION connection, SESSIONS {sessions});", flowcount()),
+                none,
             ),
             Function::Balancer => (
                 format!(
@@ -100,5 +106,12 @@ fn chain(functions: &[Function], sessions: u32, is_apart: bool) -> Setting {
         }
         middle += &format!(" -> f{at}");
     }
-    Setting { middle, beside: beside.join("\n"), sessions }
+    let is_isolated = functions.contains(&Function::Isolated);
+    Setting { middle, beside: beside.join("\n"), sessions, is_isolated }
+}
+
+/// The function of the examples that counts the packets of each session, where it was built.
+fn flowcount() -> String {
+    let beside = std::env::current_exe().map(|exe| exe.with_file_name("flowcount"));
+    beside.map_or_else(|_| "flowcount".into(), |path| path.display().to_string())
 }

@@ -72,6 +72,8 @@ struct SessionSource {
     /// Of the batches, as long as there is room.
     times: Vec<u64>,
     began: Option<u64>,
+    /// Elements behind it that can have packets wait: isolated functions.
+    pressing: Option<Vec<u32>>,
 }
 
 /// Addresses and ports of a session: 65,536 hosts, which use one port after the other.
@@ -101,6 +103,7 @@ impl SessionSource {
             batch: Batch::with_room(),
             times: Vec::new(),
             began: None,
+            pressing: None,
         }
     }
 
@@ -156,6 +159,10 @@ impl Element for SessionSource {
         if self.left == 0 {
             self.began = None;
             return Run::Idle;
+        }
+        let pressing = self.pressing.get_or_insert_with(|| cx.pressing_downstream());
+        if pressing.iter().any(|node| cx.is_full(*node)) {
+            return Run::Again;
         }
         self.fill(self.left.min(BURST as u64) as usize);
         self.left -= self.batch.len() as u64;

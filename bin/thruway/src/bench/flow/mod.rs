@@ -56,6 +56,7 @@ fn cases() -> Vec<Case> {
     counter_cases(&mut all);
     chain_cases(&mut all);
     function_cases(&mut all);
+    isolated_cases(&mut all);
     all
 }
 
@@ -63,7 +64,8 @@ fn cases() -> Vec<Case> {
 /// each packet to the same function without a session.
 fn lookup_cases(all: &mut Vec<Case>, (size, sessions): (&str, u32), (name, order): (&str, Order)) {
     let pass = together(&[Function::Pass], sessions);
-    let bare = Setting { middle: "NoSession".into(), beside: String::new(), sessions };
+    let bare =
+        Setting { middle: "NoSession".into(), beside: String::new(), sessions, is_isolated: false };
     all.push(case(format!("bare/{size}/{name}"), known(bare, order)));
     let goal = match size {
         "10k" => Some(Goal::StepNs(15.0)),
@@ -79,7 +81,8 @@ fn lookup_cases(all: &mut Vec<Case>, (size, sessions): (&str, u32), (name, order
 
 /// New sessions, one per packet, from none to all.
 fn opening_cases(all: &mut Vec<Case>, size: &str, sessions: u32) {
-    let bare = Setting { middle: String::new(), beside: String::new(), sessions };
+    let bare =
+        Setting { middle: String::new(), beside: String::new(), sessions, is_isolated: false };
     all.push(case(format!("new/source/{size}"), opening(bare)));
     let mut add = |name: &str, function: Function, goal| {
         all.push(Case {
@@ -111,7 +114,8 @@ fn counter_cases(all: &mut Vec<Case>) {
 /// A chain of one to ten functions, and the same where each classifies by itself.
 fn chain_cases(all: &mut Vec<Case>) {
     let chain = Function::CHAIN;
-    let bare = Setting { middle: String::new(), beside: String::new(), sessions: FEW };
+    let bare =
+        Setting { middle: String::new(), beside: String::new(), sessions: FEW, is_isolated: false };
     all.push(case("chain/0".into(), known(bare, Order::Uniform)));
     for count in 1..=chain.len() {
         all.push(Case {
@@ -124,6 +128,19 @@ fn chain_cases(all: &mut Vec<Case>) {
             goal: (count == 6).then_some(Goal::Ratio(3.0)),
             baseline: Some(format!("chain/{count}")),
             ..case(format!("apart/{count}"), known(apart(&chain[..count], FEW), Order::Uniform))
+        });
+    }
+}
+
+/// Functions in processes of their own. The time is that of the host's thread.
+fn isolated_cases(all: &mut Vec<Case>) {
+    for count in [1, 2, 4, 6, 10] {
+        let functions = vec![Function::Isolated; count];
+        all.push(Case {
+            baseline: Some("chain/0".into()),
+            steps: count as u32,
+            is_long: true,
+            ..case(format!("isolated/{count}"), known(together(&functions, FEW), Order::Uniform))
         });
     }
 }

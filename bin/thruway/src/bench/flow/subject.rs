@@ -19,12 +19,14 @@ pub struct Setting {
     pub beside: String,
     /// How many sessions.
     pub sessions: u32,
+    /// Whether packets are under way in other processes when the source has sent all.
+    pub is_isolated: bool,
 }
 
 impl Setting {
     /// The whole configuration.
     pub fn text(&self) -> String {
-        let Setting { middle, beside, sessions } = self;
+        let Setting { middle, beside, sessions, .. } = self;
         let middle = if middle.is_empty() { String::new() } else { format!("{middle} -> ") };
         format!("source :: SessionSource({sessions});\n{beside}\nsource -> {middle}out :: Discard;")
     }
@@ -38,7 +40,7 @@ impl Setting {
             (source, &REGISTRY),
             &Variables::new(),
             &Libraries::new(""),
-            &Options::default(),
+            &Options { drain: self.is_isolated, ..Options::default() },
         )
         .map_err(told)?;
         load::initialize(&mut router).map_err(told)?;
