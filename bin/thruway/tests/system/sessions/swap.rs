@@ -40,10 +40,15 @@ fn cable(place: Place<'_>, first: &str, rules: &str, more: &str) -> String {
     )
 }
 
-/// Answers each datagram with the same until told to stop.
-fn echo(network: &Network, stop: &AtomicBool) {
+/// A socket of the host outside, which is there before anything is sent to it.
+fn server(network: &Network) -> UdpSocket {
     let socket = network.wan.within(|| UdpSocket::bind("0.0.0.0:7")).expect("a free port");
     socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a time above zero");
+    socket
+}
+
+/// Answers each datagram with the same until told to stop.
+fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     let mut bytes = [0; 64];
     while !stop.load(Ordering::Acquire) {
         if let Ok((len, from)) = socket.recv_from(&mut bytes) {
@@ -169,8 +174,9 @@ fn swaps_under_traffic(words: &[&str], method: &str) {
     network.route(&mut command, "10.0.0.2");
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let sockets: Vec<UdpSocket> = (0..FLOWS).map(|_| client(&network)).collect();
+    let server = server(&network);
     let (sent, received) = std::thread::scope(|scope| {
-        scope.spawn(|| echo(&network, &over));
+        scope.spawn(|| echo(&server, &over));
         let receivers: Vec<ScopedJoinHandle<'_, Vec<u64>>> =
             sockets.iter().map(|socket| scope.spawn(|| receive(socket, &stop))).collect();
         let sender = scope.spawn(|| send(&sockets, &stop));
