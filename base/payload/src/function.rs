@@ -1,0 +1,94 @@
+//! What an author writes.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::cursor::StreamCursor;
+
+/// How to go on after a function has seen what there was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Next {
+    /// Everything may go on, whether it was read or not.
+    #[default]
+    Continue,
+    /// What lies behind the cursor is held back, and shown again with more; what lies before it
+    /// goes on. Where nothing more will come ([`StreamCursor::is_last`]) everything goes on.
+    NeedMore,
+    /// The connection is to end: nothing of what was shown goes on, nor anything after it.
+    Close,
+}
+
+/// What a function does to a stream: the least that serves all functions of a chain is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Payload must come in order, without holes and without repetition.
+    pub order: bool,
+    /// What the receiver gets must be what the function was shown, whatever is sent again or twice.
+    pub guard: bool,
+    /// It may change bytes in place.
+    pub change: bool,
+    /// It may insert and remove bytes.
+    pub resize: bool,
+    /// It may hold bytes back ([`Next::NeedMore`]).
+    pub stall: bool,
+    /// It may end connections ([`Next::Close`]).
+    pub close: bool,
+}
+
+impl Needs {
+    /// Sees packets as they come.
+    pub const NOTHING: Needs = Needs {
+        order: false,
+        guard: false,
+        change: false,
+        resize: false,
+        stall: false,
+        close: false,
+    };
+    /// Sees the payload in order.
+    pub const ORDER: Needs = Needs { order: true, ..Needs::NOTHING };
+    /// Sees in order exactly what the receiver will get, and may end the connection.
+    pub const GUARD: Needs = Needs { guard: true, close: true, ..Needs::ORDER };
+    /// Changes bytes in place.
+    pub const CHANGE: Needs = Needs { change: true, ..Needs::GUARD };
+    /// Inserts, removes, holds back.
+    pub const RESIZE: Needs = Needs { resize: true, stall: true, ..Needs::CHANGE };
+
+    /// What serves both.
+    #[must_use]
+    pub const fn and(self, other: Needs) -> Needs {
+        Needs {
+            order: self.order | other.order,
+            guard: self.guard | other.guard,
+            change: self.change | other.change,
+            resize: self.resize | other.resize,
+            stall: self.stall | other.stall,
+            close: self.close | other.close,
+        }
+    }
+
+    /// With what follows from it: who changes bytes also decides what the receiver gets, and who
+    /// decides that, holds back or ends connections sees the payload in order.
+    #[must_use]
+    pub const fn complete(self) -> Needs {
+        let guard = self.guard | self.change | self.resize | self.stall;
+        Needs { order: self.order | guard | self.close, guard, ..self }
+    }
+}
+
+/// A function of the payload of sessions.
+pub trait StreamFunction {
+    /// What it remembers of a session: plain data of constant size, zeros at the beginning, shared
+    /// by both directions ([`StreamCursor::direction`] tells which one is shown).
+    type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
+
+    /// What it does to streams.
+    const NEEDS: Needs;
+
+    /// Treats what is new of one direction of a session.
+    fn process(&mut self, state: &mut Self::State, data: &mut StreamCursor<'_>) -> Next;
+
+    /// The session has ended; called once for each that was shown.
+    fn ended(&mut self, state: &Self::State) {
+        let _ = state;
+    }
+}

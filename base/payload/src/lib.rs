@@ -1,0 +1,34 @@
+//! What flows in a connection, as the author of a function sees it: bytes in order, whatever
+//! packets they came in.
+//!
+//! A function of a stream implements [`StreamFunction`]: it is handed what is new of a session as a
+//! [`StreamCursor`], reads and changes it there, in the packets themselves, and says how to go on.
+//! The same function runs inside the engine and in a process of its own.
+//!
+//! ```
+//! use thruway_payload::{Needs, Next, StreamCursor, StreamFunction};
+//!
+//! /// Counts the lines of both directions.
+//! struct Lines(u64);
+//!
+//! impl StreamFunction for Lines {
+//!     type State = [u64; 2];
+//!     const NEEDS: Needs = Needs::ORDER;
+//!
+//!     fn process(&mut self, counts: &mut [u64; 2], data: &mut StreamCursor<'_>) -> Next {
+//!         let lines = data.by_ref().filter(|byte| *byte == b'\n').count() as u64;
+//!         counts[data.direction()] += lines;
+//!         self.0 += lines;
+//!         Next::Continue
+//!     }
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod cursor;
+mod function;
+mod pieces;
+
+pub use cursor::{About, StreamCursor};
+pub use function::{Needs, Next, StreamFunction};
+pub use pieces::Pieces;

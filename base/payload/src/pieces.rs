@@ -1,0 +1,38 @@
+//! The bytes under a cursor.
+
+/// Pieces of payload that follow each other: one a packet. Piece numbers are below
+/// [`Pieces::count`]; what is asked of others is empty, and changes nothing.
+pub trait Pieces {
+    /// How many pieces there are.
+    fn count(&self) -> usize;
+
+    /// The payload of a piece, as far as it is the function's to see.
+    fn content(&self, piece: usize) -> &[u8];
+
+    /// The same, to be changed.
+    fn content_mut(&mut self, piece: usize) -> &mut [u8];
+
+    /// Puts `with` in the place of `len` bytes from `at` on, both within the piece. False, and
+    /// nothing changed, when there is no memory for that.
+    fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool;
+
+    /// The packet's headers, from the network header to the payload: for functions that look at
+    /// more than the payload. Empty where they are not at hand.
+    fn headers(&self, piece: usize) -> &[u8] {
+        let _ = piece;
+        &[]
+    }
+
+    /// The message head that stands in front of the piece's content, where one does (HTTP).
+    fn head(&self, piece: usize) -> Option<&[u8]> {
+        let _ = piece;
+        None
+    }
+
+    /// Puts another message head in its place. False, and nothing changed, when there was none, or
+    /// there is no memory for it.
+    fn set_head(&mut self, piece: usize, head: &[u8]) -> bool {
+        let _ = (piece, head);
+        false
+    }
+}

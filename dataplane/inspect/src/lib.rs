@@ -1,0 +1,4 @@
+//! What is looked for in streams: many patterns at once, rules, events.
+//!
+//! Pure: bytes in, findings out. How the bytes come is `dataplane/stream`'s matter.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Streams in the middle of the network: what must be done so that functions see the payload of
+//! connections in order and may change it, while both ends go on as if nobody stood between them.
+#![forbid(unsafe_code)]
