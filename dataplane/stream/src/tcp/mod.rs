@@ -1,0 +1,5 @@
+//! TCP in the middle.
+
+pub mod seq;
+
+pub use seq::Seq;
