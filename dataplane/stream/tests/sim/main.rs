@@ -9,6 +9,7 @@ mod frame;
 mod host;
 mod link;
 mod middle;
+mod mutants;
 mod plan;
 mod random;
 mod world;

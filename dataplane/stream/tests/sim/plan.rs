@@ -138,7 +138,7 @@ fn text(random: &mut Random, len: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(len + 16);
     while text.len() < len {
         match random.size(0..=7) {
-            0 => text.extend_from_slice(*random.one_of(&WORDS)),
+            0 => text.extend_from_slice(WORDS[random.size(0..=WORDS.len() - 1)]),
             1 => text.push(*random.one_of(b"atckword")),
             2 => text.extend(random.next().to_be_bytes()),
             _ => text.extend((0..random.size(1..=24)).map(|_| *random.one_of(b"abcdeklrtwxyz \n"))),

@@ -118,7 +118,7 @@ impl Receiver {
     /// Data or FIN; what is wrong with it.
     pub fn receive(&mut self, from: i64, payload: &[u8], fin: bool) -> Result<(), (Fault, String)> {
         let to = from + payload.len() as i64;
-        if from < 1 && to > 1 || fin && from < 1 {
+        if from < 1 && (to > 1 || fin) {
             return Err((Fault::BeforeStart, format!("{from}..{to}")));
         }
         self.check_end(from, to, fin)?;
