@@ -1,0 +1,5 @@
+//! TCP in the middle.
+
+pub mod overlap;
+pub mod reorder;
+pub mod seq;
