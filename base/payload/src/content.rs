@@ -64,6 +64,13 @@ impl Content {
     /// That there is none.
     pub const NONE: Content = Content { start: 0, suffix: 0, took: 0, flags: 0, layer: 0, conn: 0 };
 
+    /// Content of a layer, from this many bytes behind the network header's beginning to the end,
+    /// as its sender sent it: `took` bytes.
+    #[inline]
+    pub fn new(layer: Layer, start: u16, took: u16) -> Content {
+        Content { start, took, ..Content::NONE }.with_layer(layer)
+    }
+
     /// What the packet holds.
     #[inline]
     pub fn layer(&self) -> Layer {
@@ -92,6 +99,7 @@ impl Content {
 
     /// The same with another layer.
     #[must_use]
+    #[inline]
     pub fn with_layer(mut self, layer: Layer) -> Content {
         self.set_layer(layer);
         self

@@ -6,6 +6,7 @@ pub mod content;
 pub mod pieces;
 pub mod segment;
 mod splice;
+pub mod stage;
 pub mod tcp;
 #[cfg(test)]
 mod testing;

@@ -205,7 +205,7 @@ impl Plain {
     fn extent(&self, segment: usize) -> Option<(u32, u32)> {
         let mut places = self.cells.iter().filter(|(_, cell)| cell.1 == segment).map(|(at, _)| *at);
         let first = places.next()?;
-        Some((first, places.last().unwrap_or(first) + 1))
+        Some((first, places.next_back().unwrap_or(first) + 1))
     }
 
     /// The segments that have bytes from `from` to `to`, in order.
