@@ -11,7 +11,7 @@ use core::fmt;
 use core::ops::Range;
 use core::str::FromStr;
 
-use crate::tcp::seq::Seq;
+use crate::tcp::Seq;
 
 /// Whose way of resolving overlaps is followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -68,22 +68,22 @@ impl Overlap {
     #[inline]
     #[must_use]
     pub fn is_new_kept(self, old: &Range<Seq>, new: &Range<Seq>) -> bool {
-        let begins = new.start.since(old.start);
-        let ends = new.end.since(old.end);
+        let begins_before = new.start.before(old.start);
+        let begins_same = new.start == old.start;
+        let ends_after = new.end.after(old.end);
+        let ends_same = new.end == old.end;
         match self {
             Overlap::First | Overlap::Vista => false,
             Overlap::Last => true,
-            Overlap::Bsd | Overlap::Macos | Overlap::Windows | Overlap::Windows2003 => begins < 0,
-            Overlap::Linux | Overlap::Hpux10 | Overlap::Irix => {
-                begins < 0 || begins == 0 && ends > 0
+            Overlap::Bsd | Overlap::Macos | Overlap::Windows | Overlap::Windows2003 => {
+                begins_before
             }
-            Overlap::OldLinux => begins < 0 || begins == 0 && ends >= 0,
+            Overlap::Linux | Overlap::Hpux10 | Overlap::Irix => {
+                begins_before || begins_same && ends_after
+            }
+            Overlap::OldLinux => begins_before || begins_same && (ends_after || ends_same),
             Overlap::Solaris | Overlap::Hpux11 => {
-                if begins > 0 {
-                    ends > 0
-                } else {
-                    ends >= 0
-                }
+                ends_after || ends_same && (begins_before || begins_same)
             }
         }
     }

@@ -1,125 +1,108 @@
-//! Sequence numbers.
+//! Sequence numbers (RFC 9293 section 3.4).
 
-use core::fmt;
+use core::ops::{Add, Sub};
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-/// A sequence number: arithmetic is modulo 2^32 (RFC 9293 section 3.4), and which of two comes
-/// first is told by the shorter way around (RFC 1982 section 3.2). So there is no total order, and
-/// of two numbers half the circle apart neither is before the other.
-#[derive(
-    Clone, Copy, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
+/// A sequence number: counts modulo 2^32. Two of them compare as long as less than 2^31 lie between
+/// them, which windows of at most 2^30 bytes see to (RFC 7323 section 2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Seq(pub u32);
+pub struct Seq(u32);
 
 impl Seq {
-    /// `n` further on.
-    #[inline]
+    /// From a header's field, as host value.
     #[must_use]
-    pub fn plus(self, n: u32) -> Seq {
-        Seq(self.0.wrapping_add(n))
-    }
-
-    /// `n` back.
     #[inline]
-    #[must_use]
-    pub fn minus(self, n: u32) -> Seq {
-        Seq(self.0.wrapping_sub(n))
-    }
-
-    /// From `from` to here by the shorter way: negative when this comes first.
-    #[inline]
-    #[must_use]
-    pub fn since(self, from: Seq) -> i32 {
-        self.0.wrapping_sub(from.0) as i32
-    }
-
-    /// Whether this comes before `other`.
-    #[inline]
-    #[must_use]
-    pub fn is_before(self, other: Seq) -> bool {
-        other.since(self) > 0
-    }
-
-    /// Whether this comes before `other` or is the same.
-    #[inline]
-    #[must_use]
-    pub fn is_up_to(self, other: Seq) -> bool {
-        other.since(self) >= 0
-    }
-
-    /// How far `end` lies behind this; 0 when it comes first.
-    #[inline]
-    #[must_use]
-    pub fn to(self, end: Seq) -> u32 {
-        end.since(self).max(0) as u32
-    }
-
-    /// The later of the two.
-    #[inline]
-    #[must_use]
-    pub fn later(self, other: Seq) -> Seq {
-        if self.is_before(other) { other } else { self }
-    }
-
-    /// The earlier of the two.
-    #[inline]
-    #[must_use]
-    pub fn earlier(self, other: Seq) -> Seq {
-        if other.is_before(self) { other } else { self }
-    }
-}
-
-impl From<u32> for Seq {
-    fn from(number: u32) -> Seq {
+    pub const fn new(number: u32) -> Seq {
         Seq(number)
     }
+
+    /// For a header's field, as host value.
+    #[must_use]
+    #[inline]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// How many numbers it lies behind `from`: "negative" (2^31 and more) when it lies before.
+    #[must_use]
+    #[inline]
+    pub const fn distance(self, from: Seq) -> u32 {
+        self.0.wrapping_sub(from.0)
+    }
+
+    /// How many numbers `end` lies behind it: 0 when it lies before.
+    #[must_use]
+    #[inline]
+    pub const fn until(self, end: Seq) -> u32 {
+        if self.before(end) { end.distance(self) } else { 0 }
+    }
+
+    /// Whether it lies before `other`.
+    #[must_use]
+    #[inline]
+    pub const fn before(self, other: Seq) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) < 0
+    }
+
+    /// Whether it lies behind `other`.
+    #[must_use]
+    #[inline]
+    pub const fn after(self, other: Seq) -> bool {
+        other.before(self)
+    }
+
+    /// The one that comes first.
+    #[must_use]
+    #[inline]
+    pub const fn min(self, other: Seq) -> Seq {
+        if other.before(self) { other } else { self }
+    }
+
+    /// The one that comes last.
+    #[must_use]
+    #[inline]
+    pub const fn max(self, other: Seq) -> Seq {
+        if self.before(other) { other } else { self }
+    }
 }
 
-impl fmt::Debug for Seq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+impl Add<u32> for Seq {
+    type Output = Seq;
+
+    #[inline]
+    fn add(self, count: u32) -> Seq {
+        Seq(self.0.wrapping_add(count))
+    }
+}
+
+impl Sub<u32> for Seq {
+    type Output = Seq;
+
+    #[inline]
+    fn sub(self, count: u32) -> Seq {
+        Seq(self.0.wrapping_sub(count))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::prelude::*;
 
-    use super::*;
-
-    #[test]
-    fn around_the_end() {
-        let (last, first) = (Seq(u32::MAX), Seq(0));
-        assert_eq!((last.plus(1), first.minus(1)), (first, last));
-        assert!(last.is_before(first) && !first.is_before(last));
-        assert_eq!((first.since(last), last.since(first)), (1, -1));
-        assert_eq!((last.to(Seq(9)), Seq(9).to(last)), (10, 0));
-        assert_eq!((last.later(first), first.later(last)), (first, first));
-        assert_eq!((last.earlier(first), first.earlier(last)), (last, last));
-    }
-
-    #[test]
-    fn half_the_circle_away_nothing_comes_first() {
-        let (here, there) = (Seq(7), Seq(7).plus(1 << 31));
-        assert!(!here.is_before(there) && !there.is_before(here));
-        assert!(!here.is_up_to(there) && !there.is_up_to(here));
-        assert!(here.is_before(there.minus(1)) && there.plus(1).is_before(here));
-    }
-
     proptest! {
-        /// As plain numbers compare when the circle is cut open elsewhere.
         #[test]
-        fn as_plain_numbers(at in any::<u32>(), a in 0u32..1 << 31, b in 0u32..1 << 31) {
-            let (left, right) = (Seq(at).plus(a), Seq(at).plus(b));
-            prop_assert_eq!(left.is_before(right), a < b);
-            prop_assert_eq!(left.is_up_to(right), a <= b);
-            prop_assert_eq!(left.since(right), a as i32 - b as i32);
-            prop_assert_eq!(left.to(right), b.saturating_sub(a));
-            prop_assert_eq!(left.later(right), Seq(at).plus(a.max(b)));
-            prop_assert_eq!(left.earlier(right), Seq(at).plus(a.min(b)));
-            prop_assert_eq!(left.plus(b).minus(b), left);
+        fn order_is_that_of_plain_numbers(from in any::<u64>(), distance in 0..1u64 << 31) {
+            let behind = from.wrapping_add(distance);
+            // Truncation is what a header's field does.
+            let (a, b) = (Seq::new(from as u32), Seq::new(behind as u32));
+            prop_assert_eq!(a.before(b), distance > 0);
+            prop_assert_eq!(b.after(a), distance > 0);
+            prop_assert!(!b.before(a) && !a.after(b));
+            prop_assert_eq!(u64::from(b.distance(a)), distance);
+            prop_assert_eq!((u64::from(a.until(b)), b.until(a)), (distance, 0));
+            prop_assert_eq!((a.min(b), a.max(b)), (a, b));
+            prop_assert_eq!((b.min(a), b.max(a)), (a, b));
+            prop_assert_eq!((a + distance as u32, b - distance as u32), (b, a));
         }
     }
 }

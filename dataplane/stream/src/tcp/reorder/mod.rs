@@ -15,8 +15,8 @@ use thruway_packet::Packet;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::segment::Parts;
+use crate::tcp::Seq;
 use crate::tcp::overlap::Overlap;
-use crate::tcp::seq::Seq;
 
 mod node;
 #[cfg(test)]
@@ -138,16 +138,18 @@ enum Meeting {
 }
 
 fn meet(old: &Range<Seq>, new: &Range<Seq>, is_new_kept: bool) -> Meeting {
-    let begins = new.start.since(old.start);
-    let ends = new.end.since(old.end);
+    let begins_before = new.start.before(old.start);
+    let begins_after = new.start.after(old.start);
+    let ends_before = new.end.before(old.end);
+    let ends_after = new.end.after(old.end);
     match is_new_kept {
-        true if begins <= 0 && ends >= 0 => Meeting::OldYields,
-        true if begins <= 0 => Meeting::CutOldFront,
-        true if ends >= 0 => Meeting::CutOldBack,
+        true if !begins_after && !ends_before => Meeting::OldYields,
+        true if !begins_after => Meeting::CutOldFront,
+        true if !ends_before => Meeting::CutOldBack,
         true => Meeting::NewWithin,
-        false if begins >= 0 && ends <= 0 => Meeting::NewYields,
-        false if begins >= 0 => Meeting::CutNewFront,
-        false if ends <= 0 => Meeting::CutNewBack,
+        false if !begins_before && !ends_after => Meeting::NewYields,
+        false if !begins_before => Meeting::CutNewFront,
+        false if !ends_after => Meeting::CutNewBack,
         false => Meeting::OldWithin,
     }
 }
@@ -172,16 +174,16 @@ impl Reorder {
         expected: &Expected,
     ) -> Outcome {
         let mut new = Node::new(packet, parts, seq, fin);
-        if new.span().end.is_up_to(expected.next) {
+        if !new.span().end.after(expected.next) {
             return Outcome::Duplicate(new.packet);
         }
         new.cut_front(expected.next);
         // A FIN needs no room: it may stand where the window ends.
-        let end = expected.next.plus(expected.window);
-        if end.is_before(new.bytes_end()) {
+        let end = expected.next + expected.window;
+        if end.before(new.bytes_end()) {
             new.cut_back(end);
         }
-        if new.is_empty() || end.is_before(new.seq) {
+        if new.is_empty() || end.before(new.seq) {
             return Outcome::OutOfWindow(new.packet);
         }
         if new.seq != expected.next && !self.has_room(waiting, new.cost()) {
@@ -194,11 +196,11 @@ impl Reorder {
     pub fn take(&mut self, waiting: &mut Waiting, next: Seq) -> Option<Taken> {
         loop {
             let span = self.node(waiting.head)?.span();
-            if next.is_before(span.start) {
+            if next.before(span.start) {
                 return None;
             }
             let mut node = self.unlink(waiting, 0)?;
-            if span.end.is_up_to(next) {
+            if !span.end.after(next) {
                 self.spent.push(node.packet);
                 continue;
             }
@@ -269,7 +271,7 @@ impl Reorder {
     fn place(&mut self, waiting: &mut Waiting, mut new: Node, overlap: Overlap) -> Outcome {
         // PERF: behind a lost segment all that follows is appended.
         let is_behind_all =
-            self.node(waiting.tail).is_some_and(|last| last.span().end.is_up_to(new.seq));
+            self.node(waiting.tail).is_some_and(|last| !last.span().end.after(new.seq));
         let mut before = if is_behind_all { waiting.tail } else { 0 };
         loop {
             let at = self.behind(waiting, before);
@@ -278,10 +280,10 @@ impl Reorder {
                 break;
             };
             let (ours, theirs) = (new.span(), old.span());
-            if ours.end.is_up_to(theirs.start) {
+            if !ours.end.after(theirs.start) {
                 break;
             }
-            if theirs.end.is_up_to(ours.start) {
+            if !theirs.end.after(ours.start) {
                 before = at;
                 continue;
             }

@@ -7,7 +7,7 @@ use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
 use crate::segment::{Parts, cut_back, cut_front, finish, tcp_mut};
-use crate::tcp::seq::Seq;
+use crate::tcp::Seq;
 
 /// A segment, of which perhaps not all counts any more. Its packet is as it came until it leaves:
 /// what is cut off only narrows the view.
@@ -35,7 +35,7 @@ impl Node {
     /// What it takes of the sequence space: FIN has a place behind the bytes (RFC 9293 section
     /// 3.4).
     pub fn span(&self) -> Range<Seq> {
-        self.seq..self.seq.plus(self.len + u32::from(self.fin))
+        self.seq..self.seq + (self.len + u32::from(self.fin))
     }
 
     /// The same without FIN.
@@ -45,7 +45,7 @@ impl Node {
 
     /// Behind its bytes.
     pub fn bytes_end(&self) -> Seq {
-        self.seq.plus(self.len)
+        self.seq + self.len
     }
 
     pub fn is_empty(&self) -> bool {
@@ -60,27 +60,27 @@ impl Node {
 
     /// What stands before `seq` does not count any more.
     pub fn cut_front(&mut self, seq: Seq) {
-        let cut = self.seq.to(seq);
+        let cut = self.seq.until(seq);
         if cut == 0 {
             return;
         }
         self.fin &= cut <= self.len;
         let bytes = cut.min(self.len);
-        self.seq = self.seq.plus(cut);
+        self.seq = self.seq + cut;
         (self.at, self.len, self.touched) = (self.at + bytes, self.len - bytes, true);
     }
 
     /// What stands at `seq` and behind it does not count any more.
     pub fn cut_back(&mut self, seq: Seq) {
-        let keep = self.seq.to(seq);
-        if seq.is_before(self.span().end) {
+        let keep = self.seq.until(seq);
+        if seq.before(self.span().end) {
             (self.len, self.fin, self.touched) = (keep.min(self.len), false, true);
         }
     }
 
     /// Where in `data()` the bytes of `span` are, as far as there are any.
     fn place(&self, span: &Range<Seq>) -> Range<usize> {
-        let at = |seq| (self.at + self.seq.to(seq).min(self.len)) as usize;
+        let at = |seq| (self.at + self.seq.until(seq).min(self.len)) as usize;
         at(span.start)..at(span.end)
     }
 
@@ -93,7 +93,7 @@ impl Node {
         self.packet.data_mut()[to][..len].copy_from_slice(&bytes[..len]);
         self.touched = true;
         if inner.fin {
-            self.cut_back(span.end.minus(1));
+            self.cut_back(span.end - 1);
             self.fin = true;
         }
     }
@@ -101,7 +101,7 @@ impl Node {
     /// Whether both have the same where both have something.
     pub fn agrees(&self, other: &Node) -> bool {
         let (one, two) = (self.span(), other.span());
-        let both = one.start.later(two.start)..one.end.earlier(two.end);
+        let both = one.start.max(two.start)..one.end.min(two.end);
         let (here, there) = (self.place(&both), other.place(&both));
         self.packet.data()[here] == other.packet.data()[there]
     }
@@ -124,7 +124,7 @@ impl Node {
         cut_back(packet, &mut parts, back);
         cut_front(packet, &mut parts, front);
         let header = tcp_mut(packet, &parts)?;
-        header.set_seq(self.seq.0);
+        header.set_seq(self.seq.get());
         header.set_flags(header.flags() & !flags::FIN | if self.fin { flags::FIN } else { 0 });
         finish(packet, &parts, ip_protocol::TCP).then_some(parts)
     }

@@ -29,16 +29,16 @@ struct Stream {
 impl Stream {
     fn new(begin: u32, overlap: Overlap) -> Stream {
         let (store, waiting) = (Reorder::new(PLENTY), Waiting::default());
-        let begin = Seq(begin);
+        let begin = Seq::new(begin);
         Stream { store, waiting, begin, next: 0, window: 1 << 20, overlap, inside: 0 }
     }
 
     fn insert(&mut self, at: u32, bytes: &[u8], fin: bool) -> Outcome {
-        let seq = self.begin.plus(at);
+        let seq = self.begin + at;
         let flags = flags::ACK | if fin { flags::FIN } else { 0 };
-        let packet = tcp_segment(seq.0, 1, flags, bytes);
+        let packet = tcp_segment(seq.get(), 1, flags, bytes);
         let parts = Parts::of_tcp(&packet).unwrap();
-        let next = self.begin.plus(self.next);
+        let next = self.begin + self.next;
         let expected = Expected { next, window: self.window, overlap: self.overlap };
         let outcome = self.store.insert(&mut self.waiting, (packet, &parts), (seq, fin), &expected);
         self.inside += usize::from(matches!(outcome, Outcome::Stored));
@@ -49,7 +49,7 @@ impl Stream {
 
     /// What begins at the expected place, which moves on behind it.
     fn take(&mut self) -> Option<(u32, Vec<u16>)> {
-        let taken = self.store.take(&mut self.waiting, self.begin.plus(self.next));
+        let taken = self.store.take(&mut self.waiting, self.begin + self.next);
         self.inside -= self.store.spent().count();
         self.check_except(usize::from(taken.is_some()));
         let Taken { packet, parts, seq, fin } = taken?;
@@ -57,9 +57,9 @@ impl Stream {
         assert_eq!(Parts::of_tcp(&packet), Ok(parts));
         assert_eq!(parts.verify(&packet, ip_protocol::TCP), Ok(()));
         let header = segment::tcp(&packet, &parts).unwrap();
-        assert_eq!((header.seq(), header.has_flags(flags::FIN)), (seq.0, fin));
+        assert_eq!((header.seq(), header.has_flags(flags::FIN)), (seq.get(), fin));
         let bytes = &packet.data()[parts.payload..parts.end];
-        let place = self.begin.to(seq);
+        let place = self.begin.until(seq);
         let symbols: Vec<u16> =
             bytes.iter().copied().map(u16::from).chain(fin.then_some(FIN)).collect();
         self.next = place + symbols.len() as u32;
@@ -70,7 +70,7 @@ impl Stream {
     fn drain(&mut self) -> BTreeMap<u32, u16> {
         let mut all = BTreeMap::new();
         while let Some(first) = self.store.first(&self.waiting) {
-            self.next = self.next.max(self.begin.to(first));
+            self.next = self.next.max(self.begin.until(first));
             let Some((place, symbols)) = self.take() else { continue };
             all.extend((place..).zip(symbols));
         }
@@ -87,7 +87,7 @@ impl Stream {
         let mut end = self.begin;
         while let Some(slot) = self.store.slot(at) {
             let node = slot.node.as_ref().unwrap();
-            assert!(end.is_up_to(node.seq) && !node.is_empty());
+            assert!(!end.after(node.seq) && !node.is_empty());
             (end, last, at) = (node.span().end, at, slot.next);
             (count, cost) = (count + 1, cost + node.cost());
         }
@@ -95,7 +95,7 @@ impl Stream {
         assert_eq!((self.waiting.tail, self.store.total_cost), (last, u64::from(cost)));
         assert_eq!(count as usize + on_its_way, self.inside);
         let ranges: Vec<_> = self.store.ranges(&self.waiting).collect();
-        assert!(ranges.windows(2).all(|two| two[0].end.is_before(two[1].start)));
+        assert!(ranges.windows(2).all(|two| two[0].end.before(two[1].start)));
     }
 }
 
@@ -236,7 +236,7 @@ impl Plain {
             if begin >= to {
                 break;
             }
-            let spans = (Seq(begin)..Seq(end), Seq(from)..Seq(to));
+            let spans = (Seq::new(begin)..Seq::new(end), Seq::new(from)..Seq::new(to));
             let is_new_kept = self.overlap.is_new_kept(&spans.0, &spans.1);
             let is_old_within = from < begin && end < to;
             let is_new_within = begin < from && to < end;
@@ -364,7 +364,10 @@ fn a_segment_that_is_not_touched_leaves_as_it_came() {
     assert!(matches!(stream.insert(10, b"later", false), Outcome::Stored));
     assert!(stream.take().is_none());
     assert!(matches!(stream.insert(10, b"later", false), Outcome::Duplicate(_)));
-    assert_eq!(stream.store.ranges(&stream.waiting).collect::<Vec<_>>(), [Seq(15)..Seq(20)]);
+    assert_eq!(
+        stream.store.ranges(&stream.waiting).collect::<Vec<_>>(),
+        [Seq::new(15)..Seq::new(20)]
+    );
     stream.next = 10;
     assert_eq!(stream.take().unwrap().1, b"later".map(u16::from));
     assert_eq!(stream.store.stats(), Stats { overlaps: 1, conflicts: 0 });
@@ -387,7 +390,7 @@ fn bounds_hold_and_what_is_expected_passes() {
     let one = Node::new(
         tcp_segment(0, 0, 0, b"x"),
         &Parts::of_tcp(&tcp_segment(0, 0, 0, b"x")).unwrap(),
-        Seq(0),
+        Seq::new(0),
         false,
     )
     .cost();
@@ -402,10 +405,11 @@ fn bounds_hold_and_what_is_expected_passes() {
     let mut other = Waiting::default();
     let (packet, expected) = (
         tcp_segment(10, 0, 0, b"e"),
-        Expected { next: Seq(0), window: 99, overlap: Overlap::First },
+        Expected { next: Seq::new(0), window: 99, overlap: Overlap::First },
     );
     let parts = Parts::of_tcp(&packet).unwrap();
-    let outcome = stream.store.insert(&mut other, (packet, &parts), (Seq(10), false), &expected);
+    let outcome =
+        stream.store.insert(&mut other, (packet, &parts), (Seq::new(10), false), &expected);
     assert!(matches!(outcome, Outcome::Full(_)) && other.is_empty());
 
     stream.store.clear(&mut stream.waiting);
