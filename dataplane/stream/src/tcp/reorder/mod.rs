@@ -60,6 +60,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// None waits.
+    pub const NONE: Waiting = Waiting { head: 0, tail: 0, packets: 0, cost: 0 };
+
     /// Whether none waits.
     #[inline]
     #[must_use]
