@@ -7,4 +7,4 @@ mod udp;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT]ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT];
+pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT];
