@@ -8,6 +8,7 @@ pub mod pieces;
 pub mod segment;
 mod splice;
 pub mod stage;
+pub mod tcp;
 #[cfg(test)]
 mod testing;
 

@@ -79,6 +79,8 @@ pub struct Stage {
     /// Time, slot and serial, earliest first: all are kept equally long.
     due: VecDeque<(i64, u32, u32)>,
     hold: Hold,
+    /// A timer is set for [`Stage::due`]: for whoever carries the stage.
+    pub is_armed: bool,
     /// What happened.
     pub counts: Counts,
 }
