@@ -2,9 +2,11 @@
 //! projects' transactions.
 
 mod any_bytes;
+mod captures;
 mod edits;
 mod feeder;
 mod generate;
 mod pipelines;
 mod refusals;
 mod smoke;
+mod transactions;

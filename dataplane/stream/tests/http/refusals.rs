@@ -63,7 +63,7 @@ fn lines_and_fields_of_requests() {
             (Fault::NoHost, b"GET / HTTP/1.1\r\n\r\n"),
             (Fault::TwoHosts, b"GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n"),
             (Fault::BadHost, b"GET / HTTP/1.1\r\nHost: h/x\r\n\r\n"),
-            (Fault::HostDiffers, b"GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"),
+            (Fault::HostDiffers, b"GET http://1.1.1.1/ HTTP/1.1\r\nHost: b\r\n\r\n"),
         ],
     );
     refused(

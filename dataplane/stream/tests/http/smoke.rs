@@ -76,7 +76,7 @@ fn seed(random: &mut Random) -> Vec<u8> {
             b"HTTP/1.1 100 \r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na;b\r\n0123456789\r\n0\r\nC: d\r\n\r\n",
         ],
         2 => [
-            b"HEAD http://h/ HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+            b"HEAD http://1.1.1.1/ HTTP/1.1\r\nHost: 1.1.1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nHTTP/1.0 200 OK\r\n\r\nto the end",
         ],
         _ => [
