@@ -22,4 +22,5 @@ mod repeat;
 mod router;
 mod sessions;
 mod traffic;
+mod web;
 mod xdp;

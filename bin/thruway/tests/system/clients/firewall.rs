@@ -7,8 +7,8 @@ use super::everyday::{
 use super::lab::{INSIDE, Lab, Trial, undergo};
 use super::sockets::{Echo, unanswered};
 use super::strays::strays;
-use super::web::{Files, fetch_many, no_way};
 use crate::process::privileged;
+use crate::web::{Files, fetch_many, no_way};
 
 /// What runs in the middle lets TCP to port 80 of the second host inside in, and answers.
 const TRIALS: &[Trial] = &[

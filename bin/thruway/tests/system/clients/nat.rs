@@ -7,8 +7,8 @@ use super::everyday::{
 use super::lab::{Lab, OUTSIDE, PUBLIC, Trial, undergo};
 use super::sockets::{Echo, ask};
 use super::strays::strays;
-use super::web::{Files, get, no_way, put};
 use crate::process::privileged;
+use crate::web::{Files, get, no_way, put};
 
 /// What runs in the middle forwards TCP port 8080 of [`PUBLIC`] to port 80 of the second host
 /// inside, and UDP port 5353 to its port 53, and translates what goes out to [`PUBLIC`].
