@@ -25,10 +25,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod content;
 mod cursor;
 mod function;
 mod pieces;
 
+pub use content::{Content, Layer, flag};
 pub use cursor::{About, StreamCursor};
 pub use function::{Needs, Next, StreamFunction};
 pub use pieces::Pieces;

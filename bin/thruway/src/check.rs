@@ -33,6 +33,10 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
             false => println!("\n{}", flows.plan.explain(&flows.chain)),
         }
+        let streams = router.streams().explain(layout);
+        if !streams.is_empty() {
+            println!("{streams}");
+        }
     }
     println!(
         "{name}: {} elements, {} connections, no errors",

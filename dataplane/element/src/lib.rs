@@ -12,6 +12,7 @@ mod cx;
 mod entry;
 mod nearest;
 mod per_session;
+mod per_stream;
 mod reason;
 pub mod spec;
 mod stats;
@@ -24,6 +25,7 @@ pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, NoAnswer, Opening, PerSession, Session};
+pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use reason::Reason;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty,
@@ -40,6 +42,8 @@ pub use thruway_flow::manager::{Input, Refusal, Settings};
 pub use thruway_flow::plan::Hop;
 pub use thruway_flow::{Direction, Ended, Life, Phase, Rule};
 use thruway_packet::{Batch, MAX_BATCH};
+pub use thruway_payload::{Layer, Needs, Next, StreamCursor, StreamFunction};
+pub use thruway_stream::stage::{Hold, Stage};
 
 /// What [`Element::run`] wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +174,17 @@ pub trait Element: Send {
     fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
         let _ = (rules, classes);
         Ok(())
+    }
+
+    /// What it is to streams, if anything.
+    fn stream(&self) -> Option<Stream> {
+        None
+    }
+
+    /// Of an element where a context begins or ends: what is wanted of the context, and which
+    /// elements belong to it. Called before [`Element::initialize`].
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        let _ = plan;
     }
 
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called

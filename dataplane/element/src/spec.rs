@@ -116,6 +116,8 @@ pub enum Topic {
     Ip6,
     /// Functions that keep state for each session.
     Sessions,
+    /// Functions of the payload of sessions, and the contexts that they stand in.
+    Streams,
     /// Functions that run as processes of their own.
     Nf,
     /// Faults to inject.
@@ -124,7 +126,7 @@ pub enum Topic {
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 9] = [
+    pub const ALL: [Topic; 10] = [
         Topic::Seeing,
         Topic::Traces,
         Topic::Moving,
@@ -132,6 +134,7 @@ impl Topic {
         Topic::Ip,
         Topic::Ip6,
         Topic::Sessions,
+        Topic::Streams,
         Topic::Nf,
         Topic::Faults,
     ];
@@ -147,6 +150,7 @@ impl fmt::Display for Topic {
             Topic::Ip => "IP",
             Topic::Ip6 => "IPv6",
             Topic::Sessions => "sessions",
+            Topic::Streams => "streams",
             Topic::Nf => "isolated functions",
             Topic::Faults => "faults to inject",
         })

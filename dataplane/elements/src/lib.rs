@@ -19,6 +19,7 @@ mod rate;
 mod rig;
 mod seeing;
 mod sessions;
+mod streams;
 mod traces;
 
 pub use nf::{HOST, Host};
@@ -34,5 +35,6 @@ pub static CATALOG: Registry = Registry(&[
     ip6::ELEMENTS,
     nf::ELEMENTS,
     sessions::ELEMENTS,
+    streams::ELEMENTS,
     faults::ELEMENTS,
 ]);

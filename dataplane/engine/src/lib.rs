@@ -21,6 +21,7 @@ mod handlers;
 mod layout;
 mod router;
 mod signals;
+mod streams;
 mod timers;
 
 pub use build::{BuildError, Stage, check_arguments};
@@ -29,3 +30,4 @@ pub use control::{Chatter, Control, Reconfigure};
 pub use flows::Flows;
 pub use layout::Layout;
 pub use router::{Options, Outcome, Provide, Router};
+pub use streams::Streams;

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
+use crate::streams::{self, Streams};
 
 /// See [`Options::provide`].
 pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
@@ -72,6 +73,7 @@ pub struct Router {
     control: Arc<Control>,
     engines: Vec<Engine>,
     flows: Flows,
+    streams: Streams,
 }
 
 impl Router {
@@ -105,6 +107,7 @@ impl Router {
         let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
         let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
         let flows = flows::plan(&layout, &mut replicas, &addresses)?;
+        let streams = streams::plan(&layout, &mut replicas)?;
         let mut engines = Vec::new();
         for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());
@@ -119,7 +122,12 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines, flows })
+        Ok(Router { layout, control, engines, flows, streams })
+    }
+
+    /// The contexts of streams.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
     }
 
     /// What the flow manager makes of the configuration.

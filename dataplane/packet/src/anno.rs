@@ -7,7 +7,7 @@
 pub struct Anno {
     /// First byte.
     pub offset: u8,
-    /// Bytes: 1, 2, 4 or 16.
+    /// Bytes: 1, 2, 4 or 16 (and 12 of `CONTENT`, which is not for configurations).
     pub size: u8,
 }
 
@@ -23,6 +23,9 @@ impl Anno {
     pub const FWD_RATE: Anno = Anno { offset: 4, size: 4 };
     /// When the packet was first seen, nanoseconds; overlaps `DST_IP6`.
     pub const FIRST_TIMESTAMP: Anno = Anno { offset: 8, size: 8 };
+    /// Where the payload is that functions of streams see; overlaps `DST_IP6`, `FWD_RATE` and
+    /// `FIRST_TIMESTAMP`, which packets do not have between the entry of a context and its exit.
+    pub const CONTENT: Anno = Anno { offset: 4, size: 12 };
     /// Colour of Paint.
     pub const PAINT: Anno = Anno { offset: 16, size: 1 };
     /// Offset of the parameter that an ICMP parameter problem speaks of.

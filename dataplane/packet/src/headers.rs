@@ -136,6 +136,16 @@ impl Packet {
         self.place_of(self.meta().l4)
     }
 
+    /// Tells that the headers were moved by `by` bytes within the frame: their marks follow.
+    pub fn move_marks(&mut self, by: isize) {
+        let moved = |mark: u16| match mark {
+            NO_HEADER => NO_HEADER,
+            at => u16::try_from(at as isize + by).unwrap_or(NO_HEADER),
+        };
+        let meta = self.meta_mut();
+        (meta.l2, meta.l3, meta.l4) = (moved(meta.l2), moved(meta.l3), moved(meta.l4));
+    }
+
     /// Marks where the network header begins in `data()` and how long it is (so that the transport
     /// header follows).
     #[inline]

@@ -20,6 +20,7 @@ fn folder(topic: Topic) -> &'static str {
         Topic::Ip => "ip",
         Topic::Ip6 => "ip6",
         Topic::Sessions => "sessions",
+        Topic::Streams => "streams",
         Topic::Nf => "nf",
         Topic::Faults => "faults",
     }

@@ -1,0 +1,164 @@
+//! What carries functions of streams: shows each the payload of sessions, in its place in the
+//! graph.
+
+use thruway_flow::manager::{At, Manager, Ways};
+use thruway_flow::{Direction, Fcb};
+use thruway_packet::{Batch, Packet};
+use thruway_payload::{Layer, Needs, StreamCursor, StreamFunction};
+use thruway_stream::content::{HasContent, flag};
+use thruway_stream::stage::{Memory, Stage, is_shown};
+use zerocopy::FromBytes;
+
+use crate::cx::Cx;
+use crate::spec::{Scratch, Wants};
+
+/// Token of the timer that lets go what was held back too long; an element with a [`Stage`] hands
+/// its [`crate::Element::timer`] on to [`Cx::stream_timer`] for this token.
+pub const STAGE_TIMER: u32 = u32::MAX;
+
+/// What an element is to streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// A context begins: behind it packets have content of this layer. For that it needs this of
+    /// the context that it stands in, besides what the functions in it need.
+    Enter(Layer, Needs),
+    /// The context of this layer ends.
+    Leave(Layer),
+    /// A function that does this to the payload of whatever context it stands in.
+    Function(Needs),
+}
+
+/// What the elements of a configuration want of a context, told to those where it begins and ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// What serves all functions in it.
+    pub needs: Needs,
+    /// Elements where it begins.
+    pub enters: Vec<u32>,
+    /// Elements where it ends.
+    pub leaves: Vec<u32>,
+    /// Functions in it, with what they need.
+    pub functions: Vec<(u32, Needs)>,
+    /// The layer of the context that it stands in.
+    pub within: Option<Layer>,
+}
+
+impl Wants {
+    /// Of a function of streams with this state per session.
+    pub const fn stream<S>() -> Wants {
+        let state = Scratch::of::<S>();
+        let align = if state.align > 8 { state.align } else { 8 };
+        let scratch = Scratch { size: size_of::<Memory>() + state.size, align };
+        Wants { session: Some("connection"), scratch, ..Wants::NOTHING }
+    }
+}
+
+impl Cx<'_> {
+    /// Shows a function the payload of the packets of a batch that came in by input `port`, and
+    /// sends them on by the output of the same number.
+    pub fn per_stream<F: StreamFunction>(
+        &mut self,
+        stage: &mut Stage,
+        function: &mut F,
+        port: usize,
+        batch: &mut Batch,
+    ) {
+        if let Some(mut flows) = self.take_flows() {
+            let ways = *flows.ways(self.node());
+            let mut place = Place { flows: &mut flows, ways: &ways, port, now: self.now() };
+            let mut rest = batch.iter_mut().into_slice();
+            while let Some(first) = rest.first() {
+                let n = if is_shown(first) { run_len(rest) } else { 1 };
+                let (run, behind) = std::mem::take(&mut rest).split_at_mut(n);
+                if is_shown(&run[0]) {
+                    place.show(stage, function, run);
+                }
+                rest = behind;
+            }
+            self.put_flows(flows);
+        }
+        self.arm_stage(stage);
+        if port != 0 {
+            self.emit_all(port, batch);
+        }
+    }
+
+    /// Lets go what a stage has held back for too long, after the function has seen it for the last
+    /// time.
+    pub fn stream_timer<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F) {
+        stage.is_armed = false;
+        let now = self.now();
+        while let Some((port, packet)) = stage.late(now) {
+            let mut one = [packet];
+            if let Some(mut flows) = self.take_flows() {
+                let ways = *flows.ways(self.node());
+                let mut place = Place { flows: &mut flows, ways: &ways, port, now };
+                place.show(stage, function, &mut one);
+                self.put_flows(flows);
+            }
+            let [packet] = one;
+            self.emit(port, packet);
+        }
+        self.arm_stage(stage);
+    }
+
+    fn arm_stage(&mut self, stage: &mut Stage) {
+        if let Some(at) = stage.due().filter(|_| !stage.is_armed) {
+            stage.is_armed = true;
+            self.set_timer(STAGE_TIMER, at);
+        }
+    }
+}
+
+/// Tells a function of the end of a session: what [`crate::Element::closed`] is given.
+pub fn stream_ended<F: StreamFunction>(stage: &mut Stage, function: &mut F, scratch: &[u8]) {
+    let Ok((mut memory, state)) = Memory::read_from_prefix(scratch) else { return };
+    stage.forget(&mut memory);
+    if let Ok((state, _)) = F::State::read_from_prefix(state) {
+        function.ended(&state);
+    }
+}
+
+/// Packets at the front that are shown at once.
+#[inline]
+fn run_len(packets: &[Packet]) -> usize {
+    let continued = packets.windows(2).take_while(|pair| Stage::continues(&pair[0], &pair[1]));
+    1 + continued.count()
+}
+
+/// Where a function is shown packets.
+struct Place<'a> {
+    flows: &'a mut Manager,
+    ways: &'a Ways,
+    port: usize,
+    now: i64,
+}
+
+impl Place<'_> {
+    /// Shows a run of packets of one session and direction.
+    #[inline]
+    fn show<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F, run: &mut [Packet]) {
+        let Some(at) = self.flows.locate(self.ways, Fcb(run[0].fcb())) else { return };
+        let (port, now) = (self.port, self.now);
+        let Some(scratch) = self.scratch(&at) else { return };
+        let Ok((memory, state)) = Memory::mut_from_prefix(scratch) else { return };
+        let Ok((state, _)) = F::State::mut_from_prefix(state) else { return };
+        let direction = usize::from(at.direction == Direction::Reply);
+        // What was let go is not held any more.
+        if run[0].content_mark().has(flag::LATE) {
+            Stage::let_go(memory, direction);
+        }
+        let mut process = |data: &mut StreamCursor<'_>| function.process(state, data);
+        stage.run(memory, run, (port, direction, now), &mut process);
+    }
+
+    /// The function's scratch; zeros at the session's first packet here.
+    #[inline]
+    fn scratch(&mut self, at: &At) -> Option<&mut [u8]> {
+        if !self.flows.is_opened(at) {
+            self.flows.scratch_mut(at).fill(0);
+            self.flows.set_opened(at);
+        }
+        self.flows.enter(at).map(|(_, scratch)| scratch)
+    }
+}

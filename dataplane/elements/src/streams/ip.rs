@@ -1,0 +1,133 @@
+//! IPIn, IPOut: the payload of IP packets.
+
+use thruway_element::{
+    ArgErrors, Args, Changes, Cost, Cx, Drop, Element, Entry, Layer, Needs, Reason, Spec, Stream,
+    Topic, Verdict,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::segment::{Parts, finish};
+
+/// See the spec.
+pub static IN: Entry = Entry::new(
+    Spec {
+        name: "IPIn",
+        topic: Topic::Streams,
+        summary: "begins the context of IP: functions behind it see what the IP header carries",
+        docs: "What follows the IP header (and its extensions) becomes the content of packets that \
+               have a session; each packet stands for itself, nothing is put in order. A context of \
+               another layer (TCPIn, UDPIn) may begin behind it. Padding is cut off. Packets \
+               without a session (not IP, fragments) pass by unseen.\n\n\
+               It is FlowClassifier that finds sessions and headers, so it must be upstream. The \
+               context ends at IPOut. Until then 12 bytes of the packet's annotations, those of \
+               an IPv6 next hop, are in use.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier -> IPIn \
+                  -> IPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        drops: &[Drop::new("bad-ip", "says that it is longer than it is")],
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "header-parse", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpIn)) },
+);
+
+/// See the spec.
+pub static OUT: Entry = Entry::new(
+    Spec {
+        name: "IPOut",
+        topic: Topic::Streams,
+        summary: "ends the context of IP: lengths and checksums of changed packets are put right",
+        docs: "Length and checksum of the IP header, and the checksum of TCP and UDP, are computed \
+               for packets whose content was changed. Packets of sessions that a function has \
+               closed are dropped.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier -> IPIn \
+                  -> IPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        drops: &[
+            Drop::new("closed", "a function has closed the session"),
+            Drop::new("too-long", "longer than an IP packet can be"),
+        ],
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        ..Spec::DEFAULT
+    },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },
+);
+
+struct IpIn;
+
+impl Element for IpIn {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Enter(Layer::Ip, Needs::NOTHING))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| match enter(packet) {
+            Ok(()) => Verdict::Pass,
+            Err(reason) => Verdict::Drop(reason),
+        });
+        if port != 0 {
+            cx.emit_all(port, batch);
+        }
+    }
+}
+
+fn enter(packet: &mut Packet) -> Result<(), Reason> {
+    packet.set_content_mark(Content::NONE);
+    if packet.fcb() == 0 || packet.network_offset().is_none() {
+        return Ok(());
+    }
+    let parts = Parts::of_ip(packet).map_err(|_| Reason(0))?;
+    parts.trim(packet);
+    let start = (parts.transport - parts.network) as u16;
+    let mut mark = Content::new(Layer::Ip, start, 0);
+    mark.flags = flag::FIRST | flag::LAST;
+    packet.set_content_mark(mark);
+    Ok(())
+}
+
+struct IpOut;
+
+impl Element for IpOut {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Leave(Layer::Ip))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.sift(batch, leave);
+        if port != 0 {
+            cx.emit_all(port, batch);
+        }
+    }
+}
+
+fn leave(packet: &mut Packet) -> Verdict {
+    let mark = packet.content_mark();
+    packet.set_content_mark(Content::NONE);
+    if mark.has(flag::CLOSE) {
+        return Verdict::Drop(Reason(0));
+    }
+    if mark.layer() != Layer::Ip || !mark.has(flag::CHANGED) {
+        return Verdict::Pass;
+    }
+    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
+    else {
+        return Verdict::Pass;
+    };
+    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
+    let protocol = protocol_of(packet, is_ipv6);
+    let parts = Parts { network, transport, payload: transport, end: packet.len(), is_ipv6 };
+    match finish(packet, &parts, protocol) {
+        true => Verdict::Pass,
+        false => Verdict::Drop(Reason(1)),
+    }
+}
+
+/// The transport protocol, as far as its checksum is known here; behind IPv6 extension headers it
+/// is not looked for.
+fn protocol_of(packet: &Packet, is_ipv6: bool) -> u8 {
+    packet.network().get(if is_ipv6 { 6 } else { 9 }).copied().unwrap_or(0)
+}

@@ -1,0 +1,9 @@
+//! Functions of the payload of sessions, and the contexts that they stand in.
+
+mod ip;
+mod udp;
+
+use thruway_element::Entry;
+
+/// The elements of this topic, sorted by name.
+pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT];

@@ -1,0 +1,180 @@
+//! UDPIn, UDPOut: the payload of UDP datagrams.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Needs, Reason,
+    Spec, Stream, Topic, Ty, Verdict, Wants,
+};
+use thruway_flow::SessionDef;
+use thruway_packet::{Batch, Packet};
+use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::segment::{Parts, finish};
+use thruway_wire::ip_protocol;
+
+/// See the spec.
+pub static IN: Entry = Entry::new(
+    Spec {
+        name: "UDPIn",
+        topic: Topic::Streams,
+        summary: "begins the context of UDP: functions behind it see what datagrams carry",
+        docs: "The payload of datagrams that have a session becomes their content, in the order in \
+               which they come. Each datagram stands for itself unless STREAM is true: then a \
+               function may hold bytes back until the session's next datagram, so that what spans \
+               two is found; bytes then move from one datagram to the next.\n\n\
+               TIMEOUT is how long a session without packets is kept, in seconds. Other packets \
+               than UDP pass by unseen. What the UDP header calls longer than the packet, or with \
+               a wrong checksum (0 is none), is dropped. FlowClassifier must be upstream. The \
+               context ends at UDPOut.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> UDPIn(TIMEOUT 300) -> UDPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::keyword("TIMEOUT", Ty::UInt, "seconds that an idle session is kept"),
+            Arg::keyword("STREAM", Ty::Bool, "whether a session is one stream").or("false"),
+        ],
+        drops: &[
+            Drop::new("bad-datagram", "its lengths contradict each other"),
+            Drop::new("bad-checksum", "its checksum is wrong"),
+        ],
+        wants: Wants { classes: &["udp"], ..Wants::session::<()>("connection") },
+        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "header-parse", count: 1.0 },
+            Cost { operation: "checksum-transport", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// See the spec.
+pub static OUT: Entry = Entry::new(
+    Spec {
+        name: "UDPOut",
+        topic: Topic::Streams,
+        summary: "ends the context of UDP: lengths and checksums of changed datagrams are put right",
+        docs: "Lengths and checksums are computed for datagrams whose content was changed. Those of \
+               sessions that a function has closed are dropped, and those of which everything is \
+               held back for the next one.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> UDPIn(STREAM true) -> UDPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        drops: &[
+            Drop::new("closed", "a function has closed the session"),
+            Drop::new("too-long", "longer than a datagram can be"),
+            Drop::new("held-back", "all of it goes with the next datagram"),
+        ],
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        ..Spec::DEFAULT
+    },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(UdpOut)) },
+);
+
+struct UdpIn {
+    timeout: Option<u32>,
+    stream: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let timeout = args.opt::<u32>("TIMEOUT")?;
+    if timeout == Some(0) {
+        return Err(args.error("TIMEOUT", "must be at least 1 second").into());
+    }
+    Ok(Box::new(UdpIn { timeout, stream: args.get("STREAM")? }))
+}
+
+impl Element for UdpIn {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Enter(Layer::Udp, Needs::NOTHING))
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        let session = SessionDef::parse("connection").ok()?;
+        Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| match self.enter(packet) {
+            Ok(()) => Verdict::Pass,
+            Err(reason) => Verdict::Drop(reason),
+        });
+        if port != 0 {
+            cx.emit_all(port, batch);
+        }
+    }
+}
+
+impl UdpIn {
+    fn enter(&self, packet: &mut Packet) -> Result<(), Reason> {
+        packet.set_content_mark(Content::NONE);
+        if packet.fcb() == 0 || !is_udp(packet) {
+            return Ok(());
+        }
+        let parts = Parts::of_udp(packet).map_err(|_| Reason(0))?;
+        let checksum = &packet.data()[parts.transport + 6..parts.transport + 8];
+        if checksum != [0, 0] || parts.is_ipv6 {
+            parts.verify(packet, ip_protocol::UDP).map_err(|_| Reason(1))?;
+        }
+        parts.trim(packet);
+        let took = parts.payload_len() as u16;
+        let mut mark = Content::new(Layer::Udp, (parts.payload - parts.network) as u16, took);
+        if !self.stream {
+            mark.flags = flag::FIRST | flag::LAST;
+        }
+        packet.set_content_mark(mark);
+        Ok(())
+    }
+}
+
+/// Whether UDP follows the IP header directly.
+fn is_udp(packet: &Packet) -> bool {
+    let header = packet.network();
+    let at = if header.first().is_some_and(|byte| byte >> 4 == 6) { 6 } else { 9 };
+    header.get(at) == Some(&ip_protocol::UDP)
+}
+
+struct UdpOut;
+
+impl Element for UdpOut {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Leave(Layer::Udp))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.sift(batch, leave);
+        if port != 0 {
+            cx.emit_all(port, batch);
+        }
+    }
+}
+
+fn leave(packet: &mut Packet) -> Verdict {
+    let mark = packet.content_mark();
+    if mark.layer() != Layer::Udp {
+        return Verdict::Pass;
+    }
+    let content = packet.content_place();
+    packet.set_content_mark(Content::NONE);
+    if mark.has(flag::CLOSE) {
+        return Verdict::Drop(Reason(0));
+    }
+    if !mark.has(flag::CHANGED) {
+        return Verdict::Pass;
+    }
+    if content.is_empty() && mark.took > 0 && !mark.has(flag::LAST) {
+        return Verdict::Drop(Reason(2));
+    }
+    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
+    else {
+        return Verdict::Pass;
+    };
+    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
+    let (payload, end) = (transport + 8, packet.len());
+    let parts = Parts { network, transport, payload, end, is_ipv6 };
+    match finish(packet, &parts, ip_protocol::UDP) {
+        true => Verdict::Pass,
+        false => Verdict::Drop(Reason(1)),
+    }
+}

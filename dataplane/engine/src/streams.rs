@@ -1,0 +1,241 @@
+//! Contexts of streams: which elements belong to each, and what their functions want of it. The
+//! least that serves all of them is set up ([thesis] 5.5.1).
+
+use std::fmt::Write as _;
+
+use thruway_element::{Element, Layer, Needs, Stream, StreamPlan};
+use thruway_lang::Processing;
+
+use crate::build::{BuildError, Elements, Stage};
+use crate::layout::Layout;
+
+/// The contexts of a configuration, in the order of the elements that they begin with.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// With the layer of each.
+    pub contexts: Vec<(Layer, StreamPlan)>,
+}
+
+/// Finds the contexts and tells their elements.
+///
+/// # Errors
+/// Functions without a context, contexts that do not end, or end without having begun.
+pub(crate) fn plan(layout: &Layout, replicas: &mut [Elements]) -> Result<Streams, Vec<BuildError>> {
+    let roles = roles(layout, replicas);
+    let walk = Walk { layout, roles: &roles };
+    let mut streams = Streams::default();
+    let mut errors = Vec::new();
+    let mut covered = vec![false; roles.len()];
+    for (node, role) in roles.iter().enumerate() {
+        let Some(Stream::Enter(layer, _)) = *role else { continue };
+        match walk.context(node, layer) {
+            Ok(plan) => {
+                let functions = plan.functions.iter().map(|(node, _)| *node);
+                for inside in functions.chain(plan.leaves.iter().copied()) {
+                    covered[inside as usize] = true;
+                }
+                streams.add(layer, plan);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    for (node, role) in roles.iter().enumerate().filter(|(node, _)| !covered[*node]) {
+        let message = match role {
+            Some(Stream::Function(_)) => {
+                "it sees the payload of streams, so it stands in a context: put IPIn, UDPIn, TCPIn \
+                 or HTTPIn in front of it, and the matching Out behind it"
+            }
+            Some(Stream::Leave(_)) => {
+                "it ends a context that has not begun: put the matching In \
+                                       in front of it"
+            }
+            _ => continue,
+        };
+        errors.push(error(node, message.to_string()));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    streams.tell(replicas);
+    Ok(streams)
+}
+
+fn error(node: usize, message: String) -> BuildError {
+    BuildError { stage: Stage::Arguments, node, arg: None, message }
+}
+
+/// What each element is to streams.
+fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Stream>> {
+    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
+    let nodes = 0..layout.graph.elements.len();
+    nodes.map(|node| replica(node).and_then(Element::stream)).collect()
+}
+
+struct Walk<'a> {
+    layout: &'a Layout,
+    roles: &'a [Option<Stream>],
+}
+
+impl Walk<'_> {
+    /// Nodes that packets come to from a node.
+    fn next(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        let outputs = &self.layout.checked.elements[node].outputs;
+        let edges = outputs.iter().filter(|port| port.processing == Processing::Push);
+        edges.flat_map(|port| &port.edges).map(|edge| self.layout.graph.edges[*edge].to.element)
+    }
+
+    /// What lies between the beginning of a context and its end.
+    fn context(&self, from: usize, layer: Layer) -> Result<StreamPlan, BuildError> {
+        let mut plan = StreamPlan { enters: vec![from as u32], ..StreamPlan::default() };
+        let mut seen = vec![false; self.roles.len()];
+        let mut ways: Vec<usize> = self.next(from).collect();
+        while let Some(node) = ways.pop() {
+            if std::mem::replace(&mut seen[node], true) {
+                continue;
+            }
+            match self.roles[node] {
+                Some(Stream::Leave(left)) if left == layer => {
+                    plan.leaves.push(node as u32);
+                    continue;
+                }
+                Some(Stream::Enter(same, _)) if same == layer => {
+                    let name = &self.layout.graph.elements[from].name;
+                    return Err(error(
+                        node,
+                        format!(
+                            "it begins a context of the layer that '{name}' began and nobody \
+                             ended: put the matching Out in between"
+                        ),
+                    ));
+                }
+                Some(Stream::Enter(_, needs) | Stream::Function(needs)) => {
+                    plan.functions.push((node as u32, needs));
+                    plan.needs = plan.needs.and(needs.complete());
+                }
+                _ => {}
+            }
+            ways.extend(self.next(node));
+        }
+        if plan.leaves.is_empty() {
+            let message = format!("the context does not end: put {} behind it", leaver(layer));
+            return Err(error(from, message));
+        }
+        plan.leaves.sort_unstable();
+        plan.functions.sort_unstable_by_key(|(node, _)| *node);
+        Ok(plan)
+    }
+}
+
+fn leaver(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Ip => "IPOut",
+        Layer::Udp => "UDPOut",
+        Layer::Tcp => "TCPOut",
+        Layer::Http => "HTTPOut",
+        Layer::None | Layer::Opaque => "its Out",
+    }
+}
+
+impl Streams {
+    /// Adds what was found behind one beginning; several that share an end are one context.
+    fn add(&mut self, layer: Layer, plan: StreamPlan) {
+        let shares = |(other, known): &&mut (Layer, StreamPlan)| {
+            *other == layer && known.leaves.iter().any(|leave| plan.leaves.contains(leave))
+        };
+        let Some((_, known)) = self.contexts.iter_mut().find(shares) else {
+            self.contexts.push((layer, plan));
+            return;
+        };
+        known.needs = known.needs.and(plan.needs);
+        known.enters.extend(plan.enters);
+        for leave in plan.leaves {
+            if !known.leaves.contains(&leave) {
+                known.leaves.push(leave);
+            }
+        }
+        for function in plan.functions {
+            if !known.functions.contains(&function) {
+                known.functions.push(function);
+            }
+        }
+    }
+
+    /// Tells the elements where contexts begin and end.
+    fn tell(&mut self, replicas: &mut [Elements]) {
+        let layers: Vec<(u32, Layer)> = self
+            .contexts
+            .iter()
+            .flat_map(|(layer, plan)| plan.enters.iter().map(|enter| (*enter, *layer)))
+            .collect();
+        let plans: Vec<StreamPlan> = self.contexts.iter().map(|(_, plan)| plan.clone()).collect();
+        for (_, plan) in &mut self.contexts {
+            let enter = plan.enters[0];
+            let holds =
+                |other: &&StreamPlan| other.functions.iter().any(|(node, _)| *node == enter);
+            let outer = plans.iter().filter(holds).min_by_key(|other| other.functions.len());
+            let outer = outer.and_then(|other| other.enters.first());
+            plan.within = outer.and_then(|node| {
+                layers.iter().find(|(enter, _)| enter == node).map(|(_, layer)| *layer)
+            });
+            for node in plan.enters.iter().chain(&plan.leaves) {
+                let elements = replicas.iter_mut().filter_map(|all| all[*node as usize].as_mut());
+                elements.for_each(|element| element.take_stream(plan));
+            }
+        }
+    }
+
+    /// What was set up, and for whom.
+    pub fn explain(&self, layout: &Layout) -> String {
+        let name = |node: &u32| layout.graph.elements[*node as usize].name.as_str();
+        let names = |nodes: &[u32]| nodes.iter().map(name).collect::<Vec<_>>().join(", ");
+        let mut text = String::new();
+        for (layer, plan) in &self.contexts {
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                text,
+                "context {layer:?}: from {} to {}",
+                names(&plan.enters),
+                names(&plan.leaves)
+            );
+            for part in parts(*layer, plan.needs) {
+                let who = |(_, needs): &&(u32, Needs)| (part.for_whom)(needs.complete());
+                let who: Vec<u32> =
+                    plan.functions.iter().filter(who).map(|(node, _)| *node).collect();
+                let why = if who.is_empty() { String::new() } else { format!(": {}", names(&who)) };
+                let _ = writeln!(text, "  {}{why}", part.what);
+            }
+        }
+        text
+    }
+}
+
+/// Something that is set up because somebody needs it.
+struct Part {
+    what: &'static str,
+    for_whom: fn(Needs) -> bool,
+}
+
+/// What is set up in a context for these needs.
+fn parts(layer: Layer, needs: Needs) -> Vec<Part> {
+    let always = Part { what: "place of the payload, lengths", for_whom: |_| false };
+    if layer != Layer::Tcp {
+        return vec![always];
+    }
+    let optional = [
+        Part { what: "reordering, for payload in order", for_whom: |needs| needs.order },
+        Part {
+            what: "checksums verified, copies of what is not acknowledged, so that what is sent \
+                   again is what was inspected",
+            for_whom: |needs| needs.guard,
+        },
+        Part {
+            what: "sequence numbers of our own, edit map for acknowledgements, window and \
+                   retransmission",
+            for_whom: |needs| needs.resize || needs.stall,
+        },
+        Part { what: "resets to both ends", for_whom: |needs| needs.close },
+    ];
+    let state = Part { what: "state of connections", for_whom: |_| false };
+    let wanted = optional.into_iter().filter(|part| (part.for_whom)(needs));
+    [state].into_iter().chain(wanted).collect()
+}

@@ -1,0 +1,300 @@
+//! One function's place in a chain: shows it the payload of sessions, and keeps the bytes that it
+//! holds back.
+//!
+//! Bytes held back leave their packet, which goes on without them, and stand in front of the next
+//! packet's content. What holds them is a packet itself, so that it can go on alone when nothing
+//! more comes: then the function is shown them for the last time.
+
+use std::collections::VecDeque;
+
+use thruway_packet::Packet;
+use thruway_payload::{About, Next, Pieces, StreamCursor};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::content::{HasContent, Layer, flag};
+use crate::pieces::Run;
+use crate::splice::splice;
+
+/// What a stage remembers of a session: the front of the function's scratch.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Memory {
+    /// By direction: slot + 1 of what is held back, 0 for nothing.
+    kept: [u32; 2],
+    closed: u32,
+    reserved: u32,
+}
+
+impl Memory {
+    /// Whether the function has closed the session.
+    pub fn is_closed(&self) -> bool {
+        self.closed != 0
+    }
+}
+
+/// How much may be held back, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Bytes for each session and direction; what is more goes on.
+    pub max: usize,
+    /// Nanoseconds; 0: until more comes.
+    pub time: i64,
+}
+
+impl Default for Hold {
+    /// 32 kB, 100 ms.
+    fn default() -> Hold {
+        Hold { max: 32 << 10, time: 100_000_000 }
+    }
+}
+
+/// What happened in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Sessions that the function closed.
+    pub closed: u64,
+    /// Sessions closed because there was no memory for a change or for bytes to hold back.
+    pub no_memory: u64,
+    /// Times that bytes were held back.
+    pub held: u64,
+    /// Times that they were let go because nothing came in time.
+    pub late: u64,
+    /// Times that more was to be held back than may be: it went on.
+    pub overheld: u64,
+}
+
+struct Slot {
+    packet: Option<Packet>,
+    /// The input that it came by.
+    port: usize,
+    /// Tells the slot's uses apart.
+    serial: u32,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Stage {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Time, slot and serial, earliest first: all are kept equally long.
+    due: VecDeque<(i64, u32, u32)>,
+    hold: Hold,
+    /// A timer is set for [`Stage::due`]: for whoever carries the stage.
+    pub is_armed: bool,
+    /// What happened.
+    pub counts: Counts,
+}
+
+/// What a function is shown.
+pub type Show<'a> = dyn FnMut(&mut StreamCursor<'_>) -> Next + 'a;
+
+impl Stage {
+    /// That holds this much.
+    pub fn new(hold: Hold) -> Stage {
+        Stage { hold, ..Stage::default() }
+    }
+
+    /// Packets of bytes held back.
+    pub fn holding(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether a packet may follow another in a run that is shown at once.
+    pub fn continues(before: &Packet, packet: &Packet) -> bool {
+        let (first, second) = (before.content_mark(), packet.content_mark());
+        before.fcb() == packet.fcb()
+            && first.layer() == second.layer()
+            && !first.has(flag::LAST | flag::LATE | flag::CLOSE)
+            && !second.has(flag::FIRST | flag::HEAD | flag::LATE | flag::CLOSE)
+    }
+
+    /// Shows a function the payload of packets of one session and direction that follow each other
+    /// (at least one, each with content, see [`Stage::continues`]), and does what it says.
+    pub fn run(
+        &mut self,
+        memory: &mut Memory,
+        packets: &mut [Packet],
+        (port, direction, now): (usize, usize, i64),
+        show: &mut Show<'_>,
+    ) {
+        let Some(last) = packets.last().map(HasContent::content_mark) else { return };
+        if memory.is_closed() {
+            return close(packets);
+        }
+        if last.has(flag::CLOSE) {
+            return;
+        }
+        let direction = direction & 1;
+        let (is_last, is_late) = (last.has(flag::LAST), last.has(flag::LATE));
+        let mut run = Run(packets);
+        let kept = self.take(&mut memory.kept[direction]);
+        if kept.is_some_and(|kept| !run.splice(0, 0, 0, kept.content())) {
+            self.counts.no_memory += 1;
+            return self.end(memory, packets);
+        }
+        let mut cursor = StreamCursor::new(&mut run, About { direction, is_last, is_late, now });
+        let next = show(&mut cursor);
+        let place = cursor.place();
+        if cursor.has_failed() {
+            self.counts.no_memory += 1;
+            return self.end(memory, packets);
+        }
+        match next {
+            Next::Continue => {}
+            Next::Close => {
+                self.counts.closed += 1;
+                self.end(memory, packets);
+            }
+            Next::NeedMore if is_last || is_late => {}
+            Next::NeedMore => match self.keep(packets, place, port, now) {
+                Ok(kept) => memory.kept[direction] = kept,
+                Err(NoMemory) => {
+                    self.counts.no_memory += 1;
+                    self.end(memory, packets);
+                }
+            },
+        }
+    }
+
+    /// Has the session end.
+    fn end(&mut self, memory: &mut Memory, packets: &mut [Packet]) {
+        memory.closed = 1;
+        self.forget(memory);
+        close(packets);
+    }
+
+    /// The session is over: what is held back of it is freed.
+    pub fn forget(&mut self, memory: &mut Memory) {
+        for kept in &mut memory.kept {
+            drop(self.take(kept));
+        }
+    }
+
+    /// When the next bytes have to be let go.
+    pub fn due(&self) -> Option<i64> {
+        self.due.front().map(|(time, ..)| *time)
+    }
+
+    /// Bytes whose time is up, as a packet, and the input that it would have come by: to be shown
+    /// to the function by [`Stage::run`] before it goes on.
+    pub fn late(&mut self, now: i64) -> Option<(usize, Packet)> {
+        while self.due().is_some_and(|time| time <= now) {
+            let (_, at, serial) = self.due.pop_front()?;
+            let slot = self.slots.get_mut(at as usize)?;
+            if slot.serial == serial
+                && let Some(mut packet) = slot.packet.take()
+            {
+                let port = slot.port;
+                slot.serial = slot.serial.wrapping_add(1);
+                self.free.push(at);
+                self.counts.late += 1;
+                let mut mark = packet.content_mark();
+                mark.flags |= flag::LATE;
+                packet.set_content_mark(mark);
+                return Some((port, packet));
+            }
+        }
+        None
+    }
+
+    /// Says that what was held back of a direction is not any more: it came out of
+    /// [`Stage::late`].
+    pub fn let_go(memory: &mut Memory, direction: usize) {
+        memory.kept[direction & 1] = 0;
+    }
+
+    fn take(&mut self, kept: &mut u32) -> Option<Packet> {
+        let at = std::mem::take(kept).checked_sub(1)?;
+        let slot = self.slots.get_mut(at as usize)?;
+        let packet = slot.packet.take()?;
+        slot.serial = slot.serial.wrapping_add(1);
+        self.free.push(at);
+        Some(packet)
+    }
+
+    /// Moves what lies behind a place out of the packets; gives the slot + 1, 0 if nothing is kept.
+    fn keep(
+        &mut self,
+        packets: &mut [Packet],
+        (piece, at): (usize, usize),
+        port: usize,
+        now: i64,
+    ) -> Result<u32, NoMemory> {
+        let from = |index: usize| if index == piece { at } else { 0 };
+        let behind = packets.iter().enumerate().skip(piece);
+        let len: usize = behind.map(|(i, packet)| packet.content().len() - from(i)).sum();
+        if len == 0 {
+            return Ok(0);
+        }
+        if len > self.hold.max {
+            self.counts.overheld += 1;
+            return Ok(0);
+        }
+        let kept = carrier(packets, piece, at).ok_or(NoMemory)?;
+        let count = packets.len();
+        let mut run = Run(packets);
+        for index in piece..count {
+            let len = run.content(index).len() - from(index);
+            run.splice(index, from(index), len, &[]);
+        }
+        self.counts.held += 1;
+        Ok(self.store(kept, port, now) + 1)
+    }
+
+    fn store(&mut self, packet: Packet, port: usize, now: i64) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { packet: None, port: 0, serial: 0 });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[at as usize];
+        (slot.packet, slot.port) = (Some(packet), port);
+        if self.hold.time > 0 {
+            self.due.push_back((now.saturating_add(self.hold.time), at, slot.serial));
+        }
+        at
+    }
+}
+
+struct NoMemory;
+
+/// Marks packets so that the context ends the connection instead of passing them on.
+fn close(packets: &mut [Packet]) {
+    for packet in packets {
+        let mut mark = packet.content_mark();
+        mark.flags |= flag::CLOSE;
+        packet.set_content_mark(mark);
+    }
+}
+
+/// A packet with the headers of the last one, and what lies behind a place as its content.
+fn carrier(packets: &[Packet], piece: usize, at: usize) -> Option<Packet> {
+    let (last, before) = packets.split_last()?;
+    let mut kept = last.duplicate()?;
+    let mut mark = kept.content_mark();
+    if mark.has(flag::HEAD) && !Run(core::slice::from_mut(&mut kept)).set_head(0, &[]) {
+        return None;
+    }
+    mark = kept.content_mark();
+    mark.took = 0;
+    mark.flags = flag::CHANGED;
+    kept.set_content_mark(mark);
+    let start = kept.content_place().start;
+    if piece == before.len() {
+        return splice(&mut kept, start, at, &[]).then_some(kept);
+    }
+    for (index, packet) in before.iter().enumerate().skip(piece).rev() {
+        let from = if index == piece { at } else { 0 };
+        if !splice(&mut kept, start, 0, &packet.content()[from..]) {
+            return None;
+        }
+    }
+    Some(kept)
+}
+
+/// Whether a packet has content that functions are shown.
+pub fn is_shown(packet: &Packet) -> bool {
+    !matches!(packet.content_mark().layer(), Layer::None | Layer::Opaque)
+}
+
+#[cfg(test)]
+mod tests;

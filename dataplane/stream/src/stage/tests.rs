@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+use thruway_payload::Content;
+
+use super::*;
+use crate::testing::segment;
+
+/// A packet as TCPIn hands it on.
+fn packet(bytes: &[u8], flags: u8) -> Packet {
+    let mut packet = segment(1, 1, 0x10, bytes);
+    packet.set_fcb(1);
+    let mut mark = Content::new(Layer::Tcp, 40, bytes.len() as u16);
+    mark.flags = flags;
+    packet.set_content_mark(mark);
+    packet
+}
+
+/// Replaces every `ab` by `with`, holding back an `a` at the end.
+fn replace(with: &'static [u8]) -> impl FnMut(&mut StreamCursor<'_>) -> Next {
+    move |data| {
+        let mut last = 0;
+        while let Some(byte) = data.next() {
+            if last == b'a' && byte == b'b' {
+                data.replace_back(2, with);
+                last = 0;
+            } else {
+                last = byte;
+            }
+        }
+        if last == b'a' && !data.is_last() {
+            data.back(1);
+            return Next::NeedMore;
+        }
+        Next::Continue
+    }
+}
+
+fn plain(bytes: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at..].starts_with(b"ab") {
+            out.extend(with);
+            at += 2;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_packets(
+        pieces in prop::collection::vec(prop::collection::vec(b'a'..=b'c', 0..12), 1..9),
+        runs in prop::collection::vec(1..4usize, 9),
+        with in prop::sample::select(vec![&b""[..], b"X", b"XY", b"XYZXYZ"]),
+    ) {
+        let all = pieces.concat();
+        let count = pieces.len();
+        let mut packets: Vec<Packet> = pieces.iter().enumerate()
+            .map(|(i, bytes)| packet(bytes, if i + 1 == count { flag::LAST } else { 0 }))
+            .collect();
+        let (mut stage, mut memory) = (Stage::default(), Memory::default());
+        let mut show = replace(with);
+        let mut rest = &mut packets[..];
+        for run in runs {
+            let n = run.min(rest.len());
+            let (now, behind) = rest.split_at_mut(n);
+            stage.run(&mut memory, now, (0, 0, 0), &mut show);
+            rest = behind;
+        }
+        let got: Vec<u8> = packets.iter().flat_map(|packet| packet.content().to_vec()).collect();
+        prop_assert_eq!(got, plain(&all, with));
+        prop_assert_eq!(stage.holding(), 0);
+        let took: usize = packets.iter().map(|p| usize::from(p.content_mark().took)).sum();
+        prop_assert_eq!(took, all.len());
+    }
+}
+
+#[test]
+fn what_is_held_too_long_goes_on_alone() {
+    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    let mut first = [packet(b"xxa", 0)];
+    stage.run(&mut memory, &mut first, (3, 1, 1_000), &mut replace(b"-"));
+    assert_eq!((first[0].content(), first[0].content_mark().took), (&b"xx"[..], 3));
+    let due = stage.due().unwrap();
+    assert!(stage.late(due - 1).is_none());
+    let (port, late) = stage.late(due).unwrap();
+    assert_eq!((port, late.content(), late.content_mark().took), (3, &b"a"[..], 0));
+    Stage::let_go(&mut memory, 1);
+    let mut late = [late];
+    stage.run(&mut memory, &mut late, (3, 1, due), &mut replace(b"-"));
+    assert_eq!((late[0].content(), stage.holding()), (&b"a"[..], 0));
+    // It is not there twice.
+    let mut second = [packet(b"bb", 0)];
+    stage.run(&mut memory, &mut second, (3, 1, due), &mut replace(b"-"));
+    assert_eq!(second[0].content(), b"bb");
+}
+
+#[test]
+fn too_much_is_not_held_back() {
+    let mut stage = Stage::new(Hold { max: 4, time: 0 });
+    let mut memory = Memory::default();
+    let mut show = |data: &mut StreamCursor<'_>| {
+        data.advance(1);
+        Next::NeedMore
+    };
+    let mut run = [packet(b"12345", 0)];
+    stage.run(&mut memory, &mut run, (0, 0, 0), &mut show);
+    assert_eq!((run[0].content(), stage.holding()), (&b"1"[..], 1));
+    let mut run = [packet(b"6", 0)];
+    stage.run(&mut memory, &mut run, (0, 0, 0), &mut show);
+    assert_eq!((run[0].content(), stage.holding()), (&b"2"[..], 1));
+    let mut run = [packet(b"78", 0)];
+    stage.run(&mut memory, &mut run, (0, 0, 0), &mut show);
+    assert_eq!((run[0].content(), stage.holding()), (&b"345678"[..], 0));
+    assert_eq!(stage.counts.overheld, 1);
+}
+
+#[test]
+fn closed_is_closed() {
+    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    stage.run(&mut memory, &mut [packet(b"x", 0)], (0, 0, 0), &mut |_| Next::NeedMore);
+    let mut run = [packet(b"y", 0), packet(b"z", 0)];
+    stage.run(&mut memory, &mut run, (0, 0, 0), &mut |_| Next::Close);
+    assert!(run.iter().all(|packet| packet.content_mark().has(flag::CLOSE)));
+    let mut run = [packet(b"y", 0)];
+    stage.run(&mut memory, &mut run, (0, 1, 0), &mut |_| panic!("shown after its end"));
+    assert!(run[0].content_mark().has(flag::CLOSE) && memory.is_closed());
+    assert_eq!((stage.holding(), stage.counts.closed), (0, 1));
+}
