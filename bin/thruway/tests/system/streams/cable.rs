@@ -91,3 +91,12 @@ fn wrong_bytes_and_stuck_connections_are_told() {
         assert!(said.to_lowercase().contains(words), "no '{words}' in {said}");
     }
 }
+
+#[test]
+fn a_cable_by_packet_sockets() {
+    if privileged("a_cable_by_packet_sockets") {
+        for faults in [Faults::NONE, Faults::ROUGH] {
+            undergo(&Path::new(&Chain { faults, method: "LINUX", ..Chain::CABLE }), SOME);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::options::combinations;
 use super::path::{Chain, Faults, Path};
 use super::talks::{Talk, hold};
-use super::trials::ALL;
+use super::trials::{ALL, SWAPS};
 use crate::trials::undergo;
 
 /// Whether it is asked for.
@@ -26,10 +26,13 @@ pub fn transfer(chain: &Chain<'_>) {
 pub fn everything(chain: &Chain<'_>) {
     let all = [Faults::NONE, Faults::ROUGH, Faults::JITTER, Faults::BURSTS, Faults::CONGESTED];
     for (number, faults) in all.into_iter().enumerate().filter(|_| is_wanted()) {
-        println!("faults {number} of {}", all.len());
-        let path = Path::new(&Chain { faults, ..*chain });
-        undergo(&path, ALL);
-        combinations(&path);
-        path.stop();
+        for method in ["XDP", "LINUX"] {
+            println!("faults {number} of {}, {method}", all.len());
+            let path = Path::new(&Chain { faults, method, ..*chain });
+            undergo(&path, ALL);
+            undergo(&path, SWAPS);
+            combinations(&path);
+            path.stop();
+        }
     }
 }

@@ -62,6 +62,7 @@ pub fn combinations(path: &Path) {
         let talk = |seed| Talk { is_ip6: seed % 2 == 1, ..Talk::of(seed, 300_000) };
         hold(path, (0..4).map(talk).collect(), 4);
     }
+    USUAL.iter().for_each(|(name, value)| path.set(name, value));
     windows(path);
 }
 

@@ -74,12 +74,18 @@ pub struct Chain<'a> {
     /// What it does.
     pub edits: &'a [Edit],
     pub faults: Faults,
+    /// How interfaces are used: LINUX, by which hosts leave cutting segments to Thruway, or XDP.
+    pub method: &'static str,
 }
 
 impl Chain<'_> {
     /// Nothing but a cable.
-    pub const CABLE: Chain<'static> =
-        Chain { text: "input -> output; input[1] -> [1]output", edits: &[], faults: Faults::NONE };
+    pub const CABLE: Chain<'static> = Chain {
+        text: "input -> output; input[1] -> [1]output",
+        edits: &[],
+        faults: Faults::NONE,
+        method: "XDP",
+    };
 }
 
 impl Path {
@@ -198,16 +204,16 @@ fn is_zero(line: &str) -> bool {
 
 /// The whole configuration.
 fn configuration(chain: &Chain<'_>) -> String {
-    let (Chain { text, .. }, Faults(faults)) = (chain, chain.faults);
+    let (Chain { text, method, .. }, Faults(faults)) = (chain, chain.faults);
     format!(
         "elementclass Chain {{ {text} }}
         elementclass Faults {{ input -> {faults} -> output }}
         elementclass Side {{ $port |
-            FromDevice($port, PROMISC true)
+            FromDevice($port, METHOD {method}, PROMISC true)
                 -> kind :: Classifier(12/0800 23/06, 12/86dd 20/06, -);
             kind[0, 1] -> in :: Faults -> [0]output;
             kind[2] -> [1]output;
-            send :: ToDevice($port);
+            send :: ToDevice($port, METHOD {method});
             input[0] -> out :: Faults -> send;
             input[1] -> send;
         }}
