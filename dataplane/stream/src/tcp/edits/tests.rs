@@ -60,7 +60,7 @@ impl Plain {
     fn to_in_range(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let mut covered = self.atoms.iter().filter(|atom| atom.at.1 >= from && atom.end().1 <= to);
         let first = covered.next()?;
-        let range = (first.at.0, covered.last().unwrap_or(first).end().0);
+        let range = (first.at.0, covered.next_back().unwrap_or(first).end().0);
         (from < to && range.0 < range.1).then_some(range)
     }
 }
