@@ -68,26 +68,27 @@ pub struct Seen {
     pub left: usize,
 }
 
+/// One of each sort of systems.
+pub const SYSTEMS: [Overlap; 6] = [
+    Overlap::First,
+    Overlap::Last,
+    Overlap::Bsd,
+    Overlap::Linux,
+    Overlap::OldLinux,
+    Overlap::Solaris,
+];
+
 /// The receivers at one side.
-fn receivers() -> Vec<Receiver> {
-    // One of each sort of systems.
-    let overlaps = [
-        Overlap::First,
-        Overlap::Last,
-        Overlap::Bsd,
-        Overlap::Linux,
-        Overlap::OldLinux,
-        Overlap::Solaris,
-    ];
-    let all = overlaps.into_iter().flat_map(|overlap| QUIRKS.map(|quirk| (overlap, quirk)));
+fn receivers(systems: &[Overlap]) -> Vec<Receiver> {
+    let all = systems.iter().flat_map(|overlap| QUIRKS.map(|quirk| (*overlap, quirk)));
     all.map(|(overlap, quirk)| Receiver::new(overlap, quirk)).collect()
 }
 
-/// Lets a conversation pass.
-pub fn watch(talk: &Talk, middle: &mut impl Middle) -> Seen {
+/// Lets a conversation pass, to receivers of these sorts with all quirks each.
+pub fn watch(talk: &Talk, middle: &mut impl Middle, systems: &[Overlap]) -> Seen {
     let mut seen = Seen::default();
     // Behind the middle: at the server, at the client.
-    let mut ends = [receivers(), receivers()];
+    let mut ends = [receivers(systems), receivers(systems)];
     let mut out = Vec::new();
     for (number, segment) in talk.segments.iter().enumerate() {
         seen.came += 1;

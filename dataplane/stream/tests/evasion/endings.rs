@@ -12,7 +12,8 @@ fn resets_that_receivers_do_not_believe() {
         talk.say(Client, 0, b"before ");
         talk.ack(Server, 7);
     };
-    let tricks: [(&str, fn(&mut Talk)); 6] = [
+    type Trick = fn(&mut Talk);
+    let tricks: [(&str, Trick); 6] = [
         ("bad checksum", |talk| talk.rst(Client, 7).spoilt = Spoilt::Checksum),
         ("in the window", |talk| _ = talk.rst(Client, 12)),
         ("behind the window", |talk| _ = talk.rst(Client, 0x2_0000)),

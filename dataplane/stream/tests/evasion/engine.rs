@@ -6,7 +6,7 @@ use thruway_stream::segment::{Parts, tcp};
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, Mode, Out, Seq, Settings, Tcp};
 
-use crate::check::{Middle, Shown, watch};
+use crate::check::{Middle, SYSTEMS, Shown, watch};
 use crate::forge::{Client, Server, Side, Talk};
 
 /// See the module.
@@ -66,7 +66,7 @@ impl Middle for Inspector {
 /// What strict receivers read of each connection: the server's, the client's.
 pub type Read = [Vec<String>; 2];
 
-fn settings(mode: Mode, overlap: Overlap) -> Settings {
+pub fn settings(mode: Mode, overlap: Overlap) -> Settings {
     Settings { mode, overlap, pick_up: false, ..Settings::default() }
 }
 
@@ -91,7 +91,7 @@ pub fn way(talk: &Talk, overlap: Overlap) -> Read {
 pub fn pick_up(talk: &Talk, pick_up: bool) -> [String; 2] {
     let mut inspector =
         Inspector::new(Settings { pick_up, ..settings(Mode::Guard, Overlap::First) });
-    let seen = watch(talk, &mut inspector);
+    let seen = watch(talk, &mut inspector, &SYSTEMS);
     assert_eq!(seen.wrong, [""; 0]);
     assert!(pick_up || seen.left == 0);
     [Client, Server].map(|side| {
@@ -114,7 +114,7 @@ fn an_honest_talk_passes() {
     talk.ack(Client, 4);
     for mode in [Mode::Order, Mode::Guard, Mode::Map] {
         let mut inspector = Inspector::new(settings(mode, Overlap::First));
-        let seen = watch(&talk, &mut inspector);
+        let seen = watch(&talk, &mut inspector, &SYSTEMS);
         assert_eq!(seen.wrong, [""; 0]);
         let drops =
             [&inspector.inside, &inspector.outside].map(|out| out.drops.iter().sum::<u32>());
@@ -130,7 +130,7 @@ fn an_honest_talk_passes() {
 
 #[track_caller]
 fn with(talk: &Talk, settings: Settings) -> Read {
-    let seen = watch(talk, &mut Inspector::new(settings));
+    let seen = watch(talk, &mut Inspector::new(settings), &SYSTEMS);
     assert!(seen.wrong.is_empty(), "{settings:?}: {:#?}", seen.wrong);
     seen.read
 }

@@ -5,6 +5,9 @@ use thruway_wire::tcp::flags::{ACK, PSH, URG};
 use crate::engine::every_way;
 use crate::forge::{Client, Forged, Server, Spoilt, Talk};
 
+/// What is done to a segment.
+type Trick = fn(&mut Forged);
+
 /// A timestamps option, padded.
 fn stamped(segment: &mut Forged, value: u32) {
     segment.options = [&[1, 1, 8, 10][..], &value.to_be_bytes(), &[0; 4]].concat();
@@ -13,7 +16,7 @@ fn stamped(segment: &mut Forged, value: u32) {
 /// Receivers drop the segment, so its bytes must not count for the one that comes then.
 #[test]
 fn segments_that_receivers_drop() {
-    let tricks: [(&str, fn(&mut Forged)); 9] = [
+    let tricks: [(&str, Trick); 9] = [
         ("checksum", |forged| forged.spoilt = Spoilt::Checksum),
         ("header too short", |forged| forged.spoilt = Spoilt::HeaderWords(4)),
         ("header too long", |forged| forged.spoilt = Spoilt::HeaderWords(15)),
@@ -37,7 +40,7 @@ fn segments_that_receivers_drop() {
 /// Some take it, some do not, so it may go on only where what comes later agrees.
 #[test]
 fn segments_that_some_receivers_drop() {
-    let tricks: [(&str, fn(&mut Forged)); 4] = [
+    let tricks: [(&str, Trick); 4] = [
         ("low TTL", |forged| forged.ttl = 1),
         ("an old acknowledgement", |forged| forged.ack = forged.ack.wrapping_sub(0x7000_0000)),
         ("reserved options", |forged| forged.options = vec![253, 4, 0, 0]),

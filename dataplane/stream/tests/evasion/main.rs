@@ -2,6 +2,7 @@
 //! Denial of Service, 1998; J. Novak, S. Sturges: Target-Based TCP Stream Reassembly, 2007): each is
 //! tried, and whatever stack stands behind, what it hands to its application is what was inspected.
 
+mod chance;
 mod check;
 mod data;
 mod endings;
@@ -11,7 +12,7 @@ mod forge;
 mod openings;
 mod receiver;
 
-use check::{Middle, Shown, watch};
+use check::{Middle, SYSTEMS, Shown, watch};
 use forge::{Client, Server, Side, Talk};
 use thruway_packet::Packet;
 use thruway_stream::segment::{Parts, tcp};
@@ -48,7 +49,7 @@ fn an_onlooker_is_evaded() {
     honest.say(Server, 0, b"hi");
     honest.fin(Client, 12, b"");
     honest.fin(Server, 2, b"!");
-    let seen = watch(&honest, &mut Onlooker::default());
+    let seen = watch(&honest, &mut Onlooker::default(), &SYSTEMS);
     assert_eq!(seen.read, [["hello, world"], ["hi!"]]);
     assert_eq!((seen.wrong, seen.came), (Vec::<String>::new(), seen.left));
 
@@ -56,6 +57,6 @@ fn an_onlooker_is_evaded() {
     sly.say(Client, 6, b"file");
     sly.say(Client, 0, b"GET a ");
     sly.say(Client, 4, b"b w");
-    let seen = watch(&sly, &mut Onlooker::default());
+    let seen = watch(&sly, &mut Onlooker::default(), &SYSTEMS);
     assert!(!seen.wrong.is_empty());
 }
