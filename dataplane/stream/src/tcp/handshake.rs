@@ -34,6 +34,9 @@ impl Work<'_> {
         }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
+        } else if self.conn.halves[dir].timestamps.is_some() {
+            // The SYN of a simultaneous open echoes no clock, the one that follows it does.
+            self.note_clocks(dir, &seg);
         }
         if seg.has(flags::ACK)
             && let Err(why) = self.ack(dir, &seg)
