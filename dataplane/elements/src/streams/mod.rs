@@ -2,8 +2,9 @@
 
 mod ip;
 mod udp;
+mod word_matcher;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT];
+pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT, &word_matcher::ENTRY];
