@@ -1,6 +1,7 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
 mod ip;
+mod tcp;
 mod udp;
 mod word_matcher;
 
@@ -8,3 +9,4 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT, &word_matcher::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT];

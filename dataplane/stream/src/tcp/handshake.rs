@@ -25,7 +25,9 @@ impl Work<'_> {
                 self.ack_to_sender(dir, &[]);
                 return self.out.drop(Why::SynInside, packet);
             }
-            return self.bypass(dir, packet);
+            // Its receiver decides; who only looks goes by the latest.
+            self.stores.clear(&mut self.conn.halves[dir]);
+            self.conn.halves[dir].is_known = false;
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
             return self.out.drop(Why::BadAck, packet);
