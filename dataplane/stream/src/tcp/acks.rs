@@ -48,6 +48,7 @@ impl Work<'_> {
             half.edits.acknowledge(&mut self.stores.slab, seg.ack);
             self.stores.copies.prune(&mut half.copies, seg.ack);
             (half.repeats, half.tries) = (0, 0);
+            half.told = half.told.max(half.edits.acked_in());
         }
         if let Some(scale) = scale.filter(|_| !seg.ack.before(before)) {
             half.right = Some(seg.ack + (u32::from(seg.window) << scale));
@@ -144,8 +145,7 @@ impl Work<'_> {
             return;
         }
         let seq = other.sent;
-        let saying =
-            Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
+        let saying = Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
         self.counts.acks += 1;
         self.say(1 - dir, saying, blocks);
     }

@@ -133,6 +133,7 @@ impl Work<'_> {
     fn room(&self, dir: usize) -> u32 {
         let half = &self.conn.halves[dir];
         let right = match self.conn.mode {
+            Mode::Follow | Mode::Order => None,
             Mode::Map => half.right.map(|_| half.told_right),
             _ => half.right,
         };
@@ -174,7 +175,9 @@ impl Work<'_> {
     fn drain(&mut self, dir: usize) {
         loop {
             let half = &mut self.conn.halves[dir];
-            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else { return };
+            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {
+                return;
+            };
             self.show(dir, taken, true);
         }
     }
@@ -262,13 +265,13 @@ impl Work<'_> {
     /// Does what the user wants at the bound.
     fn full(&mut self, dir: usize, mut packet: Packet) {
         match self.settings.at_bound {
-            AtBound::Drop => self.out.drop(Why::Full, packet),
+            AtBound::Drop => self.refuse(dir, packet),
             AtBound::Reset => {
                 self.out.drop(Why::Full, packet);
                 self.kill();
             }
             // Numbers that changed cannot be let go.
-            AtBound::Pass if self.conn.mode == Mode::Map => self.out.drop(Why::Full, packet),
+            AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
             AtBound::Pass => {
                 self.counts.passed += 1;
                 self.conn.mode = Mode::Order;
@@ -281,6 +284,12 @@ impl Work<'_> {
                 self.out.pass(self.conn.halves[dir].in_port, packet);
             }
         }
+    }
+
+    /// Drops a segment for which there is no room; what it acknowledges is passed on.
+    fn refuse(&mut self, dir: usize, packet: Packet) {
+        self.out.drop(Why::Full, packet);
+        self.pass_ack_on(dir);
     }
 
     /// Lets what waits go on as it came.

@@ -59,7 +59,7 @@ impl Copies {
     }
 
     /// Packets of all lists.
-    pub fn len(&self) -> usize {
+    pub fn packets(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
 

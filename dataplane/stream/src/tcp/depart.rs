@@ -4,6 +4,7 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
+use super::edits::Edits;
 use super::half::Phase;
 use super::{Mode, Out, Seq, Tcp, Why, Work};
 use crate::content::{Content, HasContent, Layer, flag};
@@ -74,19 +75,22 @@ impl Work<'_> {
             self.out.drop(Why::BadSegment, packet);
             return self.kill();
         };
-        let Some((seq, has_fin)) = tcp(&packet, &parts)
-            .map(|head| (Seq::new(head.seq()), head.has_flags(flags::FIN)))
+        let Some((seq, has_fin)) =
+            tcp(&packet, &parts).map(|head| (Seq::new(head.seq()), head.has_flags(flags::FIN)))
         else {
             return self.out.drop(Why::BadSegment, packet);
         };
         // Bytes that were held back account for nothing, nor does their packet's FIN.
         let fin = has_fin && mark.has(flag::LAST);
         let half = &self.conn.halves[dir];
+        let len = parts.payload_len();
+        if self.conn.mode < Mode::Guard {
+            return self.leave_looked_at(dir, packet, seq + len as u32 + u32::from(fin));
+        }
         if (mark.took > 0 || fin) && seq != half.edits.end_in() {
             self.out.drop(Why::Hole, packet);
             return self.kill();
         }
-        let len = parts.payload_len();
         let begin = half.end_out();
         if self.number(dir, mark.took, len, fin).is_err() {
             self.out.drop(Why::Full, packet);
@@ -95,10 +99,6 @@ impl Work<'_> {
         if len == 0 && !fin {
             self.out.drop(Why::Absorbed, packet);
             return self.vanished(dir);
-        }
-        if self.conn.mode < Mode::Guard {
-            self.conn.halves[dir].sent = self.conn.halves[dir].end_out();
-            return self.out.pass(self.conn.halves[dir].out_port, packet);
         }
         let changed = mark.has(flag::CHANGED) || len != usize::from(mark.took);
         if self.conn.mode == Mode::Map || changed || has_fin != fin {
@@ -114,6 +114,21 @@ impl Work<'_> {
             return self.send_parts(dir, packet, parts, (begin, fin));
         }
         self.send_parts(dir, packet, parts, (begin, fin));
+    }
+
+    /// A packet that functions only looked at. What an element dropped in between comes again, and
+    /// passes by.
+    fn leave_looked_at(&mut self, dir: usize, packet: Packet, end: Seq) {
+        let half = &mut self.conn.halves[dir];
+        while end.after(half.end_out()) {
+            let step = end.distance(half.end_out()).min(0xffff) as u16;
+            if half.edits.push(&mut self.stores.slab, step, step).is_err() {
+                // Nobody acknowledges: a capture of one direction.
+                half.edits = Edits::new(end, end);
+            }
+            half.sent = end;
+        }
+        self.out.pass(half.out_port, packet);
     }
 
     /// Notes what became of a packet.
@@ -152,13 +167,7 @@ impl Work<'_> {
     }
 
     /// Sends a packet in as many parts as its receiver wants.
-    fn send_parts(
-        &mut self,
-        dir: usize,
-        packet: Packet,
-        parts: Parts,
-        (begin, fin): (Seq, bool),
-    ) {
+    fn send_parts(&mut self, dir: usize, packet: Packet, parts: Parts, (begin, fin): (Seq, bool)) {
         let limit = self.limit(dir, &parts);
         let (mut packet, mut parts, mut begin) = (packet, parts, begin);
         while parts.payload_len() > limit {

@@ -58,16 +58,15 @@ impl Work<'_> {
     fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
         let half = self.conn.halves[dir];
         let mut again: [Option<Packet>; BURST] = [const { None }; BURST];
-        let mut n = 0;
-        for (packet, first, end) in self.stores.copies.within(&half.copies, from, to) {
+        let kept = self.stores.copies.within(&half.copies, from, to);
+        for (slot, (packet, first, end)) in again.iter_mut().take(most).zip(kept) {
             // What was never sent waits for room; the first of it is sent as a probe, if nothing
             // else is on its way.
             let is_unsent = !first.before(half.sent);
-            if n == most.min(BURST) || is_unsent && half.edits.acked_out() != half.sent {
+            if is_unsent && half.edits.acked_out() != half.sent {
                 break;
             }
-            again[n] = packet.duplicate();
-            n += 1;
+            *slot = packet.duplicate();
             if is_unsent {
                 self.conn.halves[dir].sent = end;
                 break;
