@@ -1,9 +1,10 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
 mod ip;
+mod tcp;
 mod udp;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &udp::IN, &udp::OUT];
+pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT];

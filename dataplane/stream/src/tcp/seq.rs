@@ -30,6 +30,13 @@ impl Seq {
         self.0.wrapping_sub(from.0)
     }
 
+    /// How many numbers `end` lies behind it: 0 when it lies before.
+    #[must_use]
+    #[inline]
+    pub const fn until(self, end: Seq) -> u32 {
+        if self.before(end) { end.distance(self) } else { 0 }
+    }
+
     /// Whether it lies before `other`.
     #[must_use]
     #[inline]
@@ -92,6 +99,7 @@ mod tests {
             prop_assert_eq!(b.after(a), distance > 0);
             prop_assert!(!b.before(a) && !a.after(b));
             prop_assert_eq!(u64::from(b.distance(a)), distance);
+            prop_assert_eq!((u64::from(a.until(b)), b.until(a)), (distance, 0));
             prop_assert_eq!((a.min(b), a.max(b)), (a, b));
             prop_assert_eq!((b.min(a), b.max(a)), (a, b));
             prop_assert_eq!((a + distance as u32, b - distance as u32), (b, a));
