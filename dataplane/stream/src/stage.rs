@@ -94,6 +94,11 @@ impl Stage {
         Stage { hold, ..Stage::default() }
     }
 
+    /// Goes on with what another one held back, for as long as that one wanted to.
+    pub fn take_over(&mut self, before: Stage) {
+        *self = Stage { hold: self.hold, is_armed: false, ..before };
+    }
+
     /// Packets of bytes held back.
     pub fn holding(&self) -> usize {
         self.slots.len() - self.free.len()
