@@ -12,6 +12,9 @@ pub struct State {
     asked: [u64; 2],
 }
 
+/// A packet of 9 kB with as much held back before it, that many times, fits in a frame.
+const GROWTH_MOST: usize = 5;
+
 /// A function of streams.
 #[derive(Debug, Clone)]
 pub enum Function {
@@ -49,6 +52,27 @@ impl Function {
                 Function::Vanish(random.within(0..=period as i64) as u64, period)
             }
             _ => Function::Stretch(random.size(1..=4)),
+        }
+    }
+
+    /// One to three of them, which together do not make a packet grow beyond what a packet can be.
+    pub fn chain(random: &mut Random) -> Vec<Function> {
+        loop {
+            let count = *random.one_of(&[1, 1, 1, 2, 3]);
+            let chain: Vec<Function> = (0..count).map(|_| Function::random(random)).collect();
+            if chain.iter().map(Function::growth).product::<usize>() <= GROWTH_MOST {
+                return chain;
+            }
+        }
+    }
+
+    /// How many times longer it makes a packet at most, about.
+    fn growth(&self) -> usize {
+        match self {
+            Function::Replace(word, with) => with.len().div_ceil(word.len()).max(1),
+            Function::Insert(text, every) => 1 + (text.len() * 4).div_ceil(*every as usize),
+            Function::Stretch(times) => *times,
+            Function::Look | Function::Upper | Function::Hold(_) | Function::Vanish(..) => 1,
         }
     }
 
@@ -107,7 +131,7 @@ impl Function {
             }
             Function::Hold(every) => {
                 let dice = mix(state.asked[dir] ^ mix(*every));
-                if dice % (every + 1) != 0 {
+                if !dice.is_multiple_of(every + 1) {
                     data.advance((dice >> 32) as usize % (data.remaining() + 1));
                     return Next::NeedMore;
                 }
