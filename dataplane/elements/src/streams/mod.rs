@@ -3,8 +3,10 @@
 mod ip;
 mod tcp;
 mod udp;
+mod word_matcher;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT];
+pub static ELEMENTS: &[&Entry] =
+    &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT, &word_matcher::ENTRY];
