@@ -32,7 +32,9 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
+pub use values::{
+    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;

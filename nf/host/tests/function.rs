@@ -249,6 +249,8 @@ fn one_that_attaches_twice_is_told() {
 fn one_that_does_not_fit_is_told() {
     let error = error_of("outputs").to_string();
     assert!(error.contains("uses 9 outputs") && error.contains("OUTPUTS 9"), "{error}");
+    let error = error_of("stream").to_string();
+    assert!(error.contains("STREAM order, guard, change or resize"), "{error}");
     let mut tight = spec("scratch");
     tight.sessions = 10;
     tight.scratch_len_max = 8;

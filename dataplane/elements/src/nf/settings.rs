@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use thruway_element::{ArgError, ArgErrors, Args, Nanos, text};
+use thruway_element::{ArgError, ArgErrors, Args, Nanos, Size, text};
 use thruway_exchange::Tuning;
 use thruway_flow::SessionDef;
 use thruway_nf_abi::message::WaitMode;
@@ -317,21 +317,12 @@ fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
     }
 }
 
-/// Bytes, with `k`, `M` or `G`.
+/// A number of bytes that a process can live on.
 fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
-    let text: String = args.get(name)?;
-    let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
-    let shift = match text[digits.len()..].trim_end_matches('B') {
-        "" => Some(0),
-        "k" | "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        _ => None,
-    };
-    let bytes = shift.and_then(|shift| digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift));
-    bytes
-        .filter(|bytes| *bytes >= 1 << 20)
-        .ok_or_else(|| args.error(name, format!("'{text}' is not a size of at least 1M")))
+    match args.get::<Size>(name)? {
+        Size(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        _ => Err(args.error(name, "must be at least 1M")),
+    }
 }
 
 /// Words between blanks.

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Handler,
-    HandlerError, Known, Layer, Needs, Reason, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    HandlerError, Known, Layer, Needs, Reason, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent};
@@ -143,7 +143,7 @@ struct TcpIn {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let overlap = args.get::<String>("OVERLAP")?;
-    let buffer = args.get::<u64>("BUFFER")?;
+    let buffer = args.get::<Size>("BUFFER")?.0;
     if !(4096..=BUFFER_MAX).contains(&buffer) {
         let message = format!("must be from 4096 to {BUFFER_MAX} bytes");
         return Err(args.error("BUFFER", message).into());
@@ -152,7 +152,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         mode: Mode::Follow,
         connections_max: args.get("CONNECTIONS_MAX")?,
         buffer: buffer as u32,
-        total: args.get("TOTAL")?,
+        total: args.get::<Size>("TOTAL")?.0,
         at_bound: match args.get::<String>("AT_BOUND")?.as_str() {
             "pass" => AtBound::Pass,
             "reset" => AtBound::Reset,

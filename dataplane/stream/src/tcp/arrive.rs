@@ -192,7 +192,9 @@ impl Work<'_> {
     fn ack_hole(&mut self, dir: usize) {
         let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];
         let mut n = 0;
-        for range in self.stores.reorder.ranges(&self.conn.halves[dir].waiting).take(BLOCKS_MAX) {
+        // A FIN alone is a range of no bytes.
+        let ranges = self.stores.reorder.ranges(&self.conn.halves[dir].waiting);
+        for range in ranges.filter(|range| range.start != range.end).take(BLOCKS_MAX) {
             blocks[n] = (range.start, range.end);
             n += 1;
         }

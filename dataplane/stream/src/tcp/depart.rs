@@ -197,6 +197,7 @@ impl Work<'_> {
         if self.conn.mode == Mode::Map && (beyond || half.sent != begin) {
             self.counts.queued += 1;
             self.stores.copies.push(list, packet, (begin, end));
+            self.flush(dir);
             return self.arm(dir);
         }
         let Some(copy) = packet.duplicate() else {
@@ -213,7 +214,7 @@ impl Work<'_> {
 struct NoRoom;
 
 /// Makes a part of a segment one.
-fn set_part(packet: &mut Packet, parts: &mut Parts, seq: Seq, fin: bool) {
+pub(super) fn set_part(packet: &mut Packet, parts: &mut Parts, seq: Seq, fin: bool) {
     if let Some(header) = tcp_mut(packet, parts) {
         header.set_seq(seq.get());
         let last = flags::FIN | flags::PSH;

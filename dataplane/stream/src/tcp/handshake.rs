@@ -34,6 +34,9 @@ impl Work<'_> {
         }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
+        } else if self.conn.halves[dir].timestamps.is_some() {
+            // The SYN of a simultaneous open echoes no clock, the one that follows it does.
+            self.note_clocks(dir, &seg);
         }
         if seg.has(flags::ACK)
             && let Err(why) = self.ack(dir, &seg)
@@ -62,6 +65,11 @@ impl Work<'_> {
         let _ = half.edits.push(&mut self.stores.slab, 1, 1);
         half.next = seg.seq + 1;
         half.sent = seg.seq + 1;
+        // Timestamps are used only if both sides say so (RFC 7323 section 3.2).
+        let both = self.conn.halves.iter().all(|half| half.timestamps.is_some());
+        if self.conn.halves.iter().all(|half| half.has_syn) && !both {
+            self.conn.halves.iter_mut().for_each(|half| half.timestamps = None);
+        }
     }
 
     /// Whether the acknowledgement of a SYN is that of the other side's SYN, as far as it was seen.

@@ -43,8 +43,9 @@ impl Faults {
     );
     /// Waits alone, which differ; packets overtake each other.
     pub const JITTER: Faults = Faults("Delay(3ms, 3ms, CAPACITY 20000)");
-    /// Losses in runs.
-    pub const BURSTS: Faults = Faults("Loss(2%, BURST 4) -> Delay(1ms, CAPACITY 20000)");
+    /// Losses in runs. They are short, because what a sender sends again goes alone, later and
+    /// later: it has to come through before anybody's patience is at its end.
+    pub const BURSTS: Faults = Faults("Loss(2%, BURST 2) -> Delay(1ms, CAPACITY 20000)");
     /// Some packets met a queue that was about full (RFC 3168), where the sender may be told so;
     /// others were lost there.
     pub const CONGESTED: Faults = Faults(
