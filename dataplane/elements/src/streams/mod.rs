@@ -12,5 +12,14 @@ mod word_matcher;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] =
-    &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT, &word_matcher::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &ip::IN,
+    &ip::OUT,
+    &payload_checksum::ENTRY,
+    &payload_stats::ENTRY,
+    &tcp::IN,
+    &tcp::OUT,
+    &udp::IN,
+    &udp::OUT,
+    &word_matcher::ENTRY,
+];
