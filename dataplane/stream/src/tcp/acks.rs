@@ -144,8 +144,7 @@ impl Work<'_> {
             return;
         }
         let seq = other.sent;
-        let saying =
-            Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
+        let saying = Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
         self.counts.acks += 1;
         self.say(1 - dir, saying, blocks);
     }

@@ -174,7 +174,9 @@ impl Work<'_> {
     fn drain(&mut self, dir: usize) {
         loop {
             let half = &mut self.conn.halves[dir];
-            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else { return };
+            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {
+                return;
+            };
             self.show(dir, taken, true);
         }
     }

@@ -74,8 +74,8 @@ impl Work<'_> {
             self.out.drop(Why::BadSegment, packet);
             return self.kill();
         };
-        let Some((seq, has_fin)) = tcp(&packet, &parts)
-            .map(|head| (Seq::new(head.seq()), head.has_flags(flags::FIN)))
+        let Some((seq, has_fin)) =
+            tcp(&packet, &parts).map(|head| (Seq::new(head.seq()), head.has_flags(flags::FIN)))
         else {
             return self.out.drop(Why::BadSegment, packet);
         };
@@ -152,13 +152,7 @@ impl Work<'_> {
     }
 
     /// Sends a packet in as many parts as its receiver wants.
-    fn send_parts(
-        &mut self,
-        dir: usize,
-        packet: Packet,
-        parts: Parts,
-        (begin, fin): (Seq, bool),
-    ) {
+    fn send_parts(&mut self, dir: usize, packet: Packet, parts: Parts, (begin, fin): (Seq, bool)) {
         let limit = self.limit(dir, &parts);
         let (mut packet, mut parts, mut begin) = (packet, parts, begin);
         while parts.payload_len() > limit {

@@ -115,9 +115,8 @@ impl Work<'_> {
     /// follows it would go on unseen (RFC 5961 section 3).
     pub(super) fn reset(&mut self, dir: usize, seg: &Seg, mut packet: Packet) {
         let half = &self.conn.halves[dir];
-        let answers_syn = !half.is_known
-            && seg.has(flags::ACK)
-            && self.conn.halves[1 - dir].sent == seg.ack;
+        let answers_syn =
+            !half.is_known && seg.has(flags::ACK) && self.conn.halves[1 - dir].sent == seg.ack;
         let expected = half.is_known && (seg.seq == half.next || seg.seq == half.told);
         if self.conn.mode >= Mode::Guard && !answers_syn && !expected {
             if half.is_known && self.conn.phase == Phase::Alive {
