@@ -7,7 +7,7 @@ use any_packets::any_packets;
 use thruway_packet::Memory;
 
 /// Conversations.
-const RANDOM: usize = 8_000;
+const RANDOM: usize = 4_000;
 
 /// Marsaglia's xorshift64.
 struct Random(u64);
@@ -26,7 +26,7 @@ fn random_packets() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut touched = 0;
     for round in 0..RANDOM {
-        let len = random.next() as usize % 600;
+        let len = random.next() as usize % 1500;
         let bytes: Vec<u8> = (0..len).map(|_| (random.next() >> 32) as u8).collect();
         any_packets(&bytes);
         if round == RANDOM / 2 {

@@ -5,7 +5,7 @@ use thruway_packet::{LARGE_FRAME, Packet};
 use thruway_payload::Pieces;
 use thruway_stream::content::{Content, HasContent, Layer, flag};
 use thruway_stream::pieces::Run;
-use thruway_stream::segment::{Parts, finish};
+use thruway_stream::segment::{Parts, finish, tcp};
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent};
 use thruway_wire::ip_protocol;
@@ -75,7 +75,7 @@ fn segment(
     frame.extend([3, 232, 0, 80]);
     frame.extend(BEGIN.wrapping_add(seq).to_be_bytes());
     frame.extend(BEGIN.wrapping_add(ack).to_be_bytes());
-    frame.extend([80 + options.len() as u8 * 4, flags, 16, 0, 0, 0, 0, 1]);
+    frame.extend([80 + options.len() as u8 * 4, flags, 1, 0, 0, 0, 0, 1]);
     frame.extend(options);
     frame.resize(frame.len() + len, flags);
     frame
@@ -95,8 +95,9 @@ fn packet(frame: &[u8], direction: usize) -> Option<Packet> {
     Some(packet)
 }
 
-/// A segment near where the connection began; or, seldom, what the bytes are.
-fn any_packet(bytes: &mut Bytes<'_>, direction: usize, is_raw: bool) -> Option<Packet> {
+/// A segment near where the connection began; or, seldom, what the bytes are. `came` has come from
+/// the other side.
+fn any_packet(bytes: &mut Bytes<'_>, direction: usize, came: u32, is_raw: bool) -> Option<Packet> {
     if is_raw {
         let len = usize::from(bytes.next());
         return packet(&[&[0; 14], bytes.take(len)].concat(), direction);
@@ -114,7 +115,8 @@ fn any_packet(bytes: &mut Bytes<'_>, direction: usize, is_raw: bool) -> Option<P
     };
     // Long ones fill what may be kept.
     let len = if len > 248 { 1400 } else { len / 16 };
-    let numbers = (flags, u32::from(seq >> 2), u32::from(ack >> 4).max(1));
+    let ack = if ack < 160 { came } else { u32::from(ack) % 48 };
+    let numbers = (flags, u32::from(seq >> 2), ack);
     let mut frame = segment(direction, numbers, options, len);
     // Every other window is small.
     frame[48] = if window & 1 == 0 { window } else { window >> 7 };
@@ -150,10 +152,14 @@ fn function(bytes: &mut Bytes<'_>, mode: Mode, mut packet: Packet) -> Option<Pac
     Some(packet)
 }
 
-/// What leaves is whole.
-fn check(out: &mut Out, mode: Mode) {
+/// What leaves is whole; how far it has come, by direction.
+fn check(out: &mut Out, mode: Mode, came: &mut [u32; 2]) {
     for (port, packet) in out.packets.drain(..) {
-        assert!(port < 2);
+        if let Ok(parts) = Parts::of_tcp(&packet)
+            && let Some(header) = tcp(&packet, &parts)
+        {
+            came[port] = header.seq().wrapping_sub(BEGIN).wrapping_add(parts.payload_len() as u32);
+        }
         if mode >= Mode::Guard {
             let parts = Parts::of_tcp(&packet).expect("a segment");
             assert_eq!(parts.verify(&packet, ip_protocol::TCP), Ok(()));
@@ -169,8 +175,9 @@ pub fn any_packets(bytes: &[u8]) {
     // A connection that may not be kept as it should passes as it comes.
     let guarded = settings.at_bound != AtBound::Pass && settings.verify;
     let mode = if guarded { settings.mode } else { Mode::Follow };
-    let mut tcp = Tcp::new(settings);
+    let mut engine = Tcp::new(settings);
     let mut conns = [None; CONNECTIONS + 1];
+    let mut came = [[1; 2]; CONNECTIONS + 1];
     let (mut inside, mut outside) = (Out::default(), Out::default());
     let mut now = 1_000_000;
     while !bytes.0.is_empty() {
@@ -179,33 +186,38 @@ pub fn any_packets(bytes: &[u8]) {
         now += i64::from(bytes.next()) * 4_000_000;
         if op >> 4 == 0 {
             if let Some(id) = conns[conn].take() {
-                tcp.close(id);
+                engine.close(id);
+                came[conn] = [1; 2];
             }
             continue;
         }
-        let Some(id) = conns[conn].or_else(|| tcp.open()) else { continue };
-        if conns[conn].replace(id).is_none() && op & 8 == 0 {
+        let Some(id) = conns[conn].or_else(|| engine.open()) else { continue };
+        if conns[conn].replace(id).is_none() && op & 24 != 24 {
             for (direction, numbers) in [(0, (2, 0, 0)), (1, (0x12, 0, 1)), (0, (0x10, 1, 1))] {
                 let frame = segment(direction, numbers, OPTIONS[usize::from(op >> 5 & 1)], 0);
                 let arrival = Arrival { conn: id, direction, port: direction, now };
-                tcp.arrive(arrival, packet(&frame, direction).expect("memory"), &mut inside);
+                engine.arrive(arrival, packet(&frame, direction).expect("memory"), &mut inside);
             }
         }
-        let Some(packet) = any_packet(&mut bytes, direction, op >> 4 == 1) else { continue };
+        let Some(packet) =
+            any_packet(&mut bytes, direction, came[conn][1 - direction], op >> 4 == 1)
+        else {
+            continue;
+        };
         let arrival = Arrival { conn: id, direction, port: direction, now };
-        tcp.arrive(arrival, packet, &mut inside);
+        engine.arrive(arrival, packet, &mut inside);
         for (port, packet) in inside.packets.drain(..) {
             if let Some(packet) = function(&mut bytes, settings.mode, packet) {
-                tcp.depart(port, packet, now, &mut outside);
+                engine.depart(port, packet, now, &mut outside);
             }
         }
-        tcp.tick(now, &mut outside);
-        check(&mut outside, mode);
-        assert!(tcp.len() <= CONNECTIONS);
+        engine.tick(now, &mut outside);
+        check(&mut outside, mode, &mut came[conn]);
+        assert!(engine.len() <= CONNECTIONS);
         // What is waiting, and what is not acknowledged; a packet may exceed each.
         let most = 2 * (TOTAL + LARGE_FRAME as u64);
-        assert!(tcp.memory_bytes() <= most, "{} bytes", tcp.memory_bytes());
+        assert!(engine.memory_bytes() <= most, "{} bytes", engine.memory_bytes());
     }
-    conns.into_iter().flatten().for_each(|id| tcp.close(id));
-    assert_eq!((tcp.len(), tcp.holding(), tcp.memory_bytes()), (0, 0, 0));
+    conns.into_iter().flatten().for_each(|id| engine.close(id));
+    assert_eq!((engine.len(), engine.holding(), engine.memory_bytes()), (0, 0, 0));
 }
