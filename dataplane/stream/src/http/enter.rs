@@ -35,8 +35,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Bodies that are shown.
     pub shown: Shown,
-    /// Functions may change the length of bodies: the framing is taken away, to be written anew
-    /// by [`Leave`](super::Leave).
+    /// Functions may change the length of bodies, or hold bytes back that would then stand behind
+    /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
     pub resize: bool,
     /// What requests are made to ask for.
     pub asks: Asks,
@@ -126,7 +126,7 @@ impl Enter {
         }
     }
 
-    /// Whether functions may change lengths.
+    /// Whether functions may change lengths or hold bytes back.
     pub fn set_resize(&mut self, resize: bool) {
         self.settings.resize = resize;
     }
@@ -260,8 +260,8 @@ impl Enter {
         let (body, asked) = (self.reader.body(), self.reader.asked());
         let has_body = body != BodyLength::None;
         let is_shown = !has_body || self.settings.shown.shows(view);
-        let is_framed = matches!(body, BodyLength::Bytes(_) | BodyLength::Chunked);
-        let is_reframed = self.settings.resize && is_shown && is_framed;
+        let is_resized = self.settings.resize && is_shown && has_body;
+        let is_reframed = is_resized && body != BodyLength::UntilClose;
         let closes = kind == Kind::Request && asked.is_old && self.settings.resize;
         self.head.clear();
         if kind == Kind::Request && (self.settings.asks.any() || closes) {
@@ -277,7 +277,7 @@ impl Enter {
         };
         let ends_here = !is_shown || state.connection.way(kind).is_opaque();
         let mut flags = if ends_here { flag::LAST } else { 0 };
-        if is_reframed {
+        if is_resized {
             flags |= flag::REFRAME | if asked.is_old { flag::OLD } else { 0 };
         }
         state.message[kind as usize] =

@@ -96,6 +96,7 @@ pub struct Leave {
     head: Head,
     buffer: Vec<u8>,
     hold_bytes: usize,
+    resize: bool,
     /// What happened.
     pub counts: LeaveCounts,
 }
@@ -109,12 +110,18 @@ impl Leave {
             head: Head::with_room(fields),
             buffer: Vec::with_capacity(usize::from(u16::MAX)),
             hold_bytes: hold_bytes.min(Leave::MAX_HOLD),
+            resize: false,
             counts: LeaveCounts::default(),
         }
     }
 
     /// Most bytes of a body that can be held: a packet holds them, with the longest head.
     pub const MAX_HOLD: usize = 32 << 10;
+
+    /// Whether functions may change lengths or hold bytes back.
+    pub fn set_resize(&mut self, resize: bool) {
+        self.resize = resize;
+    }
 
     /// Messages that are held.
     pub fn holding(&self) -> usize {
@@ -171,7 +178,7 @@ impl Leave {
             *place.message = Message::default();
             if mark.has(flag::REFRAME) {
                 self.begin(place.message, place.kind, packet)?;
-            } else if mark.has(flag::LAST) {
+            } else if mark.has(flag::LAST) && self.resize {
                 // A message without a body stays one.
                 return cut_content(packet);
             }
@@ -196,16 +203,20 @@ impl Leave {
     ) -> Result<(), Stop> {
         let mark = packet.content_mark();
         let is_old = mark.has(flag::OLD);
+        let head = head_place(packet).ok_or(Stop::BadHead)?;
+        let view = self.head.read(kind, &packet.data()[head.clone()]).map_err(|_| Stop::BadHead)?;
+        let declared = view.declared();
+        if !declared.chunked && declared.content_length.is_none() {
+            // It ends with the connection, however long it is.
+            return Ok(());
+        }
+        // Who waits for 100 (Continue) sends nothing before the head has gone on.
+        let is_waiting = view.value(b"expect").is_some();
         if mark.has(flag::LAST) && !ends_direction(packet) {
             cut_suffix(packet);
             let len = packet.content().len() as u64;
             return self.set_framing(kind, Framing::Length(len), packet);
         }
-        let head = head_place(packet).ok_or(Stop::BadHead)?;
-        let head_bytes = &packet.data()[head.clone()];
-        let view = self.head.read(kind, head_bytes).map_err(|_| Stop::BadHead)?;
-        // Who waits for 100 (Continue) sends nothing before the head has gone on.
-        let is_waiting = view.value(b"expect").is_some();
         if is_old || (kind == Kind::Request && !is_waiting) {
             message.mode = Mode::Hold as u8;
             (message.head, message.is_old) = (head.len() as u32, u8::from(is_old));
