@@ -1,7 +1,7 @@
 //! An open interface, as FromDevice reads it.
 
 use thruway_element::{Cx, Reason};
-use thruway_packet::{Batch, Packet, PacketKind};
+use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_port::PortError;
 use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
@@ -58,6 +58,8 @@ impl DeviceIn {
                 Err(error) => return Err(error.to_string()),
             }
         }
+        let whole = wish.large;
+        let options = &PacketOptions { whole, ..*options };
         let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
         Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish, options))
     }
@@ -213,6 +215,9 @@ fn fill_packet(socket: &mut PacketSocket, cx: &mut Cx<'_>, max: usize, batch: &m
 fn packet_of(frame: &Frame<'_>) -> Option<Packet> {
     let mut packet = Packet::new(frame.bytes)?;
     packet.set_mac_offset(0);
+    if frame.segments > 1 {
+        packet.set_anno_number(Anno::SEGMENTS, u32::from(frame.segments));
+    }
     packet.set_kind(kind_of(frame.packet_type));
     packet.set_timestamp(i64::try_from(frame.timestamp_ns).unwrap_or(i64::MAX));
     Some(packet)

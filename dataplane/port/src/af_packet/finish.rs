@@ -2,7 +2,8 @@
 
 use super::ring::SlotHeader;
 use super::segment::Segmenter;
-use super::{Frame, PacketStatistics, PacketType};
+use super::whole;
+use super::{Frame, PacketOptions, PacketStatistics, PacketType};
 use std::io;
 use std::os::fd::OwnedFd;
 use thruway_wire::checksum::Sum;
@@ -10,7 +11,7 @@ use thruway_wire::checksum::Sum;
 /// Room before a frame for a VLAN tag that the kernel took out.
 const VLAN_LEN: usize = 4;
 /// `struct virtio_net_hdr`.
-const VNET_LEN: usize = 10;
+pub(super) const VNET_LEN: usize = 10;
 /// The largest frame that a stack hands down without "big TCP": 64 kB and headers.
 const LARGE_FRAME_LEN: usize = 65_536 + 256;
 
@@ -40,14 +41,16 @@ impl VnetHeader {
 
 // Values of `gso_type`.
 const GSO_NONE: u8 = 0;
-const GSO_TCP_IPV4: u8 = 1;
-const GSO_TCP_IPV6: u8 = 4;
+pub(super) const GSO_TCP_IPV4: u8 = 1;
+pub(super) const GSO_TCP_IPV6: u8 = 4;
 const GSO_UDP: u8 = 5;
 
 /// Finishes what senders left to hardware.
 pub(super) struct Finisher {
     is_ethernet: bool,
     ignore_outgoing: bool,
+    /// TCP frames that stand for several are given as they are.
+    whole: bool,
     /// A frame that fitted no slot.
     large: Vec<u8>,
     segmenter: Segmenter,
@@ -58,10 +61,11 @@ pub(super) struct Finisher {
 }
 
 impl Finisher {
-    pub(super) fn new(is_ethernet: bool, ignore_outgoing: bool) -> Finisher {
+    pub(super) fn new(is_ethernet: bool, options: &PacketOptions) -> Finisher {
         Finisher {
             is_ethernet,
-            ignore_outgoing,
+            ignore_outgoing: options.ignore_outgoing,
+            whole: options.whole,
             large: vec![0; VLAN_LEN + LARGE_FRAME_LEN],
             segmenter: Segmenter::default(),
             timestamp_ns: 0,
@@ -85,7 +89,7 @@ impl Finisher {
         while count < count_max {
             let Some(bytes) = self.segmenter.next_segment() else { break };
             let (timestamp_ns, packet_type) = (self.timestamp_ns, self.packet_type);
-            take(Frame { bytes, timestamp_ns, packet_type });
+            take(Frame { bytes, timestamp_ns, packet_type, segments: 1 });
             count += 1;
         }
         count
@@ -159,10 +163,21 @@ impl Finisher {
             }
             self.statistics.checksums_completed += 1;
         }
+        let segments = match vnet.gso_type {
+            GSO_NONE => Some(1),
+            GSO_TCP_IPV4 | GSO_TCP_IPV6 if self.whole => {
+                whole::complete(frame, vnet.gso_len, self.is_ethernet)
+            }
+            _ => None,
+        };
         let bytes = self.restore_tag(room, header.vlan);
         let (timestamp_ns, packet_type) = (header.timestamp_ns, header.packet_type);
+        if let Some(segments) = segments {
+            take(Frame { bytes, timestamp_ns, packet_type, segments });
+            self.statistics.frames_whole += u64::from(segments > 1);
+            return true;
+        }
         match vnet.gso_type {
-            GSO_NONE => take(Frame { bytes, timestamp_ns, packet_type }),
             GSO_TCP_IPV4 | GSO_TCP_IPV6 | GSO_UDP
                 if self.segmenter.load(bytes, vnet.gso_len, self.is_ethernet) =>
             {
@@ -171,7 +186,7 @@ impl Finisher {
             }
             _ => self.statistics.dropped_offload += 1,
         }
-        vnet.gso_type == GSO_NONE
+        false
     }
 
     /// The frame, with the tag that the kernel took out put back behind the two addresses.

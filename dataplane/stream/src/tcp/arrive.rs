@@ -35,7 +35,7 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if seg.has(flags::RST) {
-            return self.reset(dir, &seg, packet);
+            return self.reset(dir, seg, packet);
         }
         if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
             return self.out.drop(Why::Closed, packet);
@@ -133,6 +133,7 @@ impl Work<'_> {
     fn room(&self, dir: usize) -> u32 {
         let half = &self.conn.halves[dir];
         let right = match self.conn.mode {
+            Mode::Follow | Mode::Order => None,
             Mode::Map => half.right.map(|_| half.told_right),
             _ => half.right,
         };
@@ -191,7 +192,9 @@ impl Work<'_> {
     fn ack_hole(&mut self, dir: usize) {
         let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];
         let mut n = 0;
-        for range in self.stores.reorder.ranges(&self.conn.halves[dir].waiting).take(BLOCKS_MAX) {
+        // A FIN alone is a range of no bytes.
+        let ranges = self.stores.reorder.ranges(&self.conn.halves[dir].waiting);
+        for range in ranges.filter(|range| range.start != range.end).take(BLOCKS_MAX) {
             blocks[n] = (range.start, range.end);
             n += 1;
         }
@@ -264,13 +267,13 @@ impl Work<'_> {
     /// Does what the user wants at the bound.
     fn full(&mut self, dir: usize, mut packet: Packet) {
         match self.settings.at_bound {
-            AtBound::Drop => self.out.drop(Why::Full, packet),
+            AtBound::Drop => self.refuse(dir, packet),
             AtBound::Reset => {
                 self.out.drop(Why::Full, packet);
                 self.kill();
             }
             // Numbers that changed cannot be let go.
-            AtBound::Pass if self.conn.mode == Mode::Map => self.out.drop(Why::Full, packet),
+            AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
             AtBound::Pass => {
                 self.counts.passed += 1;
                 self.conn.mode = Mode::Order;
@@ -283,6 +286,12 @@ impl Work<'_> {
                 self.out.pass(self.conn.halves[dir].in_port, packet);
             }
         }
+    }
+
+    /// Drops a segment for which there is no room; what it acknowledges is passed on.
+    fn refuse(&mut self, dir: usize, packet: Packet) {
+        self.out.drop(Why::Full, packet);
+        self.pass_ack_on(dir);
     }
 
     /// Lets what waits go on as it came.

@@ -163,6 +163,11 @@ impl Tcp {
         &self.settings
     }
 
+    /// What is wanted from now on; connections that there are go on as they began.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// Connections.
     pub fn len(&self) -> usize {
         self.conns.len() - self.free.len()
@@ -175,7 +180,7 @@ impl Tcp {
 
     /// Packets that are kept: waiting, or to be acknowledged.
     pub fn holding(&self) -> usize {
-        self.stores.copies.len()
+        self.stores.copies.packets()
     }
 
     /// A new connection: its number, or `None` when there are as many as may be.

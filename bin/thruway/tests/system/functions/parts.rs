@@ -58,7 +58,7 @@ fn play(part: &str) -> ExitCode {
 /// Breaks the protocol at the packet of this number: the library would not let it.
 fn lie(number: u64) -> ExitCode {
     let name = Hello::name_from("liar");
-    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, name };
+    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name };
     let mut attached = attach(&hello).expect("a host");
     attached.ready().expect("a host");
     let link = attached.links.first_mut().expect("a link");
