@@ -12,7 +12,7 @@ use super::head::Kind;
 use super::length::BodyLength;
 use super::reader::{Finish, Piece, Reader, Rules, Step};
 use super::shown::Shown;
-use crate::content::{HasContent, flag};
+use crate::content::{HasContent, Layer, flag};
 use crate::stage::{Hold, Memory, Stage};
 
 /// Most pieces that are told of one packet.
@@ -131,9 +131,20 @@ impl Enter {
         self.settings.resize = resize;
     }
 
-    /// The rules by which messages are judged.
+    /// What it was made with, and what was set since.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Which bodies are shown.
+    pub fn set_shown(&mut self, shown: Shown) {
+        self.settings.shown = shown;
+    }
+
+    /// Goes on with what another one holds of connections, and with its counts.
+    pub fn take_over(&mut self, other: Enter) {
+        self.stage.take_over(other.stage);
+        self.counts = other.counts;
     }
 
     /// Packets with incomplete heads that are kept.
@@ -146,8 +157,8 @@ impl Enter {
         self.stage.forget(memory);
     }
 
-    /// Treats a packet with content of TCP that goes in a direction: what goes on is added to
-    /// `out`.
+    /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
+    /// of TCP goes on as it is.
     pub fn packet(
         &mut self,
         (memory, state): (&mut Memory, &mut EnterState),
@@ -156,6 +167,9 @@ impl Enter {
         out: &mut Vec<Packet>,
     ) {
         let mut mark = packet.content_mark();
+        if mark.layer() != Layer::Tcp {
+            return out.push(packet);
+        }
         // What was late before is late for who held it back: here it comes in order.
         mark.flags &= !flag::LATE;
         packet.set_content_mark(mark);

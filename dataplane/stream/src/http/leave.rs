@@ -7,7 +7,7 @@ use thruway_wire::tcp::flags as tcp_flags;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::edit::{Framing, with_framing};
-use super::groups::{carve, parts_of, with_flags};
+use super::groups::{OURS, carve, parts_of, with_flags};
 use super::head::{Head, Kind};
 use crate::content::{HasContent, Layer, flag};
 use crate::segment::tcp;
@@ -133,6 +133,12 @@ impl Leave {
         self.stage.forget(memory);
     }
 
+    /// Goes on with what another one holds of connections, and with its counts.
+    pub fn take_over(&mut self, other: Leave) {
+        self.stage.take_over(other.stage);
+        self.counts = other.counts;
+    }
+
     /// Treats a packet that goes in a direction; what goes on is added to `out`.
     pub fn packet(
         &mut self,
@@ -150,7 +156,7 @@ impl Leave {
                 self.stop(stop, &mut packet);
             }
         }
-        if matches!(mark.layer(), Layer::Http | Layer::Opaque) {
+        if mark.layer() == Layer::Http || (mark.layer() == Layer::Opaque && mark.has(OURS)) {
             to_tcp(&mut packet);
         }
         out.push(packet);
