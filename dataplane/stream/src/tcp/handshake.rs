@@ -108,6 +108,8 @@ impl Work<'_> {
         let began = self.conn.halves.iter().any(|half| half.has_syn);
         match (known, other) {
             (true, true) => Ok(()),
+            // What the other side says may go another way; who insists on handshakes sees both.
+            (true, false) if self.settings.pick_up => Ok(()),
             // The handshake is on its way: nothing but SYN has a place in it.
             _ if began => Err(Why::Unready),
             _ if !self.settings.pick_up => Err(Why::NotOpened),
