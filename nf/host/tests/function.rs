@@ -234,7 +234,7 @@ fn one_that_never_attaches_is_told() {
 #[test]
 fn one_of_another_version_is_told() {
     let error = error_of("version").to_string();
-    assert!(error.contains("version 2") && error.contains("build both"), "{error}");
+    assert!(error.contains("version 3") && error.contains("build both"), "{error}");
     let error = error_of("magic").to_string();
     assert!(error.contains("does not begin as one of Thruway"), "{error}");
 }
