@@ -8,6 +8,7 @@
 mod cable;
 mod content;
 mod ends;
+pub mod isolated;
 mod long;
 mod options;
 mod path;
