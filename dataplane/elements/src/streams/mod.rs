@@ -1,6 +1,10 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
 mod ip;
+mod journal;
+mod parties;
+mod payload_checksum;
+mod payload_stats;
 mod tcp;
 mod udp;
 mod word_matcher;
@@ -8,5 +12,14 @@ mod word_matcher;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] =
-    &[&ip::IN, &ip::OUT, &tcp::IN, &tcp::OUT, &udp::IN, &udp::OUT, &word_matcher::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &ip::IN,
+    &ip::OUT,
+    &payload_checksum::ENTRY,
+    &payload_stats::ENTRY,
+    &tcp::IN,
+    &tcp::OUT,
+    &udp::IN,
+    &udp::OUT,
+    &word_matcher::ENTRY,
+];

@@ -82,6 +82,7 @@ faults! {
     Unasked = "unasked", true: "a response without a request",
     UnaskedSwitch = "unasked-switch", false: "a change of protocol that was not asked for",
     EarlySwitch = "early-switch", false: "a change of protocol while other requests are under way",
+    TooManyParts = "too-many-parts", false: "a packet has more parts of messages than the limit",
     HeadCutShort = "head-cut-short", false: "the connection ends within a head",
 }
 

@@ -116,6 +116,7 @@ impl Connection {
         Fault::ALL.get(usize::from(self.refused).wrapping_sub(1)).copied()
     }
 
+    /// From here on it is refused for this fault.
     pub(super) fn refuse(&mut self, fault: Fault) -> Fault {
         self.refused = fault as u8 + 1;
         fault

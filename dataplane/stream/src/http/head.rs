@@ -90,6 +90,15 @@ impl Head {
         Ok(())
     }
 
+    /// Reads a head that was judged before, or that a function made: what can be put up with is.
+    ///
+    /// # Errors
+    /// A fault that cannot.
+    pub fn read<'a>(&'a mut self, kind: Kind, bytes: &'a [u8]) -> Result<View<'a>, Fault> {
+        self.parse(kind, bytes, &mut Judge { lenient: true, ..Judge::default() })?;
+        Ok(self.view(bytes))
+    }
+
     /// Reads a trailer section, whose fields are found by [`View::fields`] then.
     pub(super) fn parse_trailer(&mut self, bytes: &[u8], judge: &mut Judge) -> Result<(), Fault> {
         self.first = [Span::default(); 3];

@@ -1,6 +1,5 @@
 //! Which bodies functions are shown.
 
-use super::edit::{BadEdit, Change, rewrite};
 use super::head::View;
 use super::line::{all_token, trim};
 
@@ -106,10 +105,4 @@ fn pattern(word: &str) -> Option<Pattern> {
         "*" => Some(Pattern::Main(bytes[..=main.len()].into())),
         _ => Some(Pattern::Exact(bytes.into())),
     }
-}
-
-/// Appends a request's head to `out` in which the server is asked for plain content: a request
-/// without Accept-Encoding takes any coding (RFC 9110 section 12.5.3), so there is one then.
-pub fn identity_only(view: View<'_>, out: &mut Vec<u8>) -> Result<(), BadEdit> {
-    rewrite(view, &[Change::Set(b"Accept-Encoding", b"identity"), Change::Remove(b"TE")], out)
 }

@@ -149,9 +149,19 @@ impl Work<'_> {
             return;
         }
         let (slab, half) = (&self.stores.slab, &self.conn.halves[1 - dir]);
-        let ack = half.edits.acked_out();
-        let map = |block| half.edits.to_in_range(slab, block, ack);
-        let _ = options::change(packet, parts, |all| options::map_sack(all, map));
+        let (acked, told) = (half.edits.acked_out(), half.told.max(half.edits.acked_in()));
+        let said = tcp_mut(packet, parts).map_or(acked, |head| Seq::new(head.ack()));
+        // The first may tell of a duplicate (RFC 2883 section 4). What is acknowledged by now is no
+        // news, and as a first block it would look like a duplicate.
+        let (mut nth, mut is_duplicate) = (0, false);
+        let _ = options::change(packet, parts, |all| {
+            is_duplicate = options::has_duplicate(all, said);
+            options::map_sack(all, |block| {
+                nth += 1;
+                let mapped = half.edits.to_in_range(slab, block, acked);
+                mapped.filter(|(left, _)| nth == 1 && is_duplicate || left.after(told))
+            })
+        });
     }
 
     /// Tells the sender of a half how far it has come, and what waits.

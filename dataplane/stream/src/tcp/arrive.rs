@@ -35,7 +35,7 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if seg.has(flags::RST) {
-            return self.reset(dir, &seg, packet);
+            return self.reset(dir, seg, packet);
         }
         if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
             return self.out.drop(Why::Closed, packet);

@@ -13,6 +13,9 @@ use crate::segment::{Parts, finish, split, tcp, tcp_mut};
 /// Longest payload of a segment whose receiver did not say what it takes, and in whose direction
 /// nothing longer was seen.
 const MSS_UNKNOWN: u16 = 536;
+/// Who says less is not believed: segments would be headers and little else (Linux's least,
+/// `tcp_min_snd_mss`).
+const MSS_LEAST: u16 = 48;
 
 /// A packet leaves by `port`.
 pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out: &mut Out) {
@@ -156,14 +159,14 @@ impl Work<'_> {
 
     /// Longest payload for the receiver of a direction.
     fn limit(&self, dir: usize, parts: &Parts) -> usize {
-        let half = &self.conn.halves[dir];
-        let said = match self.conn.halves[1 - dir].mss {
-            0 => MSS_UNKNOWN,
-            mss => mss,
-        };
         // The MSS counts payload and options (RFC 6691).
         let options = parts.payload - parts.transport - 20;
-        usize::from(said).saturating_sub(options).max(usize::from(half.longest)).max(1)
+        let seen = self.conn.halves[dir].longest;
+        let limit = match self.conn.halves[1 - dir].mss {
+            0 => usize::from(seen.max(MSS_UNKNOWN.saturating_sub(options as u16))),
+            mss => usize::from(mss.max(MSS_LEAST)).saturating_sub(options),
+        };
+        limit.max(1)
     }
 
     /// Sends a packet in as many parts as its receiver wants.

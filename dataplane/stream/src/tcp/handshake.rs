@@ -38,10 +38,13 @@ impl Work<'_> {
             // The SYN of a simultaneous open echoes no clock, the one that follows it does.
             self.note_clocks(dir, &seg);
         }
-        if seg.has(flags::ACK)
-            && let Err(why) = self.ack(dir, &seg)
-        {
-            return self.out.drop(why, packet);
+        if seg.has(flags::ACK) {
+            if let Err(why) = self.ack(dir, &seg) {
+                return self.out.drop(why, packet);
+            }
+            // The other side is told this window as it is.
+            let half = &mut self.conn.halves[1 - dir];
+            half.told_right = half.told_right.max(seg.ack + u32::from(seg.window));
         }
         if self.conn.mode >= Mode::Guard && !clean(&mut seg, &mut packet, self.conn.mode) {
             return self.out.drop(Why::BadOptions, packet);
@@ -105,6 +108,8 @@ impl Work<'_> {
         let began = self.conn.halves.iter().any(|half| half.has_syn);
         match (known, other) {
             (true, true) => Ok(()),
+            // What the other side says may go another way; who insists on handshakes sees both.
+            (true, false) if self.settings.pick_up => Ok(()),
             // The handshake is on its way: nothing but SYN has a place in it.
             _ if began => Err(Why::Unready),
             _ if !self.settings.pick_up => Err(Why::NotOpened),
@@ -123,7 +128,7 @@ impl Work<'_> {
 
     /// A RST. Where functions guard, it counts only if its receiver takes it for certain: else what
     /// follows it would go on unseen (RFC 5961 section 3).
-    pub(super) fn reset(&mut self, dir: usize, seg: &Seg, mut packet: Packet) {
+    pub(super) fn reset(&mut self, dir: usize, mut seg: Seg, mut packet: Packet) {
         let half = &self.conn.halves[dir];
         let answers_syn =
             !half.is_known && seg.has(flags::ACK) && self.conn.halves[1 - dir].sent == seg.ack;
@@ -133,6 +138,10 @@ impl Work<'_> {
                 self.ack_to_sender(dir, &[]);
             }
             return self.out.drop(Why::BadReset, packet);
+        }
+        // What a RST says besides is for who looks for the cause (RFC 9293 section 3.5.3).
+        if self.conn.mode >= Mode::Guard && !cut_payload(&mut seg, &mut packet) {
+            return self.out.drop(Why::BadSegment, packet);
         }
         if self.conn.mode == Mode::Map && half.is_known {
             let at = half.sent;
@@ -208,11 +217,15 @@ fn clean(seg: &mut Seg, packet: &mut Packet, mode: Mode) -> bool {
             return false;
         }
     }
-    if seg.len > 0 {
-        let mut parts = seg.parts;
-        cut_back(packet, &mut parts, seg.len as usize);
-        seg.parts = parts;
-        return finish(packet, &parts, ip_protocol::TCP);
+    cut_payload(seg, packet)
+}
+
+/// Takes the payload off. False where lengths cannot be put right.
+fn cut_payload(seg: &mut Seg, packet: &mut Packet) -> bool {
+    if seg.len == 0 {
+        return true;
     }
-    true
+    cut_back(packet, &mut seg.parts, seg.len as usize);
+    seg.len = 0;
+    finish(packet, &seg.parts, ip_protocol::TCP)
 }

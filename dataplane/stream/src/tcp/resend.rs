@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
+use thruway_wire::tcp_option::kind;
 
+use super::options;
 use super::seg::Seg;
 use super::template::Saying;
 use super::{Mode, Seq, Why, Work};
@@ -86,6 +88,12 @@ impl Work<'_> {
     /// Sends a packet that was kept.
     fn send_again(&mut self, dir: usize, mut packet: Packet) {
         if let Ok(parts) = Parts::of_tcp(&packet) {
+            // Selective acknowledgements of that time mean nothing now; where numbers are the same
+            // on both sides, they go with the acknowledgement of that time.
+            if self.conn.mode == Mode::Map && parts.payload - parts.transport > 20 {
+                let old = |all: &mut [u8]| options::strip(all, |found| found == kind::SACK);
+                let _ = options::change(&mut packet, &parts, old);
+            }
             self.refresh(dir, &mut packet, &parts);
         }
         packet.set_content_mark(Content::NONE);

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thruway_stream::http::{
-    BadEdit, Change, Connection, Framing, Kind, Piece, Reader, Rules, Shown, Step, identity_only,
-    rewrite, with_framing,
+    Asks, BadEdit, Change, Connection, Framing, Kind, Piece, Reader, Rules, Shown, Step, rewrite,
+    with_framing,
 };
 
 /// A reader that has read a head.
@@ -157,13 +157,28 @@ fn chunks_make_an_old_response_a_new_one() {
 }
 
 #[test]
-fn servers_are_asked_for_plain_content() {
-    let mut out = Vec::new();
-    let head =
-        b"GET / HTTP/1.1\r\nHost: h\r\nTE: gzip\r\naccept-encoding: gzip, br\r\nA: b\r\n\r\n";
-    identity_only(read(Kind::Request, head).view(head), &mut out).unwrap();
-    let wanted = b"GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: identity\r\nA: b\r\n\r\n";
-    assert_eq!(out, wanted);
+fn servers_are_asked_for_what_can_be_shown() {
+    let head = b"GET / HTTP/1.1\r\nHost: h\r\nTE: gzip\r\naccept-encoding: gzip, br\r\n\
+        Range: bytes=3-\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+    let asked = |asks: Asks, closes| {
+        let mut out = Vec::new();
+        asks.rewrite(read(Kind::Request, head).view(head), closes, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let first = "GET / HTTP/1.1\r\nHost: h\r\n";
+    let all = Asks { identity: true, whole: true, stay: true };
+    assert_eq!(
+        asked(all, true),
+        format!("{first}Accept-Encoding: identity\r\nConnection: close\r\n\r\n")
+    );
+    assert_eq!(
+        asked(Asks { whole: true, ..Asks::default() }, false),
+        format!(
+            "{first}TE: gzip\r\naccept-encoding: gzip, br\r\nUpgrade: x\r\n\
+             Connection: upgrade\r\n\r\n"
+        )
+    );
+    assert_eq!(asked(Asks::default(), false).as_bytes(), head);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What takes long: gigabytes, and all combinations of what the other tests try one by one.
 
+use std::time::Duration;
+
 use super::options::combinations;
 use super::path::{Chain, Faults, Path};
 use super::talks::{Talk, hold};
@@ -10,6 +12,9 @@ use crate::trials::undergo;
 pub fn is_wanted() -> bool {
     std::env::var("THRUWAY_LONG").is_ok_and(|value| value == "1")
 }
+
+/// Among so many connections there is one that loses the same segment six times.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A transfer each way at once; of more than 2 GiB where that is asked for, so that sequence numbers
 /// begin anew (they count to 4 GiB, from anywhere) and pass the sign bit.
@@ -28,7 +33,8 @@ pub fn everything(chain: &Chain<'_>) {
     for (number, faults) in all.into_iter().enumerate().filter(|_| is_wanted()) {
         for method in ["XDP", "LINUX"] {
             println!("faults {number} of {}, {method}", all.len());
-            let path = Path::new(&Chain { faults, method, ..*chain });
+            let mut path = Path::new(&Chain { faults, method, ..*chain });
+            path.patience = PATIENCE;
             undergo(&path, ALL);
             undergo(&path, SWAPS);
             combinations(&path);

@@ -3,7 +3,7 @@
 use thruway_wire::tcp::flags;
 use thruway_wire::tcp_option::MAX_WINDOW_SCALE;
 
-use super::{Fault, Host, Stage};
+use super::{Fault, Host, MSS_LEAST, Stage};
 use crate::frame::Segment;
 
 /// Options of a host's SYN.
@@ -183,8 +183,7 @@ impl Host {
         let least = if self.wire.v6 { 1220 } else { 536 };
         let mss = usize::from(self.config.offer.mss.unwrap_or(least));
         let len = segment.payload.len();
-        // Where the options leave next to nothing, nobody keeps to it (see `Host::room`).
-        let most = mss.saturating_sub(segment.options_len()).max(mss.min(32));
+        let most = mss.max(MSS_LEAST).saturating_sub(segment.options_len());
         if len > most {
             self.blame(Fault::TooLong, format_args!("{len}, at most {most}: {segment:?}"));
         }

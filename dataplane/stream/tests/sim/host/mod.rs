@@ -23,6 +23,9 @@ const TIME_WAIT: i64 = 60_000 * MILLISECOND;
 /// Segments without data that do not fit are answered at most so often (as Linux does).
 const CHALLENGE_GAP: i64 = 500 * MILLISECOND;
 
+/// A smaller MSS is not believed (Linux's least).
+const MSS_LEAST: usize = 48;
+
 /// How a host behaves.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
@@ -363,7 +366,7 @@ impl Host {
     /// Most payload of a segment.
     fn room(&self) -> usize {
         let options = if self.agreed.stamps { 12 } else { 0 };
-        self.tx.mss.saturating_sub(options).max(self.tx.mss.min(32))
+        self.tx.mss.max(MSS_LEAST) - options
     }
 
     fn send(&mut self, span: Span) {
