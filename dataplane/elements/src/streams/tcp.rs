@@ -90,7 +90,7 @@ pub static IN: Entry = Entry::new(
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
             Handler::read("mode", "what is done: follow, order, guard or map"),
         ],
-        wants: Wants { classes: &["tcp"], ..Wants::session::<State>("connection") },
+        wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
         changes: Changes::Nothing,
         cost: &[
             Cost { operation: "session-state", count: 1.0 },
