@@ -21,6 +21,10 @@ impl Work<'_> {
     pub(super) fn arrive(&mut self, dir: usize, port: u16, mut packet: Packet) {
         let half = &mut self.conn.halves[dir];
         (half.in_port, half.fcb) = (port, packet.fcb());
+        if !half.is_known {
+            // Until one has left: contexts keep ports apart.
+            half.out_port = port;
+        }
         if self.conn.mode == Mode::Follow {
             return self.follow(packet);
         }

@@ -34,7 +34,7 @@ impl Work<'_> {
         }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
-        } else if self.conn.halves[dir].timestamps.is_some() {
+        } else if seg.has(flags::ACK) && self.conn.halves[dir].timestamps.is_some() {
             // The SYN of a simultaneous open echoes no clock, the one that follows it does.
             self.note_clocks(dir, &seg);
         }

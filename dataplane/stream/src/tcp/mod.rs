@@ -180,7 +180,12 @@ impl Tcp {
 
     /// Packets that are kept: waiting, or to be acknowledged.
     pub fn holding(&self) -> usize {
-        self.stores.copies.packets()
+        self.stores.copies.packets() + self.stores.reorder.packets()
+    }
+
+    /// Bytes of packet memory that they hold.
+    pub fn memory_bytes(&self) -> u64 {
+        self.stores.copies.cost() + self.stores.reorder.memory_bytes()
     }
 
     /// A new connection: its number, or `None` when there are as many as may be.

@@ -276,7 +276,9 @@ impl Host {
             has_data: segment.span() > 0,
             rtt: self.round_trip(segment, ack),
         };
-        if self.tx.acked(news, self.now) && self.config.is_strict {
+        // Less than a unit may be lost where an edge is no multiple of it (RFC 7323 section 2.4).
+        let moved = self.tx.acked(news, self.now);
+        if moved <= -(1 << self.agreed.peer_scale) && self.config.is_strict {
             self.blame(Fault::WindowShrunk, format_args!("{segment:?}"));
         }
         true
