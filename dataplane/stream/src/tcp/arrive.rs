@@ -189,7 +189,9 @@ impl Work<'_> {
 
     /// The acknowledgement of a segment that waits must not wait: the other side needs it.
     fn pass_ack_on(&mut self, dir: usize) {
-        self.ack_to_sender(1 - dir, &[]);
+        if self.is_news {
+            self.ack_to_sender(1 - dir, &[]);
+        }
     }
 
     /// Tells the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC

@@ -122,6 +122,8 @@ struct Work<'a> {
     counts: &'a mut Counts,
     out: &'a mut Out,
     now: i64,
+    /// The segment that is worked on acknowledges something new.
+    is_news: bool,
     /// Packets made now leave by the ports of the exit, not of the entry.
     at_exit: bool,
 }
@@ -236,6 +238,7 @@ impl Tcp {
             counts: &mut self.counts,
             out,
             now,
+            is_news: false,
             at_exit: false,
         })
     }
