@@ -11,6 +11,9 @@ use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, tcp_mut};
 use crate::splice::splice;
 
+/// Opaque packets that this context made, to be told from those that came so.
+pub const OURS: u8 = flag::FIRST;
+
 /// Most packets that one becomes.
 pub const MAX_GROUPS: usize = 128;
 
@@ -130,7 +133,7 @@ impl Groups {
                 (group.suffix, group.sent) = (group.suffix + len, sent);
             }
             _ => {
-                let group = self.open(Layer::Opaque, 0, Group::is_opaque);
+                let group = self.open(Layer::Opaque, OURS, Group::is_opaque);
                 (group.body, group.sent) = (group.body + len, sent);
             }
         }
@@ -140,7 +143,7 @@ impl Groups {
     /// A packet of its own for what is no message's: an end of the direction that is not to be
     /// taken for a message's, or nothing at all.
     pub fn add_empty(&mut self) {
-        self.open(Layer::Opaque, 0, |_| false);
+        self.open(Layer::Opaque, OURS, |_| false);
         self.is_open = false;
     }
 
