@@ -32,6 +32,14 @@ impl Work<'_> {
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
             return self.out.drop(Why::BadAck, packet);
         }
+        if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {
+            if !self.settings.pick_up {
+                return self.out.drop(Why::NotOpened, packet);
+            }
+            // The SYN that this answers was not seen.
+            self.counts.picked_up += 1;
+            self.conn.halves[1 - dir].begin(seg.ack);
+        }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
         } else if seg.has(flags::ACK) && self.conn.halves[dir].timestamps.is_some() {

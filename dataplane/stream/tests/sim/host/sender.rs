@@ -39,6 +39,8 @@ pub struct SenderConfig {
     pub forgets: bool,
     /// Closed windows are probed with a byte of data, not with an old sequence number.
     pub probes_with_data: bool,
+    /// What it sends again is not what it sent first.
+    pub lies: bool,
     /// Idle connections are probed so often.
     pub keepalive: Option<i64>,
 }
