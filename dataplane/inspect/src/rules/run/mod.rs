@@ -61,7 +61,7 @@ pub enum Kind {
     Head,
     /// More of the body of the message whose head came last.
     Body,
-    /// Neither.
+    /// Neither: no message is under way.
     Plain,
 }
 
@@ -76,6 +76,17 @@ pub struct Piece<'a> {
     pub kind: Kind,
     /// Present time, nanoseconds since the Unix epoch.
     pub now: i64,
+}
+
+/// A part of a piece.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    /// At most a window long.
+    chunk: &'a [u8],
+    /// It is the beginning of a message's head.
+    head_is_fresh: bool,
+    /// It is the whole packet.
+    is_packet: bool,
 }
 
 /// Looks at what flows with the eyes of rules. One a thread.
@@ -139,14 +150,19 @@ impl Inspector {
         let side = piece.facts.side.index();
         self.slots.acquire(&mut session.sides[side].slot);
         found.forgetful |= session.sides[side].slot == 0;
-        if piece.kind == Kind::Head {
-            self.begin_message(session, piece);
+        match piece.kind {
+            Kind::Head => self.begin_message(session, piece),
+            Kind::Body => {}
+            Kind::Plain => self.end_message(session, side),
         }
-        let mut is_first = true;
-        for chunk in piece.bytes.chunks(self.slots.limits.window) {
-            let is_fresh = piece.kind == Kind::Head && is_first;
-            self.stream_step(session, piece, (chunk, is_fresh), found);
-            is_first = false;
+        let window = self.slots.limits.window;
+        let is_packet = piece.bytes.len() <= window;
+        if !is_packet {
+            self.packet_step(session, piece, found);
+        }
+        for (at, chunk) in piece.bytes.chunks(window).enumerate() {
+            let head_is_fresh = piece.kind == Kind::Head && at == 0;
+            self.stream_step(session, piece, Part { chunk, head_is_fresh, is_packet }, found);
         }
         let state = &mut session.sides[side];
         if piece.kind == Kind::Head {
@@ -177,6 +193,7 @@ impl Inspector {
         session.app = App::Http as u8;
         let state = &mut session.sides[side.index()];
         (state.in_message, state.body) = (1, Default::default());
+        state.message_from = state.stream;
         self.slots.put_head(state.slot, piece.bytes);
     }
 }
