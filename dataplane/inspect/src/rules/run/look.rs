@@ -50,14 +50,13 @@ impl Inspector {
         let remembered = self.slots.last(span.slot, span.before + span.part.chunk.len());
         let bytes = if remembered.is_empty() { span.part.chunk } else { remembered };
         let payload = View { bytes, base: span.base, since: span.before, fresh: span.is_fresh };
-        let has_head = state.in_message != 0 && (span.part.head_is_fresh || span.slot != 0);
         let is_body = piece.kind == Kind::Body;
         let message = || from(payload, state.message_from, span.part.head_is_fresh);
         Sights {
             side,
             payload: if is_of_message { message() } else { payload },
             body: is_body.then(|| from(payload, state.body_from, state.in_body == 0)),
-            head: has_head.then_some(&self.head),
+            head: self.message(),
             head_is_fresh: span.part.head_is_fresh,
         }
     }

@@ -5,6 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::patterns::State;
 use crate::rules::bits::FLOW_BITS_MAX;
+use crate::rules::run::App;
 
 /// Rules of one direction that are waited for, at most; where there are more, everything that is
 /// remembered of the direction is searched again until they no longer matter.
@@ -81,6 +82,11 @@ pub(super) struct SideState {
 }
 
 impl Session {
+    /// What it speaks, as far as is known.
+    pub fn app(&self) -> App {
+        App::of(self.app)
+    }
+
     pub(super) fn bit(&self, number: u16) -> bool {
         let number = usize::from(number);
         self.bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)

@@ -97,6 +97,7 @@ pub struct Inspector {
     thresholds: Thresholds,
     scratch: Scratch,
     head: HeadParts,
+    has_message: bool,
     /// Rules worth a look now.
     candidates: Vec<step::Candidate>,
     /// For each rule, the step in which it became a candidate last, and its place there.
@@ -115,6 +116,7 @@ impl Inspector {
             thresholds: Thresholds::new(limits.sane().counters),
             scratch: Scratch::default(),
             head: HeadParts::default(),
+            has_message: false,
             candidates: Vec::with_capacity(rules),
             marks: vec![(0, 0); rules],
             step: 0,
@@ -127,6 +129,12 @@ impl Inspector {
     /// The rules.
     pub fn set(&self) -> &RuleSet {
         &self.set
+    }
+
+    /// The head of the message that the last piece belonged to, as far as a rule was looked at
+    /// because of it; none where it belonged to no message.
+    pub fn message(&self) -> Option<&HeadParts> {
+        self.has_message.then_some(&self.head)
     }
 
     /// Directions for which there is still room to remember bytes.

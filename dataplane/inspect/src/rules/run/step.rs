@@ -111,6 +111,7 @@ impl Inspector {
         found: &mut Found,
     ) {
         self.begin();
+        self.has_message = false;
         if session.app == 0 {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
@@ -158,6 +159,7 @@ impl Inspector {
             session.app = App::recognise(bytes, server_port(piece.facts)) as u8;
         }
         self.remembered(&set, &span);
+        self.has_message = in_message && (part.head_is_fresh || slot != 0);
         if in_message {
             self.read_head(&set, piece, &span);
         }
