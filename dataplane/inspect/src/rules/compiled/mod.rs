@@ -38,6 +38,18 @@ pub struct Compiled {
     pub quiet: bool,
     /// What is counted before it is told.
     pub threshold: Option<Threshold>,
+    /// Bytes that come after its fast pattern may be what makes it match.
+    pub(super) waits: bool,
+    /// As written, for the oracle.
+    #[cfg(test)]
+    pub(super) parts: Vec<crate::rules::matches::Part>,
+}
+
+impl Compiled {
+    /// Whether it says nothing but who speaks with whom.
+    pub(super) fn is_of_ends(&self) -> bool {
+        self.chains.is_empty() && self.conditions.is_empty()
+    }
 }
 
 /// Flow bits, by their numbers.
@@ -114,7 +126,7 @@ impl Compiler<'_> {
         };
         let scope = Scope::of(&rule);
         let of_buffers = rule.parts.iter().find_map(|part| part.buffer.side());
-        Ok(Compiled {
+        let mut compiled = Compiled {
             action: rule.action,
             priority: rule.about.priority.unwrap_or_else(|| {
                 self.variables.class(&rule.about.classtype).map_or(3, |class| class.priority)
@@ -130,6 +142,11 @@ impl Compiler<'_> {
             bits,
             quiet: rule.quiet,
             threshold: rule.threshold,
-        })
+            waits: false,
+            #[cfg(test)]
+            parts: rule.parts,
+        };
+        compiled.waits = super::order::waits(&compiled);
+        Ok(compiled)
     }
 }

@@ -5,7 +5,8 @@ use crate::rules::matches::{ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom,
 use crate::rules::view::View;
 
 /// Keeps the spots that pass `test`, which says whether what is new takes part; where it is not told
-/// from the match before, the beginning is asked, and the spots stay.
+/// from the match before, the beginning is asked, the spots stay, and the answer says whether what is
+/// new takes part.
 fn filter(
     relative: bool,
     view: View<'_>,
@@ -16,16 +17,14 @@ fn filter(
         let outcome = test(-(view.base as i64));
         return (outcome.is_some(), outcome == Some(true));
     }
-    let mut any_new = false;
     scratch.spots.0.retain_mut(|spot| match test(spot.at) {
         Some(new) => {
             spot.new |= new;
-            any_new |= spot.new;
             true
         }
         None => false,
     });
-    (!scratch.spots.0.is_empty(), any_new)
+    (!scratch.spots.0.is_empty(), false)
 }
 
 /// Whether there is as much data.
@@ -98,13 +97,12 @@ pub(super) fn test(it: &ByteTest, view: View<'_>, scratch: &mut Scratch) -> (boo
 }
 
 /// Moves the spots as far as numbers say.
-pub(super) fn jump(it: &ByteJump, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+pub(super) fn jump(it: &ByteJump, view: View<'_>, scratch: &mut Scratch) -> bool {
     let beginning = -(view.base as i64);
     let Scratch { spots, next, .. } = scratch;
     next.0.clear();
     if !it.number.relative {
-        spots.0.clear();
-        spots.0.push(Spot { at: beginning, new: false });
+        spots.begin(view);
     }
     for spot in &spots.0 {
         let Some((number, end)) = read(&it.number, spot.at, view) else { continue };
@@ -117,7 +115,7 @@ pub(super) fn jump(it: &ByteJump, view: View<'_>, scratch: &mut Scratch) -> (boo
         next.add(Spot { at: to, new });
     }
     std::mem::swap(spots, next);
-    (!spots.0.is_empty(), spots.0.iter().any(|spot| spot.new))
+    !spots.0.is_empty()
 }
 
 fn target(it: &ByteJump, number: u64, end: i64, beginning: i64) -> Option<i64> {
