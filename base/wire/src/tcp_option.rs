@@ -21,6 +21,14 @@ pub mod kind {
     pub const SACK: u8 = 5;
     /// Timestamps (RFC 7323).
     pub const TIMESTAMPS: u8 = 8;
+    /// Signature by a shared secret (RFC 2385).
+    pub const MD5: u8 = 19;
+    /// Authentication (RFC 5925).
+    pub const AUTHENTICATION: u8 = 29;
+    /// Several paths (RFC 8684).
+    pub const MULTIPATH: u8 = 30;
+    /// Cookie for data in the SYN (RFC 7413).
+    pub const FAST_OPEN: u8 = 34;
 }
 
 /// Largest window scale to use; receivers take larger ones for it (RFC 7323 section 2.3).

@@ -24,7 +24,7 @@ pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
-pub use per_session::{Answers, NoAnswer, Opening, PerSession, Session};
+pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use reason::Reason;
 pub use spec::{
@@ -32,7 +32,9 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
+pub use values::{
+    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;

@@ -2,3 +2,6 @@
 //!
 //! Pure: bytes in, findings out. How the bytes come is `dataplane/stream`'s matter.
 #![forbid(unsafe_code)]
+
+pub mod patterns;
+pub mod rules;

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod content;
+pub mod http;
 pub mod pieces;
 pub mod segment;
 mod splice;
 pub mod stage;
+pub mod tcp;
 #[cfg(test)]
 mod testing;
 

@@ -1,0 +1,152 @@
+//! Rules made ready to be looked at.
+
+pub(super) mod chain;
+pub(super) mod ends;
+pub(super) mod needle;
+
+use crate::rules::ast::{About, Action, Protocol, Rule};
+use crate::rules::buffer::{Buffer, Side};
+use crate::rules::condition::Condition;
+use crate::rules::error::Reason;
+use crate::rules::matches::Match;
+use crate::rules::session::{FlowBitOp, Threshold, View};
+use crate::rules::variables::Variables;
+
+use chain::Chain;
+use ends::Head;
+
+/// A rule made ready.
+#[derive(Debug)]
+pub struct Compiled {
+    /// What to do.
+    pub action: Action,
+    /// What it says of itself.
+    pub about: About,
+    /// 1 (high) to 255: its own, or that of its class.
+    pub priority: u8,
+    /// Whose packets and sessions.
+    pub(super) protocol: Protocol,
+    pub(super) head: Head,
+    pub(super) side: Option<Side>,
+    pub(super) established: Option<bool>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) chains: Vec<Chain>,
+    /// When it is looked at.
+    pub(super) scope: Scope,
+    pub(super) bits: Vec<Bits>,
+    /// It is not told.
+    pub quiet: bool,
+    /// What is counted before it is told.
+    pub threshold: Option<Threshold>,
+    /// Bytes that come after its fast pattern may be what makes it match.
+    pub(super) waits: bool,
+    /// As written, for the oracle.
+    #[cfg(test)]
+    pub(super) parts: Vec<crate::rules::matches::Part>,
+}
+
+impl Compiled {
+    /// Whether it says nothing but who speaks with whom.
+    pub(super) fn is_of_ends(&self) -> bool {
+        self.chains.is_empty() && self.conditions.is_empty()
+    }
+}
+
+/// Flow bits, by their numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bits {
+    pub op: FlowBitOp,
+    pub numbers: Vec<u16>,
+}
+
+/// On which occasions a rule is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Scope {
+    /// When there is a packet.
+    pub packet: bool,
+    /// When there is more of a stream.
+    pub stream: bool,
+    /// When there is a message's head, or more of its body.
+    pub message: bool,
+}
+
+impl Scope {
+    /// What a rule looks at, as Suricata decides it: places told from the beginning are meant in
+    /// packets as well as in the stream, what is said of headers is meant of packets.
+    fn of(rule: &Rule) -> Scope {
+        if rule.parts.iter().any(|part| part.buffer != Buffer::Payload) {
+            return Scope { message: true, ..Scope::default() };
+        }
+        let packet = Scope { packet: true, ..Scope::default() };
+        let stream = Scope { stream: true, ..Scope::default() };
+        let is_placed = |matches: &Match| matches!(matches, Match::Content(it) if it.offset.is_some() || it.depth.is_some());
+        match (rule.protocol, rule.flow.view) {
+            (Protocol::Udp | Protocol::Icmp | Protocol::TcpPacket, _) => packet,
+            (_, Some(View::Packet)) => packet,
+            (Protocol::TcpStream, _) | (_, Some(View::Stream)) => stream,
+            _ if rule.parts.is_empty() || !rule.conditions.is_empty() => packet,
+            (Protocol::Tcp, _) => {
+                let packet = rule.parts.iter().any(|part| is_placed(&part.matches));
+                Scope { packet, ..stream }
+            }
+            // UDP has packets, TCP a stream.
+            (Protocol::Ip | Protocol::Dns, _) => Scope { packet: true, ..stream },
+            _ => stream,
+        }
+    }
+}
+
+/// What rules are made ready with.
+pub(super) struct Compiler<'a> {
+    pub variables: &'a Variables,
+    pub bits: super::bits::BitNames,
+    pub heads: ends::Pool,
+}
+
+impl Compiler<'_> {
+    /// Makes a rule ready.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub(super) fn compile(&mut self, rule: Rule) -> Result<Compiled, Vec<Reason>> {
+        let mut errors = Vec::new();
+        let head = self.heads.head(&rule, self.variables).map_err(|error| errors.push(error));
+        let chains = Chain::of(&rule.parts).map_err(|more| errors.extend(more));
+        let mut bits = Vec::new();
+        for bit in &rule.flow_bits {
+            let numbers: Result<Vec<u16>, Reason> =
+                bit.names.iter().map(|name| self.bits.number(name)).collect();
+            match numbers {
+                Ok(numbers) => bits.push(Bits { op: bit.op, numbers }),
+                Err(error) => errors.push(error),
+            }
+        }
+        let (Ok(head), Ok(chains), true) = (head, chains, errors.is_empty()) else {
+            return Err(errors);
+        };
+        let scope = Scope::of(&rule);
+        let of_buffers = rule.parts.iter().find_map(|part| part.buffer.side());
+        let mut compiled = Compiled {
+            action: rule.action,
+            priority: rule.about.priority.unwrap_or_else(|| {
+                self.variables.class(&rule.about.classtype).map_or(3, |class| class.priority)
+            }),
+            about: rule.about,
+            protocol: rule.protocol,
+            head,
+            side: rule.flow.side.or(of_buffers),
+            established: rule.flow.established,
+            conditions: rule.conditions,
+            chains,
+            scope,
+            bits,
+            quiet: rule.quiet,
+            threshold: rule.threshold,
+            waits: false,
+            #[cfg(test)]
+            parts: rule.parts,
+        };
+        compiled.waits = super::order::waits(&compiled);
+        Ok(compiled)
+    }
+}

@@ -1,0 +1,34 @@
+//! What there is of a buffer.
+
+use crate::rules::buffer::Buffer;
+
+/// What there is of a buffer, and what of it is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Place of the first of them in the buffer: above 0 where the bytes before it are gone.
+    pub base: u64,
+    /// How many of them were there before. What lies in them completely was told then.
+    pub since: usize,
+    /// Nothing was told of the buffer before.
+    pub fresh: bool,
+}
+
+impl<'a> View<'a> {
+    /// Everything, for the first time.
+    pub const fn new(bytes: &'a [u8]) -> View<'a> {
+        View { bytes, base: 0, since: 0, fresh: true }
+    }
+
+    /// Everything, but it was told of before.
+    pub const fn old(bytes: &'a [u8]) -> View<'a> {
+        View { bytes, base: 0, since: usize::MAX, fresh: false }
+    }
+}
+
+/// Where the bytes of buffers come from.
+pub trait Views {
+    /// What there is of a buffer; none where there is no such buffer (now).
+    fn view(&self, buffer: Buffer) -> Option<View<'_>>;
+}

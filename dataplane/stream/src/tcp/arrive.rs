@@ -1,0 +1,318 @@
+//! What is done with a packet that comes in.
+
+use thruway_packet::Packet;
+use thruway_wire::ip_protocol;
+use thruway_wire::tcp::flags;
+
+use super::half::Phase;
+use super::reorder::{Expected, Outcome, Taken};
+use super::seg::Seg;
+use super::template::Template;
+use super::{AtBound, Mode, Seq, Urgent, Why, Work};
+use crate::content::{Content, HasContent, Layer, flag};
+use crate::segment::{Parts, cut_back, finish, tcp_mut};
+
+/// What may come ahead where the receiver's window is not known.
+const WINDOW_UNKNOWN: u32 = 1 << 20;
+/// Most blocks of what waits that a sender is told (RFC 2018 section 3).
+const BLOCKS_MAX: usize = 3;
+
+impl Work<'_> {
+    pub(super) fn arrive(&mut self, dir: usize, port: u16, mut packet: Packet) {
+        let half = &mut self.conn.halves[dir];
+        (half.in_port, half.fcb) = (port, packet.fcb());
+        if !half.is_known {
+            // Until one has left: contexts keep ports apart.
+            half.out_port = port;
+        }
+        if self.conn.mode == Mode::Follow {
+            return self.follow(packet);
+        }
+        let seg = match self.read(&mut packet) {
+            Ok(seg) => seg,
+            Err(why) => return self.out.drop(why, packet),
+        };
+        if seg.has(flags::SYN) {
+            return self.syn(dir, seg, packet);
+        }
+        if self.conn.phase == Phase::Dead {
+            return self.answer_dead(dir, &seg, packet);
+        }
+        if seg.has(flags::RST) {
+            return self.reset(dir, seg, packet);
+        }
+        if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
+            return self.out.drop(Why::Closed, packet);
+        }
+        if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
+            return self.out.drop(why, packet);
+        }
+        if !self.templates[dir].is_known() {
+            self.templates[dir] = Template::of(&packet, &seg.parts);
+        }
+        self.data(dir, seg, packet);
+    }
+
+    /// Reads and checks a segment.
+    fn read(&mut self, packet: &mut Packet) -> Result<Seg, Why> {
+        let mut seg = Seg::read(packet)?;
+        if self.conn.mode < Mode::Guard {
+            return Ok(seg);
+        }
+        if self.settings.verify && seg.parts.verify(packet, ip_protocol::TCP).is_err() {
+            return Err(Why::BadChecksum);
+        }
+        if seg.is_absurd() {
+            return Err(Why::BadFlags);
+        }
+        if seg.has(flags::URG) {
+            match self.settings.urgent {
+                Urgent::Pass => {}
+                Urgent::Drop => return Err(Why::Urgent),
+                Urgent::Clear => {
+                    seg.flags &= !flags::URG;
+                    if let Some(header) = tcp_mut(packet, &seg.parts) {
+                        header.update_flags(seg.flags);
+                        header.update_urgent(0);
+                    }
+                }
+            }
+        }
+        Ok(seg)
+    }
+
+    /// Shows the packet as it comes.
+    fn follow(&mut self, mut packet: Packet) {
+        let port = packet_port(self, &packet);
+        match Parts::of_tcp(&packet) {
+            Ok(parts) => {
+                parts.trim(&mut packet);
+                let start = (parts.payload - parts.network) as u16;
+                let content = Content::new(Layer::Tcp, start, parts.payload_len() as u16);
+                packet.set_content_mark(content);
+                self.out.pass(port, packet);
+            }
+            Err(_) => self.out.drop(Why::BadSegment, packet),
+        }
+    }
+
+    /// Lets a packet pass the functions and the exit as it is.
+    pub(super) fn bypass(&mut self, dir: usize, mut packet: Packet) {
+        packet.set_content_mark(Content::NONE);
+        self.out.pass(self.conn.halves[dir].in_port, packet);
+    }
+
+    /// A segment without SYN and RST.
+    fn data(&mut self, dir: usize, seg: Seg, packet: Packet) {
+        let half = &self.conn.halves[dir];
+        if seg.len + seg.fin() == 0 {
+            return self.pure_ack(dir, &seg, packet);
+        }
+        if !seg.end().after(half.next) {
+            return self.repeated(dir, &seg, packet);
+        }
+        if half.fin.is_some_and(|fin| seg.end().after(fin + 1)) {
+            return self.out.drop(Why::OutOfWindow, packet);
+        }
+        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
+            return self.full(dir, packet);
+        }
+        let half = &self.conn.halves[dir];
+        if seg.seq.before(half.next) && self.conn.mode >= Mode::Guard {
+            let (from, to) = (seg.seq, half.next);
+            self.resend_for_sender(dir, from, to);
+        }
+        let half = &self.conn.halves[dir];
+        let room = self.room(dir);
+        if half.waiting.is_empty() && seg.seq == half.next && seg.len <= room {
+            self.note_clocks(dir, &seg);
+            let (packet, parts) = (packet, seg.parts);
+            let fin = seg.fin() == 1;
+            return self.show(dir, Taken { packet, parts, seq: seg.seq, fin }, false);
+        }
+        self.disorder(dir, &seg, packet, room);
+    }
+
+    /// How many bytes from the next one on the receiver has room for, and its sender was told of.
+    fn room(&self, dir: usize) -> u32 {
+        let half = &self.conn.halves[dir];
+        let right = match self.conn.mode {
+            Mode::Follow | Mode::Order => None,
+            Mode::Map => half.right.map(|_| half.told_right),
+            _ => half.right,
+        };
+        match right {
+            None => WINDOW_UNKNOWN,
+            Some(right) if right.after(half.next) => right.distance(half.next),
+            Some(_) => 0,
+        }
+    }
+
+    /// A segment that came too early, or reaches beyond what is expected.
+    fn disorder(&mut self, dir: usize, seg: &Seg, packet: Packet, room: u32) {
+        let half = &mut self.conn.halves[dir];
+        let next = half.next;
+        let expected = Expected { next, window: room, overlap: self.settings.overlap };
+        let place = (seg.seq, seg.fin() == 1);
+        let reorder = &mut self.stores.reorder;
+        match reorder.insert(&mut half.waiting, (packet, &seg.parts), place, &expected) {
+            Outcome::Stored => {}
+            Outcome::Duplicate(packet) => return self.out.drop(Why::Repeated, packet),
+            Outcome::Full(packet) => return self.full(dir, packet),
+            Outcome::OutOfWindow(packet) => {
+                // A probe of a window that is closed: the receiver answers it (RFC 9293 section
+                // 3.8.6.1).
+                return self.probe(dir, &seg.parts, packet, Why::OutOfWindow);
+            }
+        }
+        self.note_clocks(dir, seg);
+        let half = &self.conn.halves[dir];
+        if seg.seq.after(next) && self.stores.reorder.first(&half.waiting).is_some() {
+            self.counts.reordered += 1;
+            self.pass_ack_on(dir);
+            self.ack_hole(dir);
+        }
+        self.drain(dir);
+    }
+
+    /// Shows all that is in order now.
+    fn drain(&mut self, dir: usize) {
+        loop {
+            let half = &mut self.conn.halves[dir];
+            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {
+                return;
+            };
+            self.show(dir, taken, true);
+        }
+    }
+
+    /// The acknowledgement of a segment that waits must not wait: the other side needs it.
+    fn pass_ack_on(&mut self, dir: usize) {
+        self.ack_to_sender(1 - dir, &[]);
+    }
+
+    /// Tells the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC
+    /// 2018).
+    fn ack_hole(&mut self, dir: usize) {
+        let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];
+        let mut n = 0;
+        // A FIN alone is a range of no bytes.
+        let ranges = self.stores.reorder.ranges(&self.conn.halves[dir].waiting);
+        for range in ranges.filter(|range| range.start != range.end).take(BLOCKS_MAX) {
+            blocks[n] = (range.start, range.end);
+            n += 1;
+        }
+        self.ack_to_sender(dir, &blocks[..n]);
+    }
+
+    /// Hands a segment that begins with the next byte to the functions.
+    fn show(&mut self, dir: usize, taken: Taken, has_waited: bool) {
+        let Taken { mut packet, parts, seq, fin } = taken;
+        let half = &mut self.conn.halves[dir];
+        let len = parts.payload_len();
+        half.next = seq + len as u32 + u32::from(fin);
+        half.longest = half.longest.max(len as u16);
+        if fin {
+            half.fin = Some(seq + len as u32);
+        }
+        let layer = if half.is_passing { Layer::Opaque } else { Layer::Tcp };
+        let start = (parts.payload - parts.network) as u16;
+        let mut content = Content::new(layer, start, len as u16);
+        content.conn = self.id + 1;
+        content.flags = if fin { flag::LAST } else { 0 };
+        packet.set_content_mark(content);
+        let port = half.in_port;
+        if has_waited {
+            self.refresh_clocks(dir, &mut packet, &parts);
+        }
+        self.out.pass(port, packet);
+    }
+
+    /// A segment without data goes on with the numbers that hold when it leaves.
+    fn pure_ack(&mut self, dir: usize, seg: &Seg, mut packet: Packet) {
+        let half = &self.conn.halves[dir];
+        if seg.seq == half.next || !seg.seq.before(half.next) {
+            self.note_clocks(dir, seg);
+        } else if seg.seq + 1 == half.next && self.conn.mode == Mode::Map {
+            // A keep-alive (RFC 9293 section 3.8.4).
+            return self.probe(dir, &seg.parts, packet, Why::Repeated);
+        }
+        let mut content = Content::NONE;
+        content.conn = self.id + 1;
+        packet.set_content_mark(content);
+        self.out.pass(self.conn.halves[dir].in_port, packet);
+    }
+
+    /// Makes a packet one that the receiver answers with what it has: no payload, and a number
+    /// before the one that it expects.
+    pub(super) fn probe(&mut self, dir: usize, parts: &Parts, mut packet: Packet, why: Why) {
+        let mut parts = *parts;
+        let len = parts.payload_len();
+        cut_back(&mut packet, &mut parts, len);
+        let seq = self.conn.halves[dir].edits.acked_out() - 1;
+        let Some(header) = tcp_mut(&mut packet, &parts) else { return };
+        header.set_seq(seq.get());
+        header.set_flags(header.flags() & !(flags::FIN | flags::PSH));
+        if !finish(&mut packet, &parts, ip_protocol::TCP) {
+            return self.out.drop(why, packet);
+        }
+        self.out.drops[why as usize] += 1;
+        self.refresh(dir, &mut packet, &parts);
+        self.bypass(dir, packet);
+    }
+
+    /// Whether as much is kept as may be.
+    fn is_full(&self, dir: usize) -> bool {
+        let stores = &self.stores;
+        let half = &self.conn.halves[dir];
+        half.copies.cost() > self.settings.buffer || stores.copies.cost() > self.settings.total
+    }
+
+    /// Does what the user wants at the bound.
+    fn full(&mut self, dir: usize, mut packet: Packet) {
+        match self.settings.at_bound {
+            AtBound::Drop => self.refuse(dir, packet),
+            AtBound::Reset => {
+                self.out.drop(Why::Full, packet);
+                self.kill();
+            }
+            // Numbers that changed cannot be let go.
+            AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
+            AtBound::Pass => {
+                self.counts.passed += 1;
+                self.conn.mode = Mode::Order;
+                for half in &mut self.conn.halves {
+                    half.is_passing = true;
+                    self.stores.copies.clear(&mut half.copies);
+                }
+                packet.set_content_mark(Content::NONE);
+                self.give_up_order();
+                self.out.pass(self.conn.halves[dir].in_port, packet);
+            }
+        }
+    }
+
+    /// Drops a segment for which there is no room; what it acknowledges is passed on.
+    fn refuse(&mut self, dir: usize, packet: Packet) {
+        self.out.drop(Why::Full, packet);
+        self.pass_ack_on(dir);
+    }
+
+    /// Lets what waits go on as it came.
+    fn give_up_order(&mut self) {
+        for half in &mut self.conn.halves {
+            self.stores.reorder.clear(&mut half.waiting);
+            for mut packet in self.stores.reorder.spent() {
+                packet.set_content_mark(Content::NONE);
+                self.out.pass(half.in_port, packet);
+            }
+        }
+        self.conn.mode = Mode::Follow;
+    }
+}
+
+/// The port by which a packet of the connection came that has not been looked at.
+fn packet_port(work: &Work<'_>, packet: &Packet) -> u16 {
+    let halves = &work.conn.halves;
+    halves.iter().find(|half| half.fcb == packet.fcb()).map_or(0, |half| half.in_port)
+}

@@ -1,0 +1,285 @@
+//! TCP in the middle (RFC 9293): connections are followed, their payload is put in order, what is
+//! sent again is answered from copies, and what functions change is made up for in the numbers of
+//! both directions; as much of this as the functions of the chain need ([`Mode`]).
+//!
+//! ```text
+//! arrive: checks, acknowledgements of the other direction, order  -> functions ->  depart: numbers,
+//!                                                                   splitting, copies, window
+//! ```
+//!
+//! A packet between [`Tcp::arrive`] and [`Tcp::depart`] says in its [`Content`](crate::content)
+//! how many bytes of its sender's it accounts for (`took`); what is left of its payload when it
+//! departs is what becomes of them. Packets depart in the order in which they arrived.
+
+mod acks;
+mod arrive;
+pub mod copies;
+mod depart;
+pub mod edits;
+mod half;
+mod handshake;
+pub mod options;
+pub mod overlap;
+pub mod reorder;
+mod resend;
+mod seg;
+pub mod seq;
+mod settings;
+pub mod template;
+mod why;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use thruway_packet::Packet;
+
+pub use seq::Seq;
+pub use settings::{AtBound, Mode, Settings, Urgent};
+pub use why::Why;
+
+use copies::Copies;
+use edits::EditSlab;
+use half::{Conn, Half, Phase};
+use reorder::{Bounds, Reorder};
+use template::Template;
+
+/// Changed pieces remembered for each connection that may be there, about; the slab takes memory
+/// as it needs it.
+const EDITS_MAX: usize = 1 << 22;
+
+/// What goes on, and what does not.
+#[derive(Default)]
+pub struct Out {
+    /// Packets in their order, each with the port that it leaves by.
+    pub packets: Vec<(usize, Packet)>,
+    /// By [`Why`].
+    pub drops: [u32; Why::ALL.len()],
+}
+
+impl Out {
+    #[inline]
+    fn pass(&mut self, port: u16, packet: Packet) {
+        self.packets.push((usize::from(port), packet));
+    }
+
+    #[inline]
+    fn drop(&mut self, why: Why, packet: Packet) {
+        self.drops[why as usize] += 1;
+        drop(packet);
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections opened.
+    pub opened: u64,
+    /// Those of them that were not seen to open.
+    pub picked_up: u64,
+    /// Connections that we reset: a function closed them, or something could not be kept.
+    pub closed: u64,
+    /// Connections of which packets went on unseen, as too much would have had to be kept.
+    pub passed: u64,
+    /// Segments that came too early and waited.
+    pub reordered: u64,
+    /// Segments sent again from copies.
+    pub resent: u64,
+    /// Acknowledgements that we made.
+    pub acks: u64,
+    /// Segments that grew beyond what their receiver takes, and were split.
+    pub split: u64,
+    /// Segments that waited for room at their receiver.
+    pub queued: u64,
+}
+
+/// The engine of a thread.
+pub struct Tcp {
+    settings: Settings,
+    conns: Vec<Conn>,
+    templates: Vec<[Template; 2]>,
+    free: Vec<u32>,
+    stores: Stores,
+    /// What happened.
+    pub counts: Counts,
+}
+
+/// Memory that all connections share.
+struct Stores {
+    reorder: Reorder,
+    copies: Copies,
+    slab: EditSlab,
+    /// When to look after a half: time, connection, half, serial.
+    timers: BinaryHeap<Reverse<(i64, u32, u8, u32)>>,
+}
+
+/// A connection with all that is needed to work on it.
+struct Work<'a> {
+    settings: &'a Settings,
+    id: u32,
+    conn: &'a mut Conn,
+    templates: &'a mut [Template; 2],
+    stores: &'a mut Stores,
+    counts: &'a mut Counts,
+    out: &'a mut Out,
+    now: i64,
+    /// Packets made now leave by the ports of the exit, not of the entry.
+    at_exit: bool,
+}
+
+/// Where a packet is in a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// From [`Tcp::open`].
+    pub conn: u32,
+    /// 0: from the side that opened the session.
+    pub direction: usize,
+    /// The input that it came by.
+    pub port: usize,
+    /// Nanoseconds.
+    pub now: i64,
+}
+
+impl Tcp {
+    /// Without connections.
+    pub fn new(settings: Settings) -> Tcp {
+        let bounds = Bounds { waiting_bytes: settings.buffer, total_bytes: settings.total };
+        Tcp {
+            settings,
+            conns: Vec::new(),
+            templates: Vec::new(),
+            free: Vec::new(),
+            stores: Stores {
+                reorder: Reorder::new(bounds),
+                copies: Copies::default(),
+                slab: EditSlab::new(EDITS_MAX),
+                timers: BinaryHeap::new(),
+            },
+            counts: Counts::default(),
+        }
+    }
+
+    /// What is wanted.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What is wanted from now on; connections that there are go on as they began.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// Connections.
+    pub fn len(&self) -> usize {
+        self.conns.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packets that are kept: waiting, or to be acknowledged.
+    pub fn holding(&self) -> usize {
+        self.stores.copies.packets() + self.stores.reorder.packets()
+    }
+
+    /// Bytes of packet memory that they hold.
+    pub fn memory_bytes(&self) -> u64 {
+        self.stores.copies.cost() + self.stores.reorder.memory_bytes()
+    }
+
+    /// A new connection: its number, or `None` when there are as many as may be.
+    pub fn open(&mut self) -> Option<u32> {
+        let fresh = Conn { is_used: true, mode: self.settings.mode, ..Conn::FREE };
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None if self.conns.len() >= self.settings.connections_max => return None,
+            None => {
+                self.conns.push(Conn::FREE);
+                self.templates.push([Template::default(); 2]);
+                self.conns.len() as u32 - 1
+            }
+        };
+        let conn = &mut self.conns[id as usize];
+        *conn = Conn { serial: conn.serial.wrapping_add(1), ..fresh };
+        self.templates[id as usize] = [Template::default(); 2];
+        self.counts.opened += 1;
+        Some(id)
+    }
+
+    /// The connection's session has ended: all that is kept of it is freed.
+    pub fn close(&mut self, id: u32) {
+        let Some(conn) = self.conns.get_mut(id as usize).filter(|conn| conn.is_used) else {
+            return;
+        };
+        conn.is_used = false;
+        for half in &mut conn.halves {
+            self.stores.clear(half);
+        }
+        self.free.push(id);
+    }
+
+    /// Whether both ends have finished a connection, or one has reset it.
+    pub fn is_over(&self, id: u32) -> bool {
+        let conn = self.conns.get(id as usize);
+        conn.is_none_or(|conn| conn.phase != Phase::Alive || conn.is_over())
+    }
+
+    fn work<'a>(&'a mut self, id: u32, now: i64, out: &'a mut Out) -> Option<Work<'a>> {
+        let conn = self.conns.get_mut(id as usize).filter(|conn| conn.is_used)?;
+        Some(Work {
+            settings: &self.settings,
+            id,
+            conn,
+            templates: &mut self.templates[id as usize],
+            stores: &mut self.stores,
+            counts: &mut self.counts,
+            out,
+            now,
+            at_exit: false,
+        })
+    }
+
+    /// A packet comes in; what goes on to the functions, or past them, is put into `out`.
+    pub fn arrive(&mut self, at: Arrival, packet: Packet, out: &mut Out) {
+        match self.work(at.conn, at.now, out) {
+            Some(mut work) => work.arrive(at.direction & 1, at.port as u16, packet),
+            None => out.drop(Why::Foreign, packet),
+        }
+        self.stores.reorder.spent().for_each(drop);
+    }
+
+    /// A packet leaves by `port`; what goes on to the network is put into `out`.
+    pub fn depart(&mut self, port: usize, packet: Packet, now: i64, out: &mut Out) {
+        depart::depart(self, port as u16, packet, now, out);
+    }
+
+    /// When [`Tcp::tick`] has something to do.
+    pub fn due(&self) -> Option<i64> {
+        self.stores.timers.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Sends again what only we can send again, and gives up where that was in vain too often.
+    pub fn tick(&mut self, now: i64, out: &mut Out) {
+        while let Some(Reverse((at, id, half, serial))) = self.stores.timers.peek().copied()
+            && at <= now
+        {
+            self.stores.timers.pop();
+            if let Some(mut work) = self.work(id, now, out)
+                && work.conn.serial == serial
+            {
+                work.remind(usize::from(half & 1));
+            }
+        }
+    }
+}
+
+impl Stores {
+    /// Frees what is kept of a half.
+    fn clear(&mut self, half: &mut Half) {
+        self.reorder.clear(&mut half.waiting);
+        self.reorder.spent().for_each(drop);
+        self.copies.clear(&mut half.copies);
+        half.edits.release(&mut self.slab);
+    }
+}

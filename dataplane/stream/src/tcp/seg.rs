@@ -1,0 +1,68 @@
+//! What a segment says.
+
+use thruway_packet::Packet;
+use thruway_wire::tcp::flags;
+
+use super::options::{self, Said};
+use super::{Seq, Why};
+use crate::segment::{Malformed, Parts, tcp};
+
+/// The fields that count, as they came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seg {
+    pub parts: Parts,
+    pub seq: Seq,
+    pub ack: Seq,
+    pub flags: u8,
+    pub window: u16,
+    /// Bytes of payload.
+    pub len: u32,
+    pub said: Said,
+}
+
+impl Seg {
+    /// Reads a packet and cuts off padding.
+    pub(crate) fn read(packet: &mut Packet) -> Result<Seg, Why> {
+        let parts = Parts::of_tcp(packet).map_err(|why| match why {
+            Malformed::Checksum => Why::BadChecksum,
+            Malformed::Ip | Malformed::Transport => Why::BadSegment,
+        })?;
+        parts.trim(packet);
+        let header = tcp(packet, &parts).ok_or(Why::BadSegment)?;
+        let options = &packet.data()[parts.transport + 20..parts.payload];
+        Ok(Seg {
+            parts,
+            seq: Seq::new(header.seq()),
+            ack: Seq::new(header.ack()),
+            flags: header.flags(),
+            window: header.window(),
+            len: parts.payload_len() as u32,
+            said: options::read(options).map_err(|_| Why::BadOptions)?,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, mask: u8) -> bool {
+        self.flags & mask != 0
+    }
+
+    /// 1 where it has FIN.
+    #[inline]
+    pub(crate) fn fin(&self) -> u32 {
+        u32::from(self.has(flags::FIN))
+    }
+
+    /// Behind its last byte, or its FIN.
+    #[inline]
+    pub(crate) fn end(&self) -> Seq {
+        self.seq + self.len + self.fin()
+    }
+
+    /// Whether no stack sends this: SYN with FIN or RST, or neither SYN nor ACK nor RST (RFC 9293
+    /// section 3.10.7; data without ACK is dropped by all that follow it).
+    #[inline]
+    pub(crate) fn is_absurd(&self) -> bool {
+        let syn = self.has(flags::SYN) && self.has(flags::FIN | flags::RST);
+        syn || !self.has(flags::SYN | flags::ACK | flags::RST)
+    }
+}

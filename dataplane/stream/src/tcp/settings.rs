@@ -1,0 +1,98 @@
+//! What the user and the functions want of the engine.
+
+use thruway_payload::Needs;
+
+use super::overlap::Overlap;
+
+/// How much is done to connections: each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Packets are shown as they come.
+    Follow,
+    /// Payload is put in order.
+    Order,
+    /// The receiver gets what functions were shown.
+    Guard,
+    /// Lengths may change: numbers of our own.
+    Map,
+}
+
+impl Mode {
+    /// The least that serves.
+    pub fn of(needs: Needs) -> Mode {
+        let needs = needs.complete();
+        if needs.resize || needs.stall {
+            Mode::Map
+        } else if needs.guard || needs.close {
+            Mode::Guard
+        } else if needs.order {
+            Mode::Order
+        } else {
+            Mode::Follow
+        }
+    }
+}
+
+/// What to do with a connection of which more would have to be kept than may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AtBound {
+    /// Its packets are dropped until there is room: its sender slows down.
+    #[default]
+    Drop,
+    /// Its packets go on unseen by functions.
+    Pass,
+    /// It is reset.
+    Reset,
+}
+
+/// What becomes of urgent data, which receivers take out of the stream or not (RFC 6093).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Urgent {
+    /// It is made part of the stream: flag and pointer are cleared.
+    #[default]
+    Clear,
+    /// It goes on as it is.
+    Pass,
+    /// Segments with urgent data are dropped.
+    Drop,
+}
+
+/// See the fields.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How much is done.
+    pub mode: Mode,
+    /// Most connections.
+    pub connections_max: usize,
+    /// Bytes of packet memory kept of one direction of a connection, waiting in disorder and
+    /// waiting to be acknowledged each.
+    pub buffer: u32,
+    /// The same of all connections.
+    pub total: u64,
+    /// What to do beyond.
+    pub at_bound: AtBound,
+    /// Whether connections are taken that were not seen to open.
+    pub pick_up: bool,
+    /// What becomes of urgent data, where functions guard.
+    pub urgent: Urgent,
+    /// Whose bytes count where segments that wait overlap.
+    pub overlap: Overlap,
+    /// Whether checksums are verified, where functions guard.
+    pub verify: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            mode: Mode::Order,
+            connections_max: 1 << 20,
+            buffer: 8 << 20,
+            total: 64 << 20,
+            at_bound: AtBound::Drop,
+            pick_up: true,
+            urgent: Urgent::Clear,
+            overlap: Overlap::First,
+            verify: true,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a packet goes no further.
+
+macro_rules! reasons {
+    ($($name:ident, $text:literal, $doc:literal;)*) => {
+        /// Why the engine does not pass a packet on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Why { $(#[doc = $doc] $name,)* }
+
+        impl Why {
+            /// All of them, in order: name for counters, and what it means.
+            pub const ALL: &'static [(Why, &'static str, &'static str)] =
+                &[$((Why::$name, $text, $doc),)*];
+        }
+    };
+}
+
+reasons! {
+    BadSegment, "bad-segment", "its header is cut short, or lengths contradict each other";
+    BadChecksum, "bad-checksum", "its checksum is wrong";
+    BadOptions, "bad-options", "its options cannot be read";
+    BadFlags, "bad-flags", "no receiver takes this combination of flags";
+    NotOpened, "not-opened", "the connection was not seen to open, and is not picked up";
+    Unready, "unready", "data before the handshake is complete";
+    OutOfWindow, "out-of-window", "bytes that the receiver has no room for, or behind the FIN";
+    BadAck, "bad-ack", "acknowledges what was never sent";
+    BadReset, "bad-reset", "RST whose sequence number is not the one expected";
+    SynInside, "syn-inside", "SYN within a connection that is open";
+    Repeated, "repeated", "sent again: answered from what was kept";
+    Urgent, "urgent", "has urgent data, which is refused";
+    Full, "full", "as much is kept of the connection, or of all, as may be";
+    NoMemory, "no-memory-kept", "no packet memory for what has to be kept";
+    Closed, "closed", "the connection was closed by a function, or by what could not be kept";
+    Hole, "hole", "bytes got lost between the entry and the exit of the context";
+    Absorbed, "absorbed", "all of its bytes were removed, or held back for a later packet";
+    Foreign, "foreign", "is of no connection of this context";
+}
