@@ -2,6 +2,7 @@
 
 mod http_in;
 mod http_out;
+mod http_rewriter;
 mod ip;
 mod journal;
 mod parties;
@@ -17,6 +18,7 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &http_in::ENTRY,
     &http_out::ENTRY,
+    &http_rewriter::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,
