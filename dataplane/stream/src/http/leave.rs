@@ -7,7 +7,7 @@ use thruway_wire::tcp::flags as tcp_flags;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::edit::{Framing, with_framing};
-use super::groups::{OURS, carve, parts_of, with_flags};
+use super::groups::{OURS, carve, glue, parts_of, with_flags};
 use super::head::{Head, Kind};
 use crate::content::{HasContent, Layer, flag};
 use crate::segment::tcp;
@@ -159,7 +159,11 @@ impl Leave {
         if mark.layer() == Layer::Http || (mark.layer() == Layer::Opaque && mark.has(OURS)) {
             to_tcp(&mut packet);
         }
-        out.push(packet);
+        let packet = match out.last_mut() {
+            Some(before) => glue(before, packet),
+            None => Some(packet),
+        };
+        out.extend(packet);
     }
 
     fn stop(&mut self, stop: Stop, packet: &mut Packet) {

@@ -19,8 +19,9 @@ const ACK: u8 = 0x10;
 
 /// A segment as TCPIn hands it on, over Ethernet.
 fn segment(seq: u32, flags: u8, payload: &[u8]) -> Packet {
-    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
-    frame.extend([0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend((payload.len() as u16 + 40).to_be_bytes());
+    frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame.extend([3, 232, 0, 80]);
     frame.extend(seq.to_be_bytes());
     frame.extend([0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
@@ -150,6 +151,7 @@ impl Chain {
         let way = kind as usize;
         let packet = segment(self.next[way], if fin { FIN | ACK } else { ACK }, payload);
         self.next[way] += payload.len() as u32;
+        let was_holding = self.enter.holding() > 0;
         let mut inside = Vec::new();
         let (memory, state) = &mut self.entered;
         self.enter.packet((memory, state), (way, 1), packet, &mut inside);
@@ -168,8 +170,13 @@ impl Chain {
         }
         let mut out = Vec::new();
         let (memory, state) = &mut self.left;
+        let parts = inside.len();
         for packet in inside {
             self.leave.packet((memory, state), (way, 1), packet, &mut out);
+        }
+        if !self.edit.resizes() && !was_holding && self.enter.holding() == 0 {
+            // Parts of what was one packet are one again.
+            assert_eq!(out.len(), 1, "of {parts}");
         }
         self.out.extend(out.into_iter().map(|packet| (kind, packet)));
     }
