@@ -31,7 +31,7 @@ impl Work<'_> {
 
     /// Takes what a segment of direction `dir` acknowledges of the other one's data.
     pub(super) fn ack(&mut self, dir: usize, seg: &Seg) -> Result<(), Why> {
-        let scale = if seg.has(flags::SYN) { Some(0) } else { self.scale(dir) };
+        let scale = self.scale(dir).map(|scale| if seg.has(flags::SYN) { 0 } else { scale });
         if !self.conn.halves[1 - dir].is_known {
             self.conn.halves[dir].window = seg.window;
             return Ok(());
