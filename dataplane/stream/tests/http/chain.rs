@@ -114,7 +114,7 @@ impl Edit {
 pub struct Chain {
     pub enter: Enter,
     entered: (Memory, EnterState),
-    stage: Stage,
+    pub stage: Stage,
     kept: Memory,
     pub edit: Edit,
     pub leave: Leave,
