@@ -66,6 +66,17 @@ impl Needs {
         }
     }
 
+    /// As bits: order, guard, change, resize, stall, close, from the lowest on.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.order as u32
+            | (self.guard as u32) << 1
+            | (self.change as u32) << 2
+            | (self.resize as u32) << 3
+            | (self.stall as u32) << 4
+            | (self.close as u32) << 5
+    }
+
     /// With what follows from it: who changes bytes also decides what the receiver gets, and who
     /// decides that, holds back or ends connections sees the payload in order.
     #[must_use]

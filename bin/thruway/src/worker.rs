@@ -19,7 +19,7 @@ const FRAMES: u32 = 8192;
 /// Runs the command.
 pub fn main() -> ExitCode {
     let name = Hello::name_from("thruway worker");
-    let hello = Hello { wake: Wake::Eventfd, outputs: 1, scratch_len: 0, name };
+    let hello = Hello { wake: Wake::Eventfd, outputs: 1, scratch_len: 0, stream: 0, name };
     let mut attached = match attach(&hello) {
         Ok(attached) => attached,
         Err(error) => {

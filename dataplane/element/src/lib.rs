@@ -24,7 +24,7 @@ pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
-pub use per_session::{Answers, NoAnswer, Opening, PerSession, Session};
+pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use reason::Reason;
 pub use spec::{
@@ -32,7 +32,9 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use values::{Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, UdpPort};
+pub use values::{
+    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;
@@ -185,6 +187,12 @@ pub trait Element: Send {
     /// elements belong to it. Called before [`Element::initialize`].
     fn take_stream(&mut self, plan: &StreamPlan) {
         let _ = plan;
+    }
+
+    /// Of a function of streams: it stands in a context of this layer; called before
+    /// [`Element::initialize`] for each of those that it stands in.
+    fn take_context(&mut self, layer: Layer) {
+        let _ = layer;
     }
 
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called

@@ -144,6 +144,53 @@ impl Cx<'_> {
     }
 }
 
+/// A session as the owner of one of its packets finds it.
+pub struct Known<'a, S> {
+    /// The state: zeros at the session's first packet here.
+    pub state: &'a mut S,
+    /// In which direction the packet goes.
+    pub direction: Direction,
+    /// It is an ICMP error about a packet of the session.
+    pub related: bool,
+}
+
+impl Cx<'_> {
+    /// Takes the packets out of a batch one by one, each with its session's state, where it has a
+    /// session: for those that send others in their place.
+    pub fn take_sessions<S>(
+        &mut self,
+        batch: &mut Batch,
+        mut take: impl FnMut(Packet, Option<Known<'_, S>>),
+    ) where
+        S: FromBytes + IntoBytes + KnownLayout + Immutable,
+    {
+        let Some(mut flows) = self.take_flows() else {
+            batch.drain().for_each(|packet| take(packet, None));
+            return;
+        };
+        let ways = *flows.ways(self.node());
+        for packet in batch.drain() {
+            let fcb = Fcb(packet.fcb());
+            let Some(at) = flows.locate(&ways, fcb) else {
+                take(packet, None);
+                continue;
+            };
+            if !flows.is_opened(&at) {
+                flows.scratch_mut(&at).fill(0);
+                flows.set_opened(&at);
+            }
+            let scratch = flows.enter(&at).map_or(&mut [][..], |(_, scratch)| scratch);
+            let known = S::mut_from_bytes(scratch).ok().map(|state| Known {
+                state,
+                direction: at.direction,
+                related: fcb.is_related(),
+            });
+            take(packet, known);
+        }
+        self.put_flows(flows);
+    }
+}
+
 /// One packet.
 #[inline]
 fn one<F: PerSession>(

@@ -102,7 +102,9 @@ impl Cx<'_> {
         self.arm_stage(stage);
     }
 
-    fn arm_stage(&mut self, stage: &mut Stage) {
+    /// Sets the timer that lets go what a stage holds back, if it is not set: for a stage that
+    /// another element has left.
+    pub fn arm_stage(&mut self, stage: &mut Stage) {
         if let Some(at) = stage.due().filter(|_| !stage.is_armed) {
             stage.is_armed = true;
             self.set_timer(STAGE_TIMER, at);

@@ -322,6 +322,29 @@ impl FromArg for Nanos {
     }
 }
 
+/// A number of bytes, with `k`, `M` or `G` (powers of 1,024).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Size(pub u64);
+
+impl FromArg for Size {
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<Size, String> {
+        let text = unquote_text(text);
+        let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
+        let shift = match text[digits.len()..].trim_end_matches('B') {
+            "" => Some(0),
+            "k" | "K" => Some(10),
+            "M" => Some(20),
+            "G" => Some(30),
+            _ => None,
+        };
+        let bytes =
+            shift.and_then(|shift| digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift));
+        bytes.map(Size).ok_or_else(|| {
+            format!("'{text}' is not a number of bytes; write a number, with k, M or G")
+        })
+    }
+}
+
 /// A rate in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Bandwidth(pub u64);

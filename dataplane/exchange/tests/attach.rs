@@ -13,7 +13,13 @@ use thruway_nf_abi::message::{Hello, Kind, WaitMode, Wake, Welcome};
 use thruway_nf_abi::{LinkShape, MAGIC, Token, VERSION};
 
 fn hello() -> Hello {
-    Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, name: Hello::name_from("test") }
+    Hello {
+        wake: Wake::Futex,
+        outputs: 1,
+        scratch_len: 0,
+        stream: 0,
+        name: Hello::name_from("test"),
+    }
 }
 
 const WELCOME: Welcome = Welcome {

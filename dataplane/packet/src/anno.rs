@@ -32,6 +32,9 @@ impl Anno {
     pub const ICMP_PARAM: Anno = Anno { offset: 17, size: 1 };
     /// Not zero: the source address is still to be set by FixIPSrc.
     pub const FIX_IP_SRC: Anno = Anno { offset: 18, size: 1 };
+    /// Packets that this TCP packet stands for, because a sender left it to hardware to cut it; 0 or
+    /// 1: it is one. Those are about equally long.
+    pub const SEGMENTS: Anno = Anno { offset: 19, size: 1 };
     /// VLAN tag control information.
     pub const VLAN_TCI: Anno = Anno { offset: 22, size: 2 };
     /// Aggregate (flow) number.
@@ -56,6 +59,7 @@ impl Anno {
         ("ICMP_PARAM", Anno::ICMP_PARAM),
         ("PACKET_NUMBER", Anno::NUMBER),
         ("PAINT", Anno::PAINT),
+        ("SEGMENTS", Anno::SEGMENTS),
         ("VLAN_TCI", Anno::VLAN_TCI),
     ];
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod content;
+pub mod http;
 pub mod pieces;
 pub mod segment;
 mod splice;

@@ -18,6 +18,18 @@ fn prefix(packet: &Packet) -> Option<core::ops::Range<usize>> {
     (from <= to).then_some(from..to)
 }
 
+/// A packet's headers, from the network header to the content.
+pub fn headers(packet: &Packet) -> &[u8] {
+    let from = packet.network_offset().unwrap_or(packet.len());
+    packet.data().get(from..packet.content_place().start).unwrap_or(&[])
+}
+
+/// The message head in front of a packet's content, where there is one.
+pub fn head(packet: &Packet) -> Option<&[u8]> {
+    let head = packet.content_mark().has(flag::HEAD).then(|| prefix(packet))??;
+    packet.data().get(head)
+}
+
 impl Pieces for Run<'_> {
     #[inline]
     fn count(&self) -> usize {
@@ -48,15 +60,11 @@ impl Pieces for Run<'_> {
     }
 
     fn headers(&self, piece: usize) -> &[u8] {
-        let Some(packet) = self.0.get(piece) else { return &[] };
-        let from = packet.network_offset().unwrap_or(packet.len());
-        packet.data().get(from..packet.content_place().start).unwrap_or(&[])
+        self.0.get(piece).map_or(&[], headers)
     }
 
     fn head(&self, piece: usize) -> Option<&[u8]> {
-        let packet = self.0.get(piece)?;
-        let head = packet.content_mark().has(flag::HEAD).then(|| prefix(packet))??;
-        packet.data().get(head)
+        self.0.get(piece).and_then(head)
     }
 
     fn set_head(&mut self, piece: usize, head: &[u8]) -> bool {

@@ -94,6 +94,11 @@ impl Stage {
         Stage { hold, ..Stage::default() }
     }
 
+    /// Goes on with what another one held back, for as long as that one wanted to.
+    pub fn take_over(&mut self, before: Stage) {
+        *self = Stage { hold: self.hold, is_armed: false, ..before };
+    }
+
     /// Packets of bytes held back.
     pub fn holding(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -192,6 +197,37 @@ impl Stage {
                 mark.flags |= flag::LATE;
                 packet.set_content_mark(mark);
                 return Some((port, packet));
+            }
+        }
+        None
+    }
+
+    /// What is held back of a direction.
+    pub fn kept(&self, memory: &Memory, direction: usize) -> &[u8] {
+        let at = memory.kept[direction & 1].checked_sub(1);
+        let slot = at.and_then(|at| self.slots.get(at as usize));
+        slot.and_then(|slot| slot.packet.as_ref()).map_or(&[], HasContent::content)
+    }
+
+    /// As [`Stage::late`], for a function that keeps a copy of what it holds back: a packet without
+    /// content, marked as late, and the input. What is held back stays until that packet comes to
+    /// [`Stage::run`].
+    pub fn remind(&mut self, now: i64) -> Option<(usize, Packet)> {
+        while self.due().is_some_and(|time| time <= now) {
+            let (_, at, serial) = self.due.pop_front()?;
+            let slot = self.slots.get(at as usize).filter(|slot| slot.serial == serial);
+            let Some(slot) = slot else { continue };
+            // Without memory for it, what is held back waits for what comes next.
+            let Some(mut packet) = slot.packet.as_ref().and_then(Packet::duplicate) else {
+                continue;
+            };
+            let place = packet.content_place();
+            let mut mark = packet.content_mark();
+            mark.flags = flag::LATE;
+            packet.set_content_mark(mark);
+            if splice(&mut packet, place.start, place.len(), &[]) {
+                self.counts.late += 1;
+                return Some((slot.port, packet));
             }
         }
         None

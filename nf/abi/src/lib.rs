@@ -15,15 +15,17 @@ pub mod control;
 mod link;
 pub mod message;
 mod slot;
+mod stream;
 
 pub use link::{HEADER_LEN, LinkHeader, LinkLayout, LinkShape, Ring, ShapeError, Token, Word};
 pub use slot::{HEAD_LEN, SlotHead, arena_stride, flag};
+pub use stream::{StreamHead, stream_flag, stream_need};
 
 /// First bytes of every region and message: `THRU` and `WAY` with the page's name.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
 
 /// Version of everything in this crate.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of a cache line.
 pub const LINE_LEN: u32 = 64;

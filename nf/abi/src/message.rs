@@ -15,7 +15,7 @@
 //! their replies, matched by `id`, until either side closes. After a request the host changes
 //! [`REQUESTS`](crate::control::REQUESTS) and rings the Worker's bell.
 
-use crate::{MAGIC, VERSION};
+use crate::{MAGIC, VERSION, stream_need};
 
 /// Descriptor number of the control socket in the Worker.
 pub const SOCKET_FD: i32 = 3;
@@ -166,6 +166,9 @@ pub struct Hello {
     pub outputs: u32,
     /// Bytes of scratch per session; 0 for none.
     pub scratch_len: u32,
+    /// Of a function of streams what it does: see [`stream_need`](crate::stream_need); 0 of one
+    /// of packets.
+    pub stream: u32,
     /// Its name for people, NUL-padded UTF-8.
     pub name: [u8; 32],
 }
@@ -177,7 +180,7 @@ impl Hello {
     /// As bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        put_words(&mut bytes, &[self.wake as u32, self.outputs, self.scratch_len, 0]);
+        put_words(&mut bytes, &[self.wake as u32, self.outputs, self.scratch_len, self.stream]);
         bytes[16..].copy_from_slice(&self.name);
         bytes
     }
@@ -187,18 +190,19 @@ impl Hello {
     /// # Errors
     /// [`Malformed`].
     pub fn parse(body: &[u8]) -> Result<Hello, Malformed> {
-        let [wake, outputs, scratch_len, _] = words::<4>(body)?;
+        let [wake, outputs, scratch_len, stream] = words::<4>(body)?;
         let wake = match wake {
             0 => Wake::Futex,
             1 => Wake::Eventfd,
             _ => return Err(Malformed::Value),
         };
-        if outputs > 256 || scratch_len > 1 << 20 {
+        let is_need = stream & !(stream_need::STREAM | stream_need::ALL) == 0;
+        if outputs > 256 || scratch_len > 1 << 20 || !is_need {
             return Err(Malformed::Value);
         }
         let name = body.get(16..Self::LEN).ok_or(Malformed::Short)?;
         let name = name.try_into().map_err(|_| Malformed::Short)?;
-        Ok(Hello { wake, outputs, scratch_len, name })
+        Ok(Hello { wake, outputs, scratch_len, stream, name })
     }
 
     /// The name as text, as far as it is text.

@@ -1,5 +1,8 @@
 use crate::message::{Head, Hello, Kind, Malformed, WaitMode, Wake, Welcome};
-use crate::{HEAD_LEN, LinkHeader, LinkShape, Ring, ShapeError, SlotHead, Token, Word};
+use crate::{
+    HEAD_LEN, LinkHeader, LinkShape, Ring, ShapeError, SlotHead, StreamHead, Token, Word,
+    stream_need,
+};
 
 #[test]
 fn heads_survive_the_way_through_words() {
@@ -77,10 +80,13 @@ fn link_headers_are_read_back_or_refused() {
 
 #[test]
 fn messages_are_read_back() {
-    let hello =
-        Hello {
-            wake: Wake::Eventfd, outputs: 2, scratch_len: 64, name: Hello::name_from("naïve")
-        };
+    let hello = Hello {
+        wake: Wake::Eventfd,
+        outputs: 2,
+        scratch_len: 64,
+        stream: stream_need::STREAM | 5,
+        name: Hello::name_from("naïve"),
+    };
     assert_eq!(Hello::parse(&hello.to_bytes()), Ok(hello));
     assert_eq!(hello.name(), "naïve");
     let welcome = Welcome {
@@ -97,6 +103,13 @@ fn messages_are_read_back() {
     assert_eq!(Welcome::parse(&welcome.to_bytes()), Ok(welcome));
     let head = Head { kind: Kind::Hello, id: 7 };
     assert_eq!(Head::parse(&head.to_bytes()), Ok((head, &[][..])));
+}
+
+#[test]
+fn stream_heads_survive_the_way_through_bytes() {
+    let head = StreamHead { headers: 40, message_head: 0x102, kept: 0x304, flags: 33, now: -5 };
+    assert_eq!(StreamHead::from_bytes(head.to_bytes()), head);
+    assert_eq!(StreamHead::from_bytes([0; 16]), StreamHead::default());
 }
 
 #[test]

@@ -50,6 +50,9 @@ pub struct FunctionSpec {
     pub sessions: u32,
     /// Most scratch per session, in bytes.
     pub scratch_len_max: u32,
+    /// What a function of streams may do, as bits of `stream_need` in `nf/abi`; 0 where it is to be
+    /// one of packets.
+    pub stream: u32,
     /// The arena to begin with, if it fits: that of a function in whose place this one comes.
     pub arena: Option<Arc<Arena>>,
     /// What it is configured with after WELCOME.
@@ -77,6 +80,7 @@ impl FunctionSpec {
             worker_threshold: 32,
             sessions: 0,
             scratch_len_max: 256,
+            stream: 0,
             arena: None,
             configuration: None,
             patience: Patience::default(),

@@ -392,6 +392,9 @@ impl Keeper {
             let why = format!("it uses {uses} outputs, its element has {has}: OUTPUTS {uses}");
             return Err(HostError::Misfit { name, why });
         }
+        if let Some(why) = line::misfit(self.spec.stream, hello.stream) {
+            return Err(HostError::Misfit { name, why: why.into() });
+        }
         let Some(process) = &self.process else { return Ok(()) };
         let before = self.scratch.take();
         self.scratch = wiring::scratch(&self.spec, hello, before.clone())?;

@@ -1,6 +1,7 @@
 //! What the messages of a function mean, and in which order they may come.
 
 use thruway_nf_abi::message::{Head, Hello, Kind};
+use thruway_nf_abi::stream_need;
 
 /// A stranger's text for people: printable, and not too long.
 pub(crate) fn plain(bytes: &[u8]) -> String {
@@ -8,6 +9,22 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..KEPT).unwrap_or(bytes));
     let harmless = |c: char| if c.is_control() && !"\n\t".contains(c) { '\u{fffd}' } else { c };
     text.chars().map(harmless).collect()
+}
+
+/// Why a function that does `does` to streams cannot stand where `may` is allowed; bits of
+/// [`stream_need`].
+pub(crate) fn misfit(may: u32, does: u32) -> Option<&'static str> {
+    match (may & stream_need::STREAM != 0, does & stream_need::STREAM != 0) {
+        (false, true) => Some(
+            "it is a function of streams: say what it does, STREAM order, guard, change or resize",
+        ),
+        (true, false) => Some("it is a function of packets: leave STREAM out"),
+        _ if does & !may == 0 => None,
+        _ => Some(
+            "it does more to streams than STREAM allows: order reads, guard decides what the \
+             receiver gets, change keeps the length, resize does all",
+        ),
+    }
 }
 
 /// Where the handshake stands, and what a message means there.
@@ -76,8 +93,23 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_streams_stand_where_they_may() {
+        let stream = stream_need::STREAM;
+        for (may, does, fits) in [
+            (0, 0, true),
+            (stream | 7, stream | 5, true),
+            (stream | 7, stream | 8, false),
+            (stream | 7, 0, false),
+            (0, stream, false),
+        ] {
+            assert_eq!(misfit(may, does).is_none(), fits, "{may:x} {does:x}");
+        }
+    }
+
+    #[test]
     fn the_handshake_goes_one_way_once() {
-        let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, name: [0; 32] };
+        let hello =
+            Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name: [0; 32] };
         let mut handshake = Handshake::default();
         assert!(handshake.on(head(Kind::Ready), b"").is_err());
         let bytes = hello.to_bytes();

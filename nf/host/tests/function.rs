@@ -234,7 +234,7 @@ fn one_that_never_attaches_is_told() {
 #[test]
 fn one_of_another_version_is_told() {
     let error = error_of("version").to_string();
-    assert!(error.contains("version 2") && error.contains("build both"), "{error}");
+    assert!(error.contains("version 3") && error.contains("build both"), "{error}");
     let error = error_of("magic").to_string();
     assert!(error.contains("does not begin as one of Thruway"), "{error}");
 }
@@ -249,6 +249,8 @@ fn one_that_attaches_twice_is_told() {
 fn one_that_does_not_fit_is_told() {
     let error = error_of("outputs").to_string();
     assert!(error.contains("uses 9 outputs") && error.contains("OUTPUTS 9"), "{error}");
+    let error = error_of("stream").to_string();
+    assert!(error.contains("STREAM order, guard, change or resize"), "{error}");
     let mut tight = spec("scratch");
     tight.sessions = 10;
     tight.scratch_len_max = 8;

@@ -57,6 +57,7 @@ exported! {
             scratch_len: config.scratch_len,
             batch_len_max: config.batch_len_max,
             prefetch: config.prefetch,
+            stream: None,
         };
         let code = thruway_nf::run(&settings, |start| callbacks.start(start));
         c_int::from(code != ExitCode::SUCCESS)

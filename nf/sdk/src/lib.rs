@@ -39,6 +39,7 @@
 //! | hear of a session's beginning and end | [`Function::new_session`], [`Function::released_session`] |
 //! | count | [`Start::counter`] |
 //! | be asked and told while it runs | [`Function::read`], [`Function::write`] |
+//! | see and change what flows in connections | [`run_stream`], [`StreamFunction`] |
 //! | test it without a configuration | [`trial`] |
 //!
 //! While packets wait, the loop makes no system call, takes no lock and allocates nothing; a
@@ -57,6 +58,7 @@ mod function;
 mod requests;
 mod rounds;
 mod sessions;
+mod streams;
 mod timers;
 pub mod trial;
 
@@ -67,7 +69,9 @@ pub use cx::Cx;
 pub use function::{Function, Start};
 pub use rounds::{RunError, run, run_on};
 pub use sessions::Session;
+pub use streams::{Streams, run_stream};
 pub use thruway_nf_abi::message::Welcome;
+pub use thruway_payload::{Needs, Next, StreamCursor, StreamFunction};
 pub use timers::Timer;
 
 /// The programs of the authors' page compile, and its trials run.

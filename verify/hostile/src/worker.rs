@@ -25,7 +25,13 @@ const WORDS: [Word; 7] = [
 const RINGS: [Ring; 3] = [Ring::Primary, Ring::Aux, Ring::Injection];
 
 fn hello(name: &str) -> Hello {
-    Hello { wake: Wake::Futex, outputs: OUTPUTS, scratch_len: 0, name: Hello::name_from(name) }
+    Hello {
+        wake: Wake::Futex,
+        outputs: OUTPUTS,
+        scratch_len: 0,
+        stream: 0,
+        name: Hello::name_from(name),
+    }
 }
 
 /// The honest one: marks every packet, in order, for ever.

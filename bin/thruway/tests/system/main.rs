@@ -21,5 +21,8 @@ mod refusals;
 mod repeat;
 mod router;
 mod sessions;
+mod streams;
 mod traffic;
+mod trials;
+mod web;
 mod xdp;

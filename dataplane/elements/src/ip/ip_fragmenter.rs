@@ -4,7 +4,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
     reasons,
 };
-use thruway_packet::{Batch, Packet};
+use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, MAX_HEADER_LEN, MORE_FRAGMENTS, OFFSET_MASK};
 use thruway_wire::ipv4_option::Ipv4Options;
@@ -16,7 +16,8 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Ip,
         summary: "fragments IP packets that are longer than the MTU",
         docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
-               header, pass unchanged. Longer ones are cut into fragments (RFC 791 section 3.2), \
+               header, pass unchanged, as do those that stand for several (SEGMENTS annotation) \
+               if each of these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), \
                which leave by output 0 in order. The first one keeps all options, the others those \
                whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
                fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
@@ -66,6 +67,26 @@ struct IpFragmenter {
     id: u16,
     /// Fragments but the first.
     rest: Batch,
+}
+
+/// Bytes of `packet` on the link, from its IP header: of one that stands for several, bytes of the
+/// longest of those.
+#[inline]
+fn link_len(packet: &Packet) -> usize {
+    match packet.anno(Anno::SEGMENTS)[0] {
+        0 | 1 => packet.network().len(),
+        segments => segment_len(packet, usize::from(segments)),
+    }
+}
+
+#[cold]
+fn segment_len(packet: &Packet, segments: usize) -> usize {
+    let (whole, tcp) = (packet.network().len(), packet.transport());
+    let header_len = tcp.get(12).map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
+    match tcp.len().checked_sub(header_len) {
+        Some(payload_len) => whole - payload_len + payload_len.div_ceil(segments),
+        None => whole,
+    }
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -176,6 +197,7 @@ fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Re
         match template.fragment(&payload[from..end], flags | (offset + (from / 8) as u16)) {
             Some(mut fragment) => {
                 fragment.copy_annotations(packet);
+                fragment.set_anno_number(Anno::SEGMENTS, 0);
                 rest.push(fragment);
                 more += 1;
             }
@@ -184,6 +206,7 @@ fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Re
         from = end;
     }
     packet.truncate(at + header_len + first_len);
+    packet.set_anno_number(Anno::SEGMENTS, 0);
     let network = packet.network_mut();
     // As long as a header: parsed above.
     let _ = header.emit(network);
@@ -227,11 +250,11 @@ impl IpFragmenter {
 
 impl Element for IpFragmenter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        if batch.iter().all(|packet| packet.network().len() <= self.mtu) {
+        if batch.iter().all(|packet| link_len(packet) <= self.mtu) {
             return;
         }
         for packet in batch.drain() {
-            match packet.network().len() <= self.mtu {
+            match link_len(&packet) <= self.mtu {
                 true => cx.emit(0, packet),
                 false => self.fragment(cx, packet),
             }

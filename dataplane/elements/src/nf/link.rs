@@ -58,6 +58,8 @@ pub(super) struct Link {
     end: HostEnd,
     /// Packets whose slots the function has, by slot.
     parked: Box<[Option<Packet>]>,
+    /// Of a function of streams: their marks.
+    marks: Box<[Mark]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
     frames: Option<(Arc<Frames>, Box<[Framed]>)>,
     news: News,
@@ -123,6 +125,7 @@ impl Link {
             master: Master::new(end.storage.clone(), outputs, tuning),
             end,
             parked: (0..slots).map(|_| None).collect(),
+            marks: Box::default(),
             frames: frames
                 .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
             news: News {
@@ -130,6 +133,11 @@ impl Link {
                 ..News::default()
             },
         }
+    }
+
+    /// The same, of a function of streams.
+    pub fn of_streams(self) -> Link {
+        Link { marks: vec![Mark::NONE; self.parked.len()].into_boxed_slice(), ..self }
     }
 
     pub fn tune(&mut self, tuning: Tuning) {
@@ -171,10 +179,19 @@ impl Link {
         mut packet: Packet,
         outlet: &mut Outlet,
     ) -> Result<(), (Packet, Refused)> {
-        let bytes = match outlet.packed(&mut packet) {
-            Some(bytes) => bytes,
-            None => packet.data(),
-        };
+        let packed = outlet.packed(&mut packet);
+        self.put_bytes(mark, packet, packed)
+    }
+
+    /// The same with the bytes that stand for the packet, if they are not its own.
+    #[inline]
+    pub fn put_bytes(
+        &mut self,
+        mark: Mark,
+        packet: Packet,
+        packed: Option<&[u8]>,
+    ) -> Result<(), (Packet, Refused)> {
+        let bytes = packed.unwrap_or(packet.data());
         // A peer's slot always holds some byte: an empty one is a fault of the peer.
         if bytes.is_empty() {
             return Err((packet, Refused::Never(Lost::Empty)));
@@ -186,6 +203,9 @@ impl Link {
         match put {
             Ok(slot) => {
                 self.news.note(slot, mark);
+                if let Some(to) = self.marks.get_mut(slot as usize) {
+                    *to = mark;
+                }
                 self.parked[slot as usize] = Some(packet);
                 Ok(())
             }
@@ -228,7 +248,7 @@ impl Link {
         limit: u32,
     ) -> Result<u32, PeerFault> {
         let headroom = self.end.storage.layout().shape.headroom;
-        let Link { master, parked, frames, news, .. } = self;
+        let Link { master, parked, marks, frames, news, .. } = self;
         let now = cx.now();
         outlet.open_hops();
         let taken = master.poll(now as u64, limit, |token| match token.origin {
@@ -240,6 +260,13 @@ impl Link {
                 }
                 if let (Some(fcb), Some(entries)) = (news.released(slot), entries.as_mut()) {
                     entries.release(fcb);
+                }
+            }
+            Origin::Slot(slot) | Origin::Dropped(slot) if !marks.is_empty() => {
+                let streams = entries.as_mut().zip(parked[slot as usize].take());
+                if let Some((entries, packet)) = streams {
+                    let came = Came { token: &token, entered: headroom, frames: None };
+                    outlet.take_back_stream(cx, entries, (marks[slot as usize], packet), &came);
                 }
             }
             Origin::Slot(slot) => {
@@ -266,10 +293,16 @@ impl Link {
                     frames.with(|free| free.push(of_slot[slot as usize].frame));
                 }
             }
+            Origin::Aux(_) | Origin::Injected if !marks.is_empty() => {
+                cx.count_drops(Lost::Stray, 1);
+            }
             Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
         });
         let injected = match taken {
-            Ok(_) => master.poll_injected(limit, |token| outlet.take_new(cx, &token)),
+            Ok(_) => master.poll_injected(limit, |token| match marks.is_empty() {
+                true => outlet.take_new(cx, &token),
+                false => cx.count_drops(Lost::Stray, 1),
+            }),
             Err(fault) => Err(fault),
         };
         // What came before a fault was good.
@@ -309,17 +342,17 @@ impl Link {
 
     /// Ends the link: gives each parked packet, in order. What the function was told of sessions
     /// and did not give back is as if it had not been told.
-    pub fn reclaim(&mut self, entries: Option<&mut Entries>, mut lost: impl FnMut(Packet)) {
+    pub fn reclaim(&mut self, entries: Option<&mut Entries>, mut lost: impl FnMut(Mark, Packet)) {
         if let Some(entries) = entries {
             self.recall(entries);
         }
-        let Link { master, parked, frames, news, .. } = self;
+        let Link { master, parked, marks, frames, news, .. } = self;
         master.reclaim(|slot| {
             if news.released(slot).is_some() {
                 return;
             }
             if let Some(packet) = parked[slot as usize].take() {
-                lost(packet);
+                lost(marks.get(slot as usize).copied().unwrap_or(Mark::NONE), packet);
             }
             if let Some((frames, of_slot)) = frames {
                 frames.with(|free| free.push(of_slot[slot as usize].frame));

@@ -17,6 +17,7 @@ mod report;
 mod sessions;
 mod settings;
 mod state;
+mod streams;
 mod succession;
 mod trust_group;
 

@@ -4,14 +4,14 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError, Run,
-    Scratch, Spec, Topic, Ty, reasons,
+    Scratch, Spec, Stream, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use super::link::Link;
-use super::replica::Nf;
+use super::replica::{Nf, STREAM_TIMER};
 use super::report;
 use super::sessions::Place;
 use super::state::State;
@@ -65,6 +65,14 @@ Of sessions beyond SESSIONS (of one thread) packets are dropped; packets without
 without. Behind the function a packet has the session that it had in front, and what is made in \
 consequence of it has, too; behind one that makes other packets of them (a tunnel's end), put a \
 FlowClassifier.\n\
+With STREAM, it is a function of streams (nf/sdk's run_stream): it stands in a context (TCPIn, \
+UDPIn, HTTPIn... in front, the matching Out behind) and is shown what connections carry. STREAM says \
+what it may do: order sees the payload in order; guard decides what the receiver gets; change \
+changes bytes, resize inserts, removes and holds back, at most for STREAM_HOLD without more data. \
+SLOT_SIZE is 4096 if not given: a packet, what was held back in front of it, and what becomes longer \
+must fit. What comes back is believed only as content of a length that may be; else, and when a \
+packet of the connection is lost here (ring full, too long, ON_FAILURE closed), the connection is \
+closed. A packet leaves by the output of the number of its input. SESSION is connection.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
@@ -75,7 +83,10 @@ relaxed the function runs without it, and handler `sandbox` tells. When the conf
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
 /// How many of the arguments say what the function is; the others say how it is run.
-pub(super) const OWN: usize = 7;
+pub(super) const OWN: usize = 9;
+
+/// See [`Settings`](super::settings::Settings).
+const STREAM: &[&str] = &["order", "guard", "change", "resize"];
 
 pub(super) const ARGS: &[Arg] = &[
     Arg::required("EXEC", Ty::Str, "program and its arguments: \"PROGRAM ARG...\""),
@@ -86,6 +97,8 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("SESSION", Ty::Rule("session definition"), "sessions whose scratch it keeps"),
     Arg::keyword("SESSIONS", Ty::UInt, "SESSION: most of them in one thread").or("1048576"),
     Arg::keyword("SCRATCH", Ty::UInt, "SESSION: most bytes that it may keep of one").or("256"),
+    Arg::keyword("STREAM", Ty::Choice(STREAM), "what a function of streams does to them"),
+    Arg::keyword("STREAM_HOLD", Ty::Time, "STREAM: longest that it holds bytes back").or("100ms"),
     Arg::keyword("MODE", Ty::Choice(&["isolated", "group"]), "who shares its memory")
         .or("isolated"),
     Arg::keyword("GROUP", Ty::Str, "name of its TrustGroup, with MODE group"),
@@ -93,7 +106,11 @@ pub(super) const ARGS: &[Arg] = &[
         .or("block"),
     Arg::keyword("SPIN", Ty::Time, "WAIT hybrid: how long it looks before it sleeps").or("50us"),
     Arg::keyword("SLOTS", Ty::UInt, "packets it can have: a power of two").or("1024"),
-    Arg::keyword("SLOT_SIZE", Ty::UInt, "bytes of the longest packet, up to 16384").or("1514"),
+    Arg::keyword(
+        "SLOT_SIZE",
+        Ty::UInt,
+        "bytes of the longest packet, up to 16384; 1514 if not given",
+    ),
     Arg::keyword("HEADROOM", Ty::UInt, "bytes before a packet for what it pushes").or("64"),
     Arg::keyword("AUX_SLOTS", Ty::UInt, "packets it can add to others: a power of two").or("256"),
     Arg::keyword("INJECTION_SLOTS", Ty::UInt, "packets of its own making: a power of two")
@@ -123,6 +140,10 @@ const HANDLERS: &[Handler] = &[
     Handler::sum("dropped", "packets that the function dropped"),
     Handler::sum("auxiliary", "packets that it made in consequence of others"),
     Handler::sum("injected", "packets that it made on its own"),
+    Handler::sum("streams_closed", "STREAM: sessions that were closed here"),
+    Handler::sum("streams_held", "STREAM: times that bytes were held back"),
+    Handler::sum("streams_late", "STREAM: times that they were let go because nothing came"),
+    Handler::sum("streams_lies", "STREAM: answers that cannot be"),
     Handler::sum("occupancy", "slots in use"),
     Handler::sum("occupancy_max", "most slots that were in use at once, over all threads' rings"),
     Handler::sum("wake_ups", "times it was woken"),
@@ -156,6 +177,7 @@ reasons! {
         NoFrame = "no-frame": "its group had no free frame",
         Dropped = "function-dropped": "the function dropped it",
         Damaged = "damaged": "what came back has not even what CARRY adds",
+        Stray = "stray": "the function made it, which one of streams cannot",
         Failed = "function-failed": "the function had it when it failed, or did not run",
         Unfinished = "unfinished": "the function had it when the router stopped",
     }
@@ -211,6 +233,7 @@ impl Element for Nf {
             return self.run_without(cx);
         }
         let mut worked = self.collect(cx);
+        self.arm(cx);
         // After what is back was taken: a function is not woken for packets that it is done with.
         if self.tuning.master_threshold > 0
             && let Some(State { link: Some(link), .. }) = &mut self.running
@@ -236,6 +259,10 @@ impl Element for Nf {
         Some(self)
     }
 
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Function(self.settings.stream.as_ref()?.needs))
+    }
+
     fn demand(&self) -> Option<Demand> {
         let Scratch { size, align } = Scratch::of::<Place>();
         let session = self.settings.sessions.as_ref()?.session.clone();
@@ -249,7 +276,10 @@ impl Element for Nf {
         }
     }
 
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == STREAM_TIMER {
+            return self.remind(cx);
+        }
         if let Some(State { link: Some(link), .. }) = &mut self.running {
             link.check_age(cx.now());
         }
@@ -267,6 +297,7 @@ impl Element for Nf {
         };
         match name {
             "slot_to_slot" => Ok(state.outlet.hopped_count.to_string()),
+            _ if name.starts_with("streams_") => self.stream_figure(name),
             "packets_out" => Ok(state.outlet.out.to_string()),
             "occupancy" => Ok(state.link.as_ref().map_or(0, Link::occupancy).to_string()),
             "latency" => Ok(state.latency.text()),

@@ -1,13 +1,14 @@
 //! Where packets go that come from a function.
 
 use thruway_element::{Cx, Reason};
-use thruway_exchange::{Mapped, Origin, Span, Token};
+use thruway_exchange::{Mapped, Mark, Origin, Span, Token};
 use thruway_packet::{Batch, CARRIED_LEN, Packet};
 
 use super::carried::{pack, unpack};
 use super::link::Came;
 use super::nf::Lost;
 use super::replica::Nf;
+use super::sessions::Entries;
 
 /// Where packets go that come from the function: in their order, by the batch where several leave
 /// by one output.
@@ -15,6 +16,8 @@ use super::replica::Nf;
 pub(super) struct Outlet {
     /// Whether packets go with what is known of them, and where they are put together.
     carries: bool,
+    /// Whether what the function gives may go from slot to slot.
+    may_hop: bool,
     bytes: Vec<u8>,
     batch: Batch,
     port: usize,
@@ -44,8 +47,8 @@ struct Hop {
 }
 
 impl Outlet {
-    pub fn new(carries: bool) -> Outlet {
-        Outlet { carries, ..Outlet::default() }
+    pub fn new(carries: bool, is_of_packets: bool) -> Outlet {
+        Outlet { carries, may_hop: is_of_packets && !carries, ..Outlet::default() }
     }
 
     /// The packet with what is known of it, where it goes so.
@@ -80,7 +83,7 @@ impl Outlet {
     /// Finds the outputs that lead to other functions.
     pub fn find_hops(&mut self, cx: &mut Cx<'_>) {
         self.hops = (0..cx.outputs()).map(|port| hop(cx, port)).collect();
-        if self.carries || self.hops.iter().all(Option::is_none) {
+        if !self.may_hop || self.hops.iter().all(Option::is_none) {
             self.hops.clear();
         }
     }
@@ -131,6 +134,32 @@ impl Outlet {
         token.copy_to(packet.data_mut());
         self.give(cx, port, packet);
         true
+    }
+
+    /// A packet of which a function of streams has left the content in its slot, or dropped it,
+    /// which it cannot.
+    pub fn take_back_stream(
+        &mut self,
+        cx: &mut Cx<'_>,
+        entries: &mut Entries,
+        (mark, mut packet): (Mark, Packet),
+        came: &Came<'_, '_>,
+    ) {
+        let now = cx.now();
+        let Some((streams, entry)) = entries.streams_at(mark) else { return };
+        let goes_on = match came.token.origin {
+            Origin::Slot(_) => {
+                let token = (came.token, came.entered);
+                streams.take_back((mark, entry), &mut packet, token, now)
+            }
+            _ if !streams.close(mark, entry, &mut packet, now) => {
+                return cx.drop(Lost::Dropped, packet);
+            }
+            _ => true,
+        };
+        if goes_on {
+            self.give(cx, mark.input.into(), packet);
+        }
     }
 
     /// Hands a token on to the function that its output leads to, if it does. Whether its frame

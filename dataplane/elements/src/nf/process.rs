@@ -7,6 +7,7 @@ use std::time::Duration;
 use thruway_exchange::{Arena, GroupRegion, PeerFault};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
+use thruway_nf_abi::stream_need;
 use thruway_nf_host::{
     Function as Process, FunctionSpec, HostError, Isolation, Limits, Order, Patience, Program,
 };
@@ -62,6 +63,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         spin_ns: u32::try_from(settings.spin.as_nanos()).unwrap_or(u32::MAX),
         worker_threshold: settings.worker_threshold,
         sessions: settings.sessions.as_ref().map_or(0, |all| all.entries * settings.threads),
+        stream: stream(settings),
         scratch_len_max: settings.sessions.as_ref().map_or(0, |all| all.scratch_len_max),
         configuration: Some(settings.config.clone()).filter(|text| !text.is_empty()),
         patience: Patience {
@@ -71,6 +73,11 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         },
         ..FunctionSpec::new(program)
     }
+}
+
+/// What a function of streams may do, as the handshake says it.
+fn stream(settings: &Settings) -> u32 {
+    settings.stream.as_ref().map_or(0, |to| stream_need::STREAM | to.needs.bits())
 }
 
 /// A function that is a process.

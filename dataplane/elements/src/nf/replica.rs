@@ -13,9 +13,10 @@ use super::group;
 use super::link::{Came, Link};
 use super::nf::Lost;
 use super::process;
-use super::sessions::Place;
+use super::sessions::{Entries, Place};
 use super::settings::{OnFailure, Settings, tuning};
 use super::state::{State, Waiting};
+use super::streams::Streams;
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
@@ -28,6 +29,8 @@ const PATIENCE: u32 = 64;
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.
 const AGE_TIMER: u32 = 1;
+/// Token of the timer that lets go what a function of streams holds back.
+pub(super) const STREAM_TIMER: u32 = 2;
 /// Why a function cannot begin.
 const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
                           out, or set scratch_len in the function's Config";
@@ -195,6 +198,10 @@ impl Nf {
         if let Some(end) = state.function.take_end(self.replica) {
             let (frames, has_sessions) = (state.frames.clone(), state.entries.is_some());
             let link = Link::new(end, self.settings.outputs, self.tuning, frames, has_sessions);
+            let link = if self.settings.stream.is_some() { link.of_streams() } else { link };
+            if let Some(streams) = state.entries.as_mut().and_then(Entries::streams) {
+                streams.generation = present;
+            }
             let arena = state.function.arena();
             state.entries.iter_mut().for_each(|entries| entries.set_arena(arena.clone()));
             if let Err(error) = cx.watch(link.wake()) {
@@ -213,17 +220,20 @@ impl Nf {
     /// Ends the link: what the function had goes where ON_FAILURE says.
     #[cold]
     pub fn give_up_link(&mut self, cx: &mut Cx<'_>) {
+        let passes = self.settings.on_failure == OnFailure::Open;
         let Some(state) = &mut self.running else { return };
         let Some(mut link) = state.link.take() else { return };
         cx.unwatch(link.wake());
         state.add_figures(link.figures());
         state.latency.forget();
-        let passes = self.settings.on_failure == OnFailure::Open;
-        link.reclaim(state.entries.as_mut(), |packet| {
+        if let Some(entries) = &mut state.entries {
+            link.recall(entries);
+        }
+        link.reclaim(None, |mark, packet| {
             if passes {
-                state.outlet.give(cx, 0, packet);
+                state.pass(cx, mark, packet);
             } else {
-                cx.drop(Lost::Failed, packet);
+                state.lose(cx, mark, packet, Lost::Failed);
             }
         });
         state.outlet.flush(cx);
@@ -248,7 +258,8 @@ impl Nf {
     /// Whether what another function gives may come from slot to slot. Not where a failure lets
     /// packets pass unchanged: a packet that comes so is whole in the slot only.
     pub fn takes_tokens(&self) -> bool {
-        self.settings.on_failure != OnFailure::Open && !self.settings.carry
+        let Settings { on_failure, carry, stream, .. } = &self.settings;
+        *on_failure != OnFailure::Open && !carry && stream.is_none()
     }
 
     /// Takes a token of another function; see [`Link::put_token`].
@@ -360,11 +371,11 @@ impl Nf {
         let (is_late, slots) = (self.is_late(cx), self.settings.shape.slots as usize);
         let Some(state) = &mut self.running else { return };
         match self.settings.on_failure {
-            OnFailure::Open => state.outlet.give(cx, 0, packet),
+            OnFailure::Open => state.pass(cx, mark, packet),
             OnFailure::Restart(_) if !is_late && state.waiting() < slots => {
                 state.backlog.push_back(Waiting::Packet(mark, packet));
             }
-            _ => cx.drop(Lost::Failed, packet),
+            _ => state.lose(cx, mark, packet, Lost::Failed),
         }
     }
 
@@ -438,7 +449,7 @@ impl Nf {
         if state.waiting() < BACKLOG_MAX {
             state.backlog.push_back(Waiting::Packet(mark, packet));
         } else {
-            cx.drop(Lost::Full, packet);
+            state.lose(cx, mark, packet, Lost::Full);
         }
     }
 
@@ -451,6 +462,54 @@ impl Nf {
 }
 
 impl Nf {
+    fn streams(&mut self) -> Option<&mut Streams> {
+        self.running.as_mut()?.entries.as_mut()?.streams()
+    }
+
+    /// Sets the timer for what is held back.
+    #[inline]
+    pub fn arm(&mut self, cx: &mut Cx<'_>) {
+        if self.settings.stream.is_some()
+            && let Some(due) = self.streams().and_then(Streams::ask_due)
+        {
+            cx.set_timer(STREAM_TIMER, due);
+        }
+    }
+
+    /// Asks the function for what it holds back for too long.
+    #[cold]
+    pub fn remind(&mut self, cx: &mut Cx<'_>) {
+        self.follow(cx);
+        self.be_awake();
+        let now = cx.now();
+        while let Some((port, packet)) = self.streams().and_then(|streams| streams.remind(now)) {
+            let Some(entries) = self.running.as_mut().and_then(|state| state.entries.as_mut())
+            else {
+                return;
+            };
+            let Some((mark, packet)) = entries.mark_one(cx, port as u8, packet) else { continue };
+            match &self.running {
+                Some(State { link: Some(_), .. }) => self.offer(cx, mark, packet),
+                _ => self.without(cx, mark, packet),
+            }
+        }
+        if let Some(streams) = self.streams() {
+            streams.disarm();
+        }
+        if let Some(state) = &mut self.running {
+            state.publish(cx);
+            state.outlet.flush(cx);
+        }
+        self.arm(cx);
+    }
+
+    /// A handler of functions of streams.
+    pub fn stream_figure(&self, name: &str) -> Result<String, HandlerError> {
+        let entries = self.running.as_ref().and_then(|state| state.entries.as_ref());
+        let figure = entries.and_then(|entries| entries.stream_figure(name));
+        Ok(figure.unwrap_or(0).to_string())
+    }
+
     /// Writes a handler of the function.
     pub fn call(&self, text: &str) -> Result<(), HandlerError> {
         let Some(state) = &self.running else {

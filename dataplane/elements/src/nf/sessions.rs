@@ -14,6 +14,7 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::nf::Lost;
+use super::streams::Streams;
 
 /// The flow manager's state of a session: where the function's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -50,6 +51,8 @@ pub(super) struct Entries {
     marks: Vec<Mark>,
     input: u8,
     one: Batch,
+    /// Of a function of streams.
+    streams: Option<Box<Streams>>,
 }
 
 impl Entries {
@@ -67,7 +70,30 @@ impl Entries {
             marks: Vec::with_capacity(MAX_BATCH),
             input: 0,
             one: Batch::with_room(),
+            streams: None,
         }
+    }
+
+    /// The same, of a function of streams.
+    pub fn with_streams(self, streams: Option<Streams>) -> Entries {
+        Entries { streams: streams.map(Box::new), ..self }
+    }
+
+    /// The streams of a function of streams.
+    pub fn streams(&mut self) -> Option<&mut Streams> {
+        self.streams.as_deref_mut()
+    }
+
+    /// What happened to streams.
+    pub fn stream_figure(&self, name: &str) -> Option<u64> {
+        self.streams.as_ref()?.figure(name)
+    }
+
+    /// The same, with the entry of a mark.
+    #[inline]
+    pub fn streams_at(&mut self, mark: Mark) -> Option<(&mut Streams, Option<u32>)> {
+        let entry = self.entry_of(mark);
+        Some((self.streams.as_deref_mut()?, entry))
     }
 
     /// See [`Entries::new`].
@@ -213,6 +239,7 @@ impl Entries {
     pub fn release(&mut self, fcb: u32) {
         self.forget(fcb);
         if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+            self.streams.iter_mut().for_each(|streams| streams.release(entry));
             self.free.push(&mut self.next, entry);
         }
     }

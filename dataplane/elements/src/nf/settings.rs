@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use thruway_element::{ArgError, ArgErrors, Args, Nanos, text};
+use thruway_element::{ArgError, ArgErrors, Args, Nanos, Needs, Size, text};
 use thruway_exchange::Tuning;
 use thruway_flow::SessionDef;
 use thruway_nf_abi::message::WaitMode;
@@ -49,6 +49,15 @@ pub(super) struct Settings {
     pub readable: Vec<PathBuf>,
     pub on_failure: OnFailure,
     pub sessions: Option<Sessions>,
+    pub stream: Option<Stream>,
+}
+
+/// What a function of streams may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stream {
+    pub needs: Needs,
+    /// How long it may hold bytes back.
+    pub hold_ns: i64,
 }
 
 /// Sessions that a function keeps scratch of.
@@ -117,7 +126,10 @@ impl Settings {
             let sessions = all.sessions.as_ref();
             sessions.map(|sessions| (sessions.session.clone(), sessions.entries))
         };
-        self.program == other.program && self.threads == other.threads && of(self) == of(other)
+        self.program == other.program
+            && self.threads == other.threads
+            && of(self) == of(other)
+            && self.stream == other.stream
     }
 
     /// What needs no look at anything else.
@@ -151,6 +163,7 @@ impl Settings {
             readable: paths(args, "READABLE")?,
             on_failure: on_failure(args)?,
             sessions: sessions(args)?,
+            stream: stream(args)?,
         })
     }
 }
@@ -208,9 +221,18 @@ fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {
     }
 }
 
+/// SLOT_SIZE where it is not given: the longest usual frame; for functions of streams such a packet,
+/// what was held back in front of it, and what becomes longer.
+const SLOT_SIZE: u32 = 1514;
+const STREAM_SLOT_SIZE: u32 = 4096;
+
 /// Bytes of the longest packet, with what goes with it.
 fn slot_len(args: &Args<'_>) -> Result<u32, ArgError> {
-    let len: u32 = args.get("SLOT_SIZE")?;
+    let len: u32 = match args.opt("SLOT_SIZE")? {
+        Some(len) => len,
+        None if args.text("STREAM").is_some() => STREAM_SLOT_SIZE,
+        None => SLOT_SIZE,
+    };
     let more = if args.get("CARRY")? { PREFIX_LEN as u32 } else { 0 };
     Ok(len.saturating_add(more))
 }
@@ -282,7 +304,14 @@ fn wait(args: &Args<'_>) -> Result<WaitMode, ArgError> {
 const SESSIONS_MAX: u32 = 1 << 26;
 
 fn sessions(args: &Args<'_>) -> Result<Option<Sessions>, ArgError> {
-    let Some(text) = args.opt::<String>("SESSION")? else { return Ok(None) };
+    let named = args.opt::<String>("SESSION")?;
+    let streams = args.text("STREAM").is_some();
+    if streams && named.as_ref().is_some_and(|text| text.trim() != "connection") {
+        return Err(args.error("SESSION", "STREAM is about connections: leave SESSION out"));
+    }
+    let Some(text) = named.or_else(|| streams.then(|| "connection".into())) else {
+        return Ok(None);
+    };
     let session = SessionDef::parse(&text).map_err(|error| args.error("SESSION", error.message))?;
     let entries: u32 = args.get("SESSIONS")?;
     let most = SESSIONS_MAX / args.env().threads.max(1) as u32;
@@ -295,6 +324,34 @@ fn sessions(args: &Args<'_>) -> Result<Option<Sessions>, ArgError> {
         return Err(args.error("SCRATCH", "expected 1 to 1048576 bytes"));
     }
     Ok(Some(Sessions { session, entries, scratch_len_max }))
+}
+
+/// What STREAM allows: besides that, every function may end connections, as the element does when
+/// it loses a packet.
+fn stream(args: &Args<'_>) -> Result<Option<Stream>, ArgError> {
+    if args.text("STREAM").is_none() {
+        return Ok(None);
+    }
+    let needs = match args.choice("STREAM")? {
+        0 => Needs::ORDER,
+        1 => Needs::GUARD,
+        2 => Needs::CHANGE,
+        _ => Needs::RESIZE,
+    };
+    let needs = Needs { close: true, ..needs };
+    let env = args.env();
+    if args.choice("MODE")? != 0 {
+        return Err(args.error("STREAM", "a function of streams shares no memory: MODE isolated"));
+    }
+    if args.get("CARRY")? {
+        return Err(args.error("CARRY", "a function of streams sees no annotations: leave it out"));
+    }
+    if env.inputs > env.outputs {
+        let why = "what comes in by an input leaves by the output of its number: connect as many";
+        return Err(args.error("STREAM", why));
+    }
+    let hold_ns = time(args, "STREAM_HOLD")?.as_nanos() as i64; // at most a day
+    Ok(Some(Stream { needs, hold_ns }))
 }
 
 fn on_failure(args: &Args<'_>) -> Result<OnFailure, ArgError> {
@@ -317,21 +374,12 @@ fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
     }
 }
 
-/// Bytes, with `k`, `M` or `G`.
+/// A number of bytes that a process can live on.
 fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
-    let text: String = args.get(name)?;
-    let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
-    let shift = match text[digits.len()..].trim_end_matches('B') {
-        "" => Some(0),
-        "k" | "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        _ => None,
-    };
-    let bytes = shift.and_then(|shift| digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift));
-    bytes
-        .filter(|bytes| *bytes >= 1 << 20)
-        .ok_or_else(|| args.error(name, format!("'{text}' is not a size of at least 1M")))
+    match args.get::<Size>(name)? {
+        Size(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        _ => Err(args.error(name, "must be at least 1M")),
+    }
 }
 
 /// Words between blanks.

@@ -11,6 +11,7 @@ use thruway_packet::{MAX_BATCH, Packet};
 use super::backend::Function;
 use super::latency::Latency;
 use super::link::{Frames, Link, Refused};
+use super::nf::Lost;
 use super::outlet::Outlet;
 use super::sessions::Entries;
 use super::settings::Settings;
@@ -61,7 +62,7 @@ impl State {
             entries,
             totals: LinkFigures::default(),
             latency: Latency::default(),
-            outlet: Outlet::new(settings.carry),
+            outlet: Outlet::new(settings.carry, settings.stream.is_none()),
         }
     }
 
@@ -95,7 +96,7 @@ impl State {
     pub fn end(&mut self, mut entries: Option<&mut Entries>) -> usize {
         let mut lost = self.waiting();
         if let Some(link) = &mut self.link {
-            link.reclaim(entries.as_deref_mut(), |packet| {
+            link.reclaim(entries.as_deref_mut(), |_, packet| {
                 lost += 1;
                 drop(packet);
             });
@@ -121,15 +122,52 @@ impl State {
     pub fn put(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) -> Option<Packet> {
         let Some(link) = &mut self.link else { return Some(packet) };
         let mark = self.entries.as_ref().map_or(mark, |entries| entries.ready(mark));
-        match link.put(mark, packet, &mut self.outlet) {
+        let now = cx.now();
+        let streams = self.entries.as_mut().and_then(|entries| entries.streams_at(mark));
+        let put = match streams {
+            Some((streams, entry)) => {
+                let bytes = streams.pack(mark, entry, &packet, now);
+                let put = link.put_bytes(mark, packet, Some(bytes));
+                if put.is_ok() {
+                    streams.put(mark, entry);
+                }
+                put
+            }
+            None => link.put(mark, packet, &mut self.outlet),
+        };
+        match put {
             Ok(()) => {
                 self.entries.iter_mut().for_each(|entries| entries.put(mark));
                 None
             }
             Err((packet, Refused::Full)) => Some(packet),
             Err((packet, Refused::Never(why))) => {
-                cx.drop(why, packet);
+                self.lose(cx, mark, packet, why);
                 None
+            }
+        }
+    }
+
+    /// Loses a packet: where it is part of a stream, its connection ends.
+    pub fn lose(&mut self, cx: &mut Cx<'_>, mark: Mark, mut packet: Packet, why: Lost) {
+        let now = cx.now();
+        let streams = self.entries.as_mut().and_then(|entries| entries.streams_at(mark));
+        if streams.is_some_and(|(streams, entry)| streams.close(mark, entry, &mut packet, now)) {
+            self.outlet.give(cx, mark.input.into(), packet);
+        } else {
+            cx.drop(why, packet);
+        }
+    }
+
+    /// Lets a packet go on that the function has not treated.
+    pub fn pass(&mut self, cx: &mut Cx<'_>, mark: Mark, mut packet: Packet) {
+        let now = cx.now();
+        match self.entries.as_mut().and_then(|entries| entries.streams_at(mark)) {
+            None => self.outlet.give(cx, 0, packet),
+            Some((streams, entry)) => {
+                if streams.pass(mark, entry, &mut packet, now) {
+                    self.outlet.give(cx, mark.input.into(), packet);
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use super::nf::Lost;
 use super::replica::Nf;
 use super::sessions::Entries;
 use super::state::State;
+use super::streams::Streams;
 
 impl Nf {
     /// The sessions of this thread: those of the predecessor with their memory, if it ran the same
@@ -26,7 +27,9 @@ impl Nf {
             epoch += other.entries.as_ref().map_or(0, Entries::epoch);
         }
         let first = self.replica.saturating_mul(wanted.entries);
-        (Some(Entries::new(first, wanted.entries, epoch)), None)
+        let stream = self.settings.stream.as_ref();
+        let streams = stream.map(|to| Streams::new(to.needs, wanted.entries, to.hold_ns));
+        (Some(Entries::new(first, wanted.entries, epoch).with_streams(streams)), None)
     }
 
     /// The predecessor goes on, because this configuration does not run: its sessions are its own.

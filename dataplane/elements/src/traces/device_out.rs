@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use thruway_packet::Batch;
-use thruway_port::af_packet::{PacketSender, SEND_BATCH};
+use thruway_packet::{Anno, Batch};
+use thruway_port::af_packet::{OutFrame, PacketSender, SEND_BATCH};
 use thruway_port::af_xdp::{Device, Sender};
 use thruway_port::interface::{self, Interface};
 
@@ -160,10 +160,11 @@ fn send_packets(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
     let mut sent = Sent::default();
     let refused_before = sender.counts().1;
     while !batch.is_empty() {
-        let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
+        let mut frames = [OutFrame::NONE; SEND_BATCH];
         let count = batch.len().min(SEND_BATCH);
         for (frame, packet) in frames.iter_mut().zip(batch.iter()) {
-            *frame = packet.data();
+            let segments = packet.anno(Anno::SEGMENTS)[0];
+            *frame = OutFrame { bytes: packet.data(), segments };
         }
         let done = match sender.send(&frames[..count]) {
             Ok(done) => done,
@@ -174,7 +175,7 @@ fn send_packets(sender: &mut PacketSender, batch: &mut Batch) -> Sent {
             }
         };
         sent.packets += done;
-        sent.bytes += frames[..done].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        sent.bytes += frames[..done].iter().map(|frame| frame.bytes.len() as u64).sum::<u64>();
         batch.drain_front(done).for_each(drop);
         if done < count {
             break;

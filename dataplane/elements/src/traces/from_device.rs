@@ -42,6 +42,13 @@ pub static ENTRY: Entry = Entry::new(
                timestamp of the time of reading, and with XDP_MODE GENERIC no packets that the \
                kernel merged. What this host sends is seen with OUTBOUND only, by packet \
                sockets.\n\
+               LARGE true is for chains between hosts and containers on one machine, and behind a \
+               kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
+               its sender left to hardware comes whole, with right lengths and checksums, by packet \
+               sockets. Its SEGMENTS annotation says how many packets it stands for; ToDevice lets \
+               the kernel make as many of it, as late as possible, and IPFragmenter lets it pass if \
+               each of them fits. To everything else it is one long packet. Isolated functions have \
+               no room for it.\n\
                When all ports of a configuration that have inputs are captures, read to their \
                ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
                CAPTURE is accepted for LINUX and PCAP; BPF_FILTER and PROTOCOL are not supported.",
@@ -77,6 +84,7 @@ const ARGS: &[Arg] = &[
     way::XDP_MODE,
     way::QUEUE,
     way::BUSY_POLL,
+    Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
     Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),

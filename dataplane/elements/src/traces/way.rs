@@ -25,6 +25,8 @@ pub(super) struct Wish {
     pub(super) method: Method,
     pub(super) xdp: XdpOptions,
     pub(super) queue: Option<u32>,
+    /// Packets that stand for several come as they are.
+    pub(super) large: bool,
 }
 
 /// What a port uses.
@@ -73,7 +75,8 @@ impl Wish {
                 return Err(args.error("METHOD", why).into());
             }
         };
-        let mut wish = Wish { method, xdp: XdpOptions::default(), queue: args.opt("QUEUE")? };
+        let queue = args.opt("QUEUE")?;
+        let mut wish = Wish { method, xdp: XdpOptions::default(), queue, large: false };
         wish.xdp.receives = false;
         if matches!(wish.method, Method::Best) {
             wish.xdp.modes = BEST;
@@ -87,6 +90,8 @@ impl Wish {
         let mode: Option<String> = args.opt("XDP_MODE")?;
         let sniffer: Option<bool> = args.opt("SNIFFER")?;
         let outbound: bool = args.get("OUTBOUND")?;
+        let large: bool = args.get("LARGE")?;
+        wish.large = large;
         let is_asked = matches!(wish.method, Method::Xdp) || mode.is_some();
         wish.method = match (wish.method, sniffer) {
             (Method::Packet(_), Some(false)) => {
@@ -95,6 +100,11 @@ impl Wish {
                 return Err(args.error("SNIFFER", why).into());
             }
             (Method::Packet(why), _) => Method::Packet(why),
+            _ if large && (is_asked || sniffer == Some(false)) => {
+                let why = "AF_XDP has no room for such packets; take METHOD LINUX";
+                return Err(args.error("LARGE", why).into());
+            }
+            _ if large => Method::Packet("as LARGE says"),
             (_, Some(true)) if is_asked => {
                 let why = "with AF_XDP the host's stack does not see what is received";
                 return Err(args.error("SNIFFER", why).into());
@@ -182,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_forced_is_not_chosen() {
-        let wish = |method| Wish { method, xdp: XdpOptions::default(), queue: None };
+        let wish = |method| Wish { method, xdp: XdpOptions::default(), queue: None, large: false };
         let way = wish(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
         assert_eq!(way.to_string(), "AF_PACKET (as SNIFFER says)");
         let way = wish(Method::Best).choose("lo").expect("packet sockets always");

@@ -73,10 +73,12 @@ impl Words {
         (at, None)
     }
 
-    /// Nothing follows: the word that only might have become a longer one. What is behind it is to
-    /// be read again.
+    /// No more is waited for: the word that might have become a longer one, if there is one. What is
+    /// behind it is to be read again.
     pub fn finish(&self, seek: &mut Seek) -> Option<Found> {
-        std::mem::take(seek).best
+        let best = seek.best?;
+        *seek = Seek::default();
+        Some(best)
     }
 
     /// How many of the bytes that were read last may be the beginning of a word, or a word that is

@@ -16,6 +16,7 @@ mod ring;
 mod segment;
 mod sender;
 mod transmit;
+mod whole;
 
 pub(crate) use options::promiscuous_guard;
 pub use options::{Fanout, FanoutMode, PacketOptions};
@@ -28,6 +29,7 @@ use finish::Finisher;
 use offload::OffloadGuard;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use thruway_packet::Packet;
 use transmit::Transmitter;
 
 /// To whom a frame was addressed, seen from the interface.
@@ -57,15 +59,58 @@ impl PacketType {
     }
 }
 
-/// A received frame, borrowed for the time of the callback.
-#[derive(Debug, Clone, Copy)]
+/// The bytes of a received frame.
+#[derive(Debug)]
+pub enum Bytes<'a> {
+    /// For the time of the callback.
+    Borrowed(&'a [u8]),
+    /// In the memory of packets already: long ones.
+    Owned(Packet),
+}
+
+impl std::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Borrowed(bytes) => bytes,
+            Bytes::Owned(packet) => packet.data(),
+        }
+    }
+}
+
+/// A received frame.
+#[derive(Debug)]
 pub struct Frame<'a> {
-    /// The whole frame: tagged, checksummed, of a size that fits the wire.
-    pub bytes: &'a [u8],
+    /// The whole frame: tagged, checksummed, of a size that fits the wire (but for `segments`).
+    pub bytes: Bytes<'a>,
     /// Nanoseconds since 1970 when the kernel saw the frame.
     pub timestamp_ns: u64,
     /// To whom it was addressed.
     pub packet_type: PacketType,
+    /// Frames that it stands for: more than 1 with [`PacketOptions::whole`] only.
+    pub segments: u8,
+}
+
+/// A frame to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct OutFrame<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Frames that it stands for: of a TCP frame with more than 1, the kernel or the interface makes
+    /// as many of about equal length.
+    pub segments: u8,
+}
+
+impl OutFrame<'_> {
+    /// No bytes.
+    pub const NONE: OutFrame<'static> = OutFrame { bytes: &[], segments: 1 };
+}
+
+impl<'a> From<&'a [u8]> for OutFrame<'a> {
+    fn from(bytes: &'a [u8]) -> OutFrame<'a> {
+        OutFrame { bytes, segments: 1 }
+    }
 }
 
 /// What a socket has done, in frames.
@@ -83,6 +128,8 @@ pub struct PacketStatistics {
     pub checksums_completed: u64,
     /// Frames that were segmented here for the sender.
     pub frames_segmented: u64,
+    /// Frames given out that stand for several.
+    pub frames_whole: u64,
     /// VLAN tags put back into their frames.
     pub tags_restored: u64,
     /// Taken by the kernel for transmission.
@@ -121,7 +168,7 @@ impl PacketSocket {
             false => None,
         };
         let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
-        let finisher = Finisher::new(interface.is_ethernet, options.ignore_outgoing);
+        let finisher = Finisher::new(interface.is_ethernet, options);
         Ok(PacketSocket { ring, receive, transmit, interface, finisher, offloads })
     }
 
@@ -160,8 +207,8 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The interface went down or away. Frames before were sent.
-    pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
-        self.transmit.send(&self.interface.name, frames)
+    pub fn send(&mut self, frames: &[OutFrame<'_>]) -> Result<usize, PortError> {
+        self.transmit.send(&self.interface, frames)
     }
 
     /// What went wrong with the socket since the last call: an interface that went down. To be

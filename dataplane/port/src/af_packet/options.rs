@@ -45,6 +45,9 @@ pub struct PacketOptions {
     /// Switch GRO and LRO off on the interface until the socket is dropped (needs CAP_NET_ADMIN).
     /// Merged frames are segmented again in any case; this saves the work.
     pub offloads_off: bool,
+    /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
+    /// of up to 64 kB, with right lengths and checksums. Others are cut here.
+    pub whole: bool,
 }
 
 impl Default for PacketOptions {
@@ -57,6 +60,7 @@ impl Default for PacketOptions {
             // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
             ring_len: 8 << 20,
             offloads_off: false,
+            whole: false,
         }
     }
 }
@@ -81,12 +85,15 @@ pub(super) fn receive_socket(name: &str, options: &PacketOptions) -> Result<Owne
         // Before Linux 4.20 the frames come, and are passed over by their type.
         let _ = set(libc::PACKET_IGNORE_OUTGOING, 1, "setsockopt(PACKET_IGNORE_OUTGOING)");
     }
-    let room = &LARGE_FRAMES_LEN;
-    if system::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, room).is_err() {
-        // Without CAP_NET_ADMIN as much as the machine's limit allows.
-        let _ = system::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, room);
-    }
+    set_buffer(&socket, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], LARGE_FRAMES_LEN);
     Ok(socket)
+}
+
+/// Sets the length of a buffer by the first of these options that is allowed: without CAP_NET_ADMIN
+/// as much as the machine's limit allows.
+pub(super) fn set_buffer(socket: &OwnedFd, options: [i32; 2], len: i32) {
+    let set = |option| system::set_option(socket, libc::SOL_SOCKET, option, &len);
+    let _ = options.into_iter().any(|option| set(option).is_ok());
 }
 
 /// Starts reception from `interface`, and from no other.

@@ -9,19 +9,19 @@ const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
-const TCP_CWR: u8 = 0x80;
+pub(super) const TCP_CWR: u8 = 0x80;
 
 /// Where the headers are and how much payload a segment carries.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+pub(super) struct Plan {
     /// Start of the IP header.
-    l3: usize,
-    is_ipv6: bool,
+    pub(super) l3: usize,
+    pub(super) is_ipv6: bool,
     /// Start of the TCP or UDP header.
-    l4: usize,
-    is_tcp: bool,
+    pub(super) l4: usize,
+    pub(super) is_tcp: bool,
     /// Start of the payload.
-    payload: usize,
+    pub(super) payload: usize,
     segment_len: usize,
 }
 
@@ -75,7 +75,8 @@ impl Segmenter {
     }
 }
 
-fn plan(frame: &[u8], segment_len: usize, is_ethernet: bool) -> Option<Plan> {
+/// How a plain TCP or UDP frame is cut into payloads of `segment_len` bytes; `None` for any other.
+pub(super) fn plan(frame: &[u8], segment_len: usize, is_ethernet: bool) -> Option<Plan> {
     let l3 = network_offset(frame, is_ethernet)?;
     let (is_ipv6, l4, protocol) = match frame.get(l3)? >> 4 {
         4 => ipv4_payload(frame, l3)?,
@@ -129,7 +130,7 @@ fn ipv6_payload(frame: &[u8], l3: usize) -> Option<(bool, usize, u8)> {
     Some((true, at, protocol))
 }
 
-fn put_u16(out: &mut [u8], at: usize, value: u16) {
+pub(super) fn put_u16(out: &mut [u8], at: usize, value: u16) {
     out[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
@@ -175,7 +176,7 @@ fn fix_transport(out: &mut [u8], plan: &Plan, (passed, is_last): (u32, bool)) {
 }
 
 /// The sum of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1).
-fn pseudo_header(out: &[u8], plan: &Plan) -> Sum {
+pub(super) fn pseudo_header(out: &[u8], plan: &Plan) -> Sum {
     let addresses =
         if plan.is_ipv6 { plan.l3 + 8..plan.l3 + 40 } else { plan.l3 + 12..plan.l3 + 20 };
     let protocol = if plan.is_tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };

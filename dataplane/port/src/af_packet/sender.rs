@@ -1,5 +1,6 @@
 //! A packet socket that only sends.
 
+use super::OutFrame;
 use super::transmit::Transmitter;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
@@ -29,8 +30,8 @@ impl PacketSender {
     ///
     /// # Errors
     /// The interface went down or away. Frames before were sent.
-    pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
-        self.transmit.send(&self.interface.name, frames)
+    pub fn send(&mut self, frames: &[OutFrame<'_>]) -> Result<usize, PortError> {
+        self.transmit.send(&self.interface, frames)
     }
 
     /// Frames sent, and frames that the kernel refused: too long or too short for the interface.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use thruway_port::af_packet::{PacketOptions, PacketSocket, PacketStatistics};
+use thruway_port::af_packet::{OutFrame, PacketOptions, PacketSocket, PacketStatistics};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes in each direction: enough for frames of 64 kB.
@@ -57,9 +57,10 @@ fn carry(from: &mut PacketSocket, to: &mut PacketSocket) -> usize {
     assert_eq!(count, frames.len());
     assert!(count <= 64);
     let slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    let out: Vec<OutFrame<'_>> = slices.iter().map(|&bytes| bytes.into()).collect();
     let mut sent = 0;
     while sent < slices.len() {
-        sent += to.send(&slices[sent..]).expect("the interface is up");
+        sent += to.send(&out[sent..]).expect("the interface is up");
     }
     slices.iter().filter(|frame| assert_fit_for_the_wire(frame)).count()
 }

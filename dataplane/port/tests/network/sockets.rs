@@ -4,7 +4,7 @@ use crate::bridge::wait;
 use crate::hosts::{Host, cable, ip, privileged};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use thruway_port::af_packet::{Fanout, FanoutMode, PacketOptions, PacketSocket};
+use thruway_port::af_packet::{Fanout, FanoutMode, OutFrame, PacketOptions, PacketSocket};
 use thruway_port::tap::{Tap, TapKind, TapOptions};
 use thruway_port::{PortError, interface};
 
@@ -28,7 +28,7 @@ fn receive_until(sockets: &mut [PacketSocket], mut wanted: impl FnMut(usize, &[u
         assert!(Instant::now() < end, "no such frame came");
         wait(&sockets.iter().collect::<Vec<_>>());
         for (i, socket) in sockets.iter_mut().enumerate() {
-            socket.receive(256, |frame| found |= wanted(i, frame.bytes));
+            socket.receive(256, |frame| found |= wanted(i, &frame.bytes));
         }
     }
 }
@@ -44,7 +44,7 @@ fn vlan_tags_are_put_back() {
     let opened = far.run(|| PacketSocket::open("eth0", &PacketOptions::default()));
     // The receiving kernel takes the tag out before anybody sees the frame.
     let sent = [&[0xFF; 12][..], &[0x81, 0x00, 0x60, 0x05, 0x88, 0xB5], &[0x55; 60]].concat();
-    assert_eq!(opened.expect("eth0 is up").send(&[&sent]).expect("eth0 is up"), 1);
+    assert_eq!(opened.expect("eth0 is up").send(&[sent[..].into()]).expect("eth0 is up"), 1);
     receive_until(&mut sockets, |_, frame| frame == sent);
     assert!(sockets[0].statistics().tags_restored > 0);
 }
@@ -64,7 +64,8 @@ fn what_is_sent_arrives_and_too_long_frames_are_refused() {
     let mut slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let too_long = vec![0xFF; 5000];
     slices.insert(70, &too_long);
-    assert_eq!(near.send(&slices).expect("near is up"), 151);
+    let out: Vec<OutFrame<'_>> = slices.into_iter().map(OutFrame::from).collect();
+    assert_eq!(near.send(&out).expect("near is up"), 151);
     let mut expected = frames.iter();
     receive_until(&mut sockets, |_, frame| {
         if frame[12..14] == [0x88, 0xB5] {

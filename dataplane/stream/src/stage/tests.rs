@@ -99,6 +99,28 @@ fn what_is_held_too_long_goes_on_alone() {
 }
 
 #[test]
+fn a_reminder_has_nothing_and_lets_everything_go() {
+    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    let mut first = [packet(b"xxa", 0)];
+    stage.run(&mut memory, &mut first, (3, 1, 1_000), &mut replace(b"-"));
+    let due = stage.due().unwrap();
+    assert!(stage.remind(due - 1).is_none());
+    let (port, late) = stage.remind(due).unwrap();
+    let mark = late.content_mark();
+    assert_eq!((port, late.content(), mark.took, late.fcb()), (3, &b""[..], 0, 1));
+    assert!(mark.has(flag::LATE) && stage.due().is_none());
+    assert_eq!(stage.kept(&memory, 1), b"a");
+    let mut late = [late];
+    stage.run(&mut memory, &mut late, (3, 1, due), &mut replace(b"-"));
+    assert_eq!((late[0].content(), stage.holding()), (&b"a"[..], 0));
+    // What came in between took it along.
+    stage.run(&mut memory, &mut [packet(b"xxa", 0)], (3, 1, due), &mut replace(b"-"));
+    stage.run(&mut memory, &mut [packet(b"b", 0)], (3, 1, due), &mut replace(b"-"));
+    assert!(stage.remind(i64::MAX).is_none());
+    assert_eq!(stage.kept(&memory, 1), b"");
+}
+
+#[test]
 fn too_much_is_not_held_back() {
     let mut stage = Stage::new(Hold { max: 4, time: 0 });
     let mut memory = Memory::default();

@@ -13,6 +13,8 @@ use crate::segment::{Parts, tcp_mut};
 /// Acknowledgements in a row that tell nothing new after which we send again (RFC 5681 section
 /// 3.2).
 const REPEATS: u8 = 3;
+/// Times of asking in vain for room that count, where there are answers.
+const TRIES_WITHOUT_ROOM: u8 = 4;
 
 impl Work<'_> {
     /// By how much windows told in a direction are shifted, where that is known (RFC 7323 section
@@ -30,11 +32,11 @@ impl Work<'_> {
     /// Takes what a segment of direction `dir` acknowledges of the other one's data.
     pub(super) fn ack(&mut self, dir: usize, seg: &Seg) -> Result<(), Why> {
         let scale = if seg.has(flags::SYN) { Some(0) } else { self.scale(dir) };
-        self.conn.halves[dir].window = seg.window;
-        let half = &mut self.conn.halves[1 - dir];
-        if !half.is_known {
+        if !self.conn.halves[1 - dir].is_known {
+            self.conn.halves[dir].window = seg.window;
             return Ok(());
         }
+        let half = &mut self.conn.halves[1 - dir];
         if seg.ack.after(half.sent) {
             return if half.has_syn && self.conn.mode >= Mode::Guard {
                 Err(Why::BadAck)
@@ -44,15 +46,25 @@ impl Work<'_> {
         }
         let before = half.edits.acked_out();
         let is_news = seg.ack.after(before);
+        self.is_news = is_news;
         if is_news {
             half.edits.acknowledge(&mut self.stores.slab, seg.ack);
             self.stores.copies.prune(&mut half.copies, seg.ack);
             (half.repeats, half.tries) = (0, 0);
+            half.told = half.told.max(half.edits.acked_in());
         }
-        if let Some(scale) = scale.filter(|_| !seg.ack.before(before)) {
-            half.right = Some(seg.ack + (u32::from(seg.window) << scale));
+        // Late segments tell of windows that are gone: the right edge never goes back (RFC 9293
+        // section 3.8.6), so the farthest is the latest.
+        let right = scale.map(|scale| seg.ack + (u32::from(seg.window) << scale));
+        let is_late = right.zip(half.right).is_some_and(|(right, known)| right.before(known));
+        if !seg.ack.before(before) && !is_late {
+            half.right = right.or(half.right);
+            self.conn.halves[dir].window = seg.window;
         }
+        let half = &mut self.conn.halves[1 - dir];
         if half.sent != half.end_out() {
+            // Who has no room, but answers, is not given up (RFC 9293 section 3.8.6.1).
+            half.tries = half.tries.min(TRIES_WITHOUT_ROOM);
             self.flush(1 - dir);
         }
         let half = &mut self.conn.halves[1 - dir];
@@ -90,6 +102,20 @@ impl Work<'_> {
         (half.told, field as u16)
     }
 
+    /// The window that goes with what the receiver of a half has acknowledged, where numbers are
+    /// the same on both sides.
+    fn window_told(&self, dir: usize) -> u16 {
+        let half: &Half = &self.conn.halves[dir];
+        let ack = half.edits.acked_in();
+        match (self.scale(1 - dir), half.right) {
+            (Some(scale), Some(right)) if right.after(ack) => {
+                (right.distance(ack) >> scale).min(0xffff) as u16
+            }
+            (Some(_), Some(_)) => 0,
+            _ => self.conn.halves[1 - dir].window,
+        }
+    }
+
     /// Brings a packet that leaves in a direction up to date: what it acknowledges, its window, its
     /// clocks. (The clocks, because packets that were held back would look old to the receiver: RFC
     /// 7323 section 5.2.)
@@ -124,19 +150,26 @@ impl Work<'_> {
             return;
         }
         let (slab, half) = (&self.stores.slab, &self.conn.halves[1 - dir]);
-        let ack = half.edits.acked_out();
-        let map = |block| half.edits.to_in_range(slab, block, ack);
-        let _ = options::change(packet, parts, |all| options::map_sack(all, map));
+        let (acked, told) = (half.edits.acked_out(), half.told.max(half.edits.acked_in()));
+        let said = tcp_mut(packet, parts).map_or(acked, |head| Seq::new(head.ack()));
+        // The first may tell of a duplicate (RFC 2883 section 4). What is acknowledged by now is no
+        // news, and as a first block it would look like a duplicate.
+        let (mut nth, mut is_duplicate) = (0, false);
+        let _ = options::change(packet, parts, |all| {
+            is_duplicate = options::has_duplicate(all, said);
+            options::map_sack(all, |block| {
+                nth += 1;
+                let mapped = half.edits.to_in_range(slab, block, acked);
+                mapped.filter(|(left, _)| nth == 1 && is_duplicate || left.after(told))
+            })
+        });
     }
 
     /// Tells the sender of a half how far it has come, and what waits.
     pub(super) fn ack_to_sender(&mut self, dir: usize, blocks: &[(Seq, Seq)]) {
         let (ack, window) = match self.conn.mode {
             Mode::Map => self.tell(dir),
-            _ => {
-                let half: &Half = &self.conn.halves[dir];
-                (half.edits.acked_in(), self.conn.halves[1 - dir].window)
-            }
+            _ => (self.conn.halves[dir].edits.acked_in(), self.window_told(dir)),
         };
         let other = &self.conn.halves[1 - dir];
         let blocks = if self.conn.halves[dir].sack && other.sack { blocks } else { &[] };
@@ -144,8 +177,7 @@ impl Work<'_> {
             return;
         }
         let seq = other.sent;
-        let saying =
-            Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
+        let saying = Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
         self.counts.acks += 1;
         self.say(1 - dir, saying, blocks);
     }

@@ -21,6 +21,10 @@ impl Work<'_> {
     pub(super) fn arrive(&mut self, dir: usize, port: u16, mut packet: Packet) {
         let half = &mut self.conn.halves[dir];
         (half.in_port, half.fcb) = (port, packet.fcb());
+        if !half.is_known {
+            // Until one has left: contexts keep ports apart.
+            half.out_port = port;
+        }
         if self.conn.mode == Mode::Follow {
             return self.follow(packet);
         }
@@ -35,10 +39,11 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if seg.has(flags::RST) {
-            return self.reset(dir, &seg, packet);
+            return self.reset(dir, seg, packet);
         }
+        // The other end may not have believed the reset, if something before it got lost.
         if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
-            return self.out.drop(Why::Closed, packet);
+            return self.answer_dead(dir, &seg, packet);
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             return self.out.drop(why, packet);
@@ -133,6 +138,7 @@ impl Work<'_> {
     fn room(&self, dir: usize) -> u32 {
         let half = &self.conn.halves[dir];
         let right = match self.conn.mode {
+            Mode::Follow | Mode::Order => None,
             Mode::Map => half.right.map(|_| half.told_right),
             _ => half.right,
         };
@@ -174,14 +180,18 @@ impl Work<'_> {
     fn drain(&mut self, dir: usize) {
         loop {
             let half = &mut self.conn.halves[dir];
-            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else { return };
+            let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {
+                return;
+            };
             self.show(dir, taken, true);
         }
     }
 
     /// The acknowledgement of a segment that waits must not wait: the other side needs it.
     fn pass_ack_on(&mut self, dir: usize) {
-        self.ack_to_sender(1 - dir, &[]);
+        if self.is_news {
+            self.ack_to_sender(1 - dir, &[]);
+        }
     }
 
     /// Tells the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC
@@ -189,7 +199,9 @@ impl Work<'_> {
     fn ack_hole(&mut self, dir: usize) {
         let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];
         let mut n = 0;
-        for range in self.stores.reorder.ranges(&self.conn.halves[dir].waiting).take(BLOCKS_MAX) {
+        // A FIN alone is a range of no bytes.
+        let ranges = self.stores.reorder.ranges(&self.conn.halves[dir].waiting);
+        for range in ranges.filter(|range| range.start != range.end).take(BLOCKS_MAX) {
             blocks[n] = (range.start, range.end);
             n += 1;
         }
@@ -262,13 +274,13 @@ impl Work<'_> {
     /// Does what the user wants at the bound.
     fn full(&mut self, dir: usize, mut packet: Packet) {
         match self.settings.at_bound {
-            AtBound::Drop => self.out.drop(Why::Full, packet),
+            AtBound::Drop => self.refuse(dir, packet),
             AtBound::Reset => {
                 self.out.drop(Why::Full, packet);
                 self.kill();
             }
             // Numbers that changed cannot be let go.
-            AtBound::Pass if self.conn.mode == Mode::Map => self.out.drop(Why::Full, packet),
+            AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
             AtBound::Pass => {
                 self.counts.passed += 1;
                 self.conn.mode = Mode::Order;
@@ -281,6 +293,12 @@ impl Work<'_> {
                 self.out.pass(self.conn.halves[dir].in_port, packet);
             }
         }
+    }
+
+    /// Drops a segment for which there is no room; what it acknowledges is passed on.
+    fn refuse(&mut self, dir: usize, packet: Packet) {
+        self.out.drop(Why::Full, packet);
+        self.pass_ack_on(dir);
     }
 
     /// Lets what waits go on as it came.

@@ -4,6 +4,8 @@
 use thruway_packet::Packet;
 
 use super::Seq;
+use super::depart::set_part;
+use crate::segment::{Parts, split};
 
 const NONE: u32 = u32::MAX;
 
@@ -59,7 +61,7 @@ impl Copies {
     }
 
     /// Packets of all lists.
-    pub fn len(&self) -> usize {
+    pub fn packets(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
 
@@ -67,16 +69,7 @@ impl Copies {
     pub fn push(&mut self, list: &mut List, packet: Packet, (from, to): (Seq, Seq)) {
         let cost = cost(&packet);
         let node = Node { packet: Some(packet), from, to, next: NONE };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        };
+        let at = self.place(node);
         match self.nodes.get_mut(list.tail as usize) {
             Some(tail) => tail.next = at,
             None => list.head = at,
@@ -107,6 +100,57 @@ impl Copies {
         list.cost -= cost;
         self.cost -= u64::from(cost);
         self.free.push(at);
+    }
+
+    /// Parts the packet whose numbers begin with `from`: its first `keep` bytes of payload become a
+    /// segment of their own. False, and nothing changed, where it is no longer, or without memory.
+    pub fn part(&mut self, list: &mut List, from: Seq, keep: u32) -> bool {
+        let mut at = list.head;
+        while self.nodes.get(at as usize).is_some_and(|node| node.from.before(from)) {
+            at = self.nodes[at as usize].next;
+        }
+        let Some(node) = self.nodes.get_mut(at as usize).filter(|node| node.from == from) else {
+            return false;
+        };
+        let Some(packet) = node.packet.as_mut() else { return false };
+        let Ok(mut parts) = Parts::of_tcp(packet) else { return false };
+        let payload = parts.payload_len() as u32;
+        let fin = node.to != from + payload;
+        if keep == 0 || keep > payload || keep == payload && !fin {
+            return false;
+        }
+        let before = cost(packet);
+        let Some((mut second, mut behind)) = split(packet, &mut parts, keep as usize) else {
+            return false;
+        };
+        let middle = from + keep;
+        set_part(packet, &mut parts, from, false);
+        set_part(&mut second, &mut behind, middle, fin);
+        let more = (cost(packet) + cost(&second)).saturating_sub(before);
+        let rest = Node { packet: Some(second), from: middle, to: node.to, next: node.next };
+        node.to = middle;
+        let new = self.place(rest);
+        self.nodes[at as usize].next = new;
+        if list.tail == at {
+            list.tail = new;
+        }
+        list.cost += more;
+        self.cost += u64::from(more);
+        true
+    }
+
+    /// A place for a node.
+    fn place(&mut self, node: Node) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.nodes[at as usize] = node;
+                at
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        }
     }
 
     /// Frees all of a list.

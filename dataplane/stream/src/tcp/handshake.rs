@@ -25,18 +25,34 @@ impl Work<'_> {
                 self.ack_to_sender(dir, &[]);
                 return self.out.drop(Why::SynInside, packet);
             }
-            return self.bypass(dir, packet);
+            // Its receiver decides; who only looks goes by the latest.
+            self.stores.clear(&mut self.conn.halves[dir]);
+            self.conn.halves[dir].is_known = false;
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
             return self.out.drop(Why::BadAck, packet);
         }
+        if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {
+            if !self.settings.pick_up {
+                return self.out.drop(Why::NotOpened, packet);
+            }
+            // The SYN that this answers was not seen.
+            self.counts.picked_up += 1;
+            self.conn.halves[1 - dir].begin(seg.ack);
+        }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
+        } else if seg.has(flags::ACK) && self.conn.halves[dir].timestamps.is_some() {
+            // The SYN of a simultaneous open echoes no clock, the one that follows it does.
+            self.note_clocks(dir, &seg);
         }
-        if seg.has(flags::ACK)
-            && let Err(why) = self.ack(dir, &seg)
-        {
-            return self.out.drop(why, packet);
+        if seg.has(flags::ACK) {
+            if let Err(why) = self.ack(dir, &seg) {
+                return self.out.drop(why, packet);
+            }
+            // The other side is told this window as it is.
+            let half = &mut self.conn.halves[1 - dir];
+            half.told_right = half.told_right.max(seg.ack + u32::from(seg.window));
         }
         if self.conn.mode >= Mode::Guard && !clean(&mut seg, &mut packet, self.conn.mode) {
             return self.out.drop(Why::BadOptions, packet);
@@ -60,6 +76,11 @@ impl Work<'_> {
         let _ = half.edits.push(&mut self.stores.slab, 1, 1);
         half.next = seg.seq + 1;
         half.sent = seg.seq + 1;
+        // Timestamps are used only if both sides say so (RFC 7323 section 3.2).
+        let both = self.conn.halves.iter().all(|half| half.timestamps.is_some());
+        if self.conn.halves.iter().all(|half| half.has_syn) && !both {
+            self.conn.halves.iter_mut().for_each(|half| half.timestamps = None);
+        }
     }
 
     /// Whether the acknowledgement of a SYN is that of the other side's SYN, as far as it was seen.
@@ -95,6 +116,8 @@ impl Work<'_> {
         let began = self.conn.halves.iter().any(|half| half.has_syn);
         match (known, other) {
             (true, true) => Ok(()),
+            // What the other side says may go another way; who insists on handshakes sees both.
+            (true, false) if self.settings.pick_up => Ok(()),
             // The handshake is on its way: nothing but SYN has a place in it.
             _ if began => Err(Why::Unready),
             _ if !self.settings.pick_up => Err(Why::NotOpened),
@@ -113,17 +136,20 @@ impl Work<'_> {
 
     /// A RST. Where functions guard, it counts only if its receiver takes it for certain: else what
     /// follows it would go on unseen (RFC 5961 section 3).
-    pub(super) fn reset(&mut self, dir: usize, seg: &Seg, mut packet: Packet) {
+    pub(super) fn reset(&mut self, dir: usize, mut seg: Seg, mut packet: Packet) {
         let half = &self.conn.halves[dir];
-        let answers_syn = !half.is_known
-            && seg.has(flags::ACK)
-            && self.conn.halves[1 - dir].sent == seg.ack;
+        let answers_syn =
+            !half.is_known && seg.has(flags::ACK) && self.conn.halves[1 - dir].sent == seg.ack;
         let expected = half.is_known && (seg.seq == half.next || seg.seq == half.told);
         if self.conn.mode >= Mode::Guard && !answers_syn && !expected {
             if half.is_known && self.conn.phase == Phase::Alive {
                 self.ack_to_sender(dir, &[]);
             }
             return self.out.drop(Why::BadReset, packet);
+        }
+        // What a RST says besides is for who looks for the cause (RFC 9293 section 3.5.3).
+        if self.conn.mode >= Mode::Guard && !cut_payload(&mut seg, &mut packet) {
+            return self.out.drop(Why::BadSegment, packet);
         }
         if self.conn.mode == Mode::Map && half.is_known {
             let at = half.sent;
@@ -163,7 +189,7 @@ impl Work<'_> {
         }
     }
 
-    /// Answers a segment of a connection that we ended, as a host without the connection does (RFC
+    /// Answers a segment of a connection that has ended, as a host without the connection does (RFC
     /// 9293 section 3.10.7.1).
     pub(super) fn answer_dead(&mut self, dir: usize, seg: &Seg, packet: Packet) {
         if !seg.has(flags::RST) {
@@ -199,11 +225,15 @@ fn clean(seg: &mut Seg, packet: &mut Packet, mode: Mode) -> bool {
             return false;
         }
     }
-    if seg.len > 0 {
-        let mut parts = seg.parts;
-        cut_back(packet, &mut parts, seg.len as usize);
-        seg.parts = parts;
-        return finish(packet, &parts, ip_protocol::TCP);
+    cut_payload(seg, packet)
+}
+
+/// Takes the payload off. False where lengths cannot be put right.
+fn cut_payload(seg: &mut Seg, packet: &mut Packet) -> bool {
+    if seg.len == 0 {
+        return true;
     }
-    true
+    cut_back(packet, &mut seg.parts, seg.len as usize);
+    seg.len = 0;
+    finish(packet, &seg.parts, ip_protocol::TCP)
 }

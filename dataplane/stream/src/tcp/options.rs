@@ -125,6 +125,21 @@ pub fn map_sack(
     })
 }
 
+/// Whether the first block of selective acknowledgements tells of a duplicate: it lies below the
+/// segment's acknowledgement number, or within the second one (RFC 2883 section 4).
+#[must_use]
+pub fn has_duplicate(options: &[u8], ack: Seq) -> bool {
+    let blocks = TcpOptions::new(options).find_map(|option| match option {
+        Ok(TcpOption::Sack(blocks)) => Some(blocks),
+        _ => None,
+    });
+    let Some(blocks) = blocks else { return false };
+    let mut blocks = blocks.iter().map(|(left, right)| (Seq::new(left), Seq::new(right)));
+    let Some((left, right)) = blocks.next() else { return false };
+    let is_within = |second: (Seq, Seq)| !left.before(second.0) && !right.after(second.1);
+    !right.after(ack) || blocks.next().is_some_and(is_within)
+}
+
 /// Changes the largest segment (RFC 9293 section 3.7.1), where it is said. Gives what becomes of the
 /// checksum.
 ///

@@ -3,8 +3,12 @@
 use std::cmp::Reverse;
 
 use thruway_packet::Packet;
+use thruway_wire::tcp::flags;
+use thruway_wire::tcp_option::kind;
 
+use super::options;
 use super::seg::Seg;
+use super::template::Saying;
 use super::{Mode, Seq, Why, Work};
 use crate::content::{Content, HasContent};
 use crate::segment::Parts;
@@ -54,24 +58,17 @@ impl Work<'_> {
         self.resend(dir, (from, from + 1), 1);
     }
 
-    /// Sends what is kept of a range of the receiver's numbers again.
+    /// Sends what is kept of a range of the receiver's numbers again, as far as it was sent.
     fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
         let half = self.conn.halves[dir];
+        if half.sent == half.edits.acked_out() {
+            return self.ask(dir);
+        }
         let mut again: [Option<Packet>; BURST] = [const { None }; BURST];
-        let mut n = 0;
-        for (packet, first, end) in self.stores.copies.within(&half.copies, from, to) {
-            // What was never sent waits for room; the first of it is sent as a probe, if nothing
-            // else is on its way.
-            let is_unsent = !first.before(half.sent);
-            if n == most.min(BURST) || is_unsent && half.edits.acked_out() != half.sent {
-                break;
-            }
-            again[n] = packet.duplicate();
-            n += 1;
-            if is_unsent {
-                self.conn.halves[dir].sent = end;
-                break;
-            }
+        let to = to.min(half.sent);
+        let kept = self.stores.copies.within(&half.copies, from, to);
+        for (slot, (packet, ..)) in again.iter_mut().take(most).zip(kept) {
+            *slot = packet.duplicate();
         }
         for packet in again.into_iter().flatten() {
             self.counts.resent += 1;
@@ -79,9 +76,24 @@ impl Work<'_> {
         }
     }
 
+    /// Nothing is under way, and what waits finds no room: whether there is some now is asked by an
+    /// old number, which is always answered (RFC 9293 section 3.8.6.1).
+    fn ask(&mut self, dir: usize) {
+        let seq = self.conn.halves[dir].edits.acked_out() - 1;
+        let (ack, window) = self.tell(1 - dir);
+        let timestamps = self.conn.halves[dir].timestamps;
+        self.say(dir, Saying { flags: flags::ACK, seq, ack, window, timestamps }, &[]);
+    }
+
     /// Sends a packet that was kept.
     fn send_again(&mut self, dir: usize, mut packet: Packet) {
         if let Ok(parts) = Parts::of_tcp(&packet) {
+            // Selective acknowledgements of that time mean nothing now; where numbers are the same
+            // on both sides, they go with the acknowledgement of that time.
+            if self.conn.mode == Mode::Map && parts.payload - parts.transport > 20 {
+                let old = |all: &mut [u8]| options::strip(all, |found| found == kind::SACK);
+                let _ = options::change(&mut packet, &parts, old);
+            }
             self.refresh(dir, &mut packet, &parts);
         }
         packet.set_content_mark(Content::NONE);
@@ -92,11 +104,18 @@ impl Work<'_> {
     /// Sends what waits and has room now.
     pub(super) fn flush(&mut self, dir: usize) {
         loop {
-            let half = self.conn.halves[dir];
+            let half = &mut self.conn.halves[dir];
             let (from, to) = (half.sent, half.end_out());
             let mut behind = self.stores.copies.within(&half.copies, from, to);
             let Some((packet, _, end)) = behind.next() else { return };
-            if half.right.is_some_and(|right| end.after(right)) {
+            if let Some(right) = half.right.filter(|right| end.after(*right)) {
+                drop(behind);
+                // While anything is under way, more room may come (RFC 9293 section 3.8.6.2.1).
+                let is_alone = from == half.edits.acked_out() && right.after(from);
+                let room = right.distance(from);
+                if is_alone && self.stores.copies.part(&mut half.copies, from, room) {
+                    continue;
+                }
                 return;
             }
             let Some(packet) = packet.duplicate() else { return };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use thruway_exchange::{Attached, Pillow, attach, rest};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Head, Hello, Kind, SOCKET_FD, Wake};
+use thruway_nf_abi::stream_need;
 use thruway_nf_host::{FunctionSpec, Program};
 
 const ROLE: &str = "THRUWAY_TEST_ROLE";
@@ -29,6 +30,7 @@ fn act(role: &str) -> i32 {
         wake: Wake::Futex,
         outputs: if role == "outputs" { 9 } else { 1 },
         scratch_len: if role == "scratch" { 20 } else { 0 },
+        stream: if role == "stream" { stream_need::STREAM | 1 } else { 0 },
         name: Hello::name_from(role),
     };
     match role {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::at;
 use super::everyday::{flood, learnt, talk_beside};
-use super::lab::{INSIDE, Lab, NARROW, OUTSIDE, PUBLIC, Trial, undergo};
+use super::lab::{INSIDE, Lab, NARROW, OUTSIDE, PUBLIC, Trial};
 use super::sockets::{Echo, Talk, ask, refused};
-use super::web::{Files, Web, fetch_many, get, load};
 use crate::control::Client;
 use crate::process::{privileged, wait_for};
+use crate::trials::undergo;
+use crate::web::{Files, Web, fetch_many, get, load};
 
 /// What runs in the middle shares TCP ports 7 and 80 and UDP ports 9 and 53 of [`PUBLIC`] among
 /// the hosts inside, whose own addresses pass, too.

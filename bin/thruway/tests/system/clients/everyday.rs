@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::at;
 use super::lab::{GATEWAY, Lab, NARROW, NARROW_MTU, OUTSIDE, PROVIDER};
 use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, ask_at_length, refused, segment};
-use super::web::{Files, Web, fetch_many, get, load, put};
 use crate::network::Namespace;
 use crate::process::{LIMIT, Running, need};
 use crate::router::hops;
 use crate::traffic::iperf_both_ways;
+use crate::web::{Files, Web, fetch_many, get, load, put};
 
 /// All hosts inside ping one outside, with the same identifier.
 pub fn pings(lab: &Lab) {

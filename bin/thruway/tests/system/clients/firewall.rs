@@ -4,11 +4,12 @@ use super::at;
 use super::everyday::{
     closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
 };
-use super::lab::{INSIDE, Lab, Trial, undergo};
+use super::lab::{INSIDE, Lab, Trial};
 use super::sockets::{Echo, unanswered};
 use super::strays::strays;
-use super::web::{Files, fetch_many, no_way};
 use crate::process::privileged;
+use crate::trials::undergo;
+use crate::web::{Files, fetch_many, no_way};
 
 /// What runs in the middle lets TCP to port 80 of the second host inside in, and answers.
 const TRIALS: &[Trial] = &[

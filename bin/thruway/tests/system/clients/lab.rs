@@ -7,9 +7,7 @@
 //!
 //! The middlebox is the kernel of the middle namespace, or Thruway in it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use crate::network::Namespace;
 use crate::process::{Done, Running, need, root, wait_for};
@@ -140,19 +138,5 @@ fn segment(bridge: &Namespace, hosts: &[Namespace], addresses: &[&str], router: 
     }
 }
 
-/// What a middlebox must pass: a name and a function that panics if it does not.
-pub type Trial = (&'static str, fn(&Lab));
-
-/// Does all trials, also after one that failed; panics if one did.
-#[track_caller]
-pub fn undergo(lab: &Lab, trials: &[Trial]) {
-    let mut failed = Vec::new();
-    for (name, trial) in trials {
-        let begin = Instant::now();
-        if catch_unwind(AssertUnwindSafe(|| trial(lab))).is_err() {
-            failed.push(*name);
-        }
-        println!("{name}: {:.2} s", begin.elapsed().as_secs_f64());
-    }
-    assert!(failed.is_empty(), "failed: {failed:?}");
-}
+/// What a middlebox must pass.
+pub type Trial = crate::trials::Trial<Lab>;

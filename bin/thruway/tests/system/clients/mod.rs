@@ -10,7 +10,6 @@ mod lab;
 mod nat;
 mod sockets;
 mod strays;
-mod web;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

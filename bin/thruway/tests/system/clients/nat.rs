@@ -4,11 +4,12 @@ use super::at;
 use super::everyday::{
     closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
 };
-use super::lab::{Lab, OUTSIDE, PUBLIC, Trial, undergo};
+use super::lab::{Lab, OUTSIDE, PUBLIC, Trial};
 use super::sockets::{Echo, ask};
 use super::strays::strays;
-use super::web::{Files, get, no_way, put};
 use crate::process::privileged;
+use crate::trials::undergo;
+use crate::web::{Files, get, no_way, put};
 
 /// What runs in the middle forwards TCP port 8080 of [`PUBLIC`] to port 80 of the second host
 /// inside, and UDP port 5353 to its port 53, and translates what goes out to [`PUBLIC`].

@@ -8,6 +8,8 @@ use thruway_exchange::attach;
 use thruway_nf::{Batch, Config, Counter, Cx, Function, Start, Timer, Verdict};
 use thruway_nf_abi::message::{Hello, Wake};
 
+use crate::streams::isolated;
+
 /// What marks the word that names the part: as an option of the test harness it does nothing.
 const MARK: &str = "part=";
 
@@ -42,6 +44,8 @@ fn play(part: &str) -> ExitCode {
             std::thread::sleep(Duration::from_secs(1000));
         },
         "lies" => return lie(number),
+        "replaces" => return isolated::replace(number),
+        "lies-of-streams" => return isolated::lie(number),
         "counts" => return super::sessions::play(),
         _ => {}
     }
@@ -58,7 +62,7 @@ fn play(part: &str) -> ExitCode {
 /// Breaks the protocol at the packet of this number: the library would not let it.
 fn lie(number: u64) -> ExitCode {
     let name = Hello::name_from("liar");
-    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, name };
+    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name };
     let mut attached = attach(&hello).expect("a host");
     attached.ready().expect("a host");
     let link = attached.links.first_mut().expect("a link");

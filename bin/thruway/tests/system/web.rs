@@ -24,13 +24,20 @@ pub struct Files {
 impl Files {
     /// A file of each length; their names are numbers.
     pub fn new() -> Files {
+        Files::edited(LENGTHS.iter().map(|len| [random_bytes(*len), random_bytes(*len)]))
+    }
+
+    /// Files, each with what is to arrive of it.
+    pub fn edited(contents: impl Iterator<Item = [Vec<u8>; 2]>) -> Files {
         let dir = tempfile::tempdir().expect("a directory");
-        let make = |(number, len): (usize, &usize)| {
+        let make = |(number, [content, edited]): (usize, [Vec<u8>; 2])| {
             let path = dir.path().join(number.to_string());
-            fs::write(&path, random_bytes(*len)).expect("room for a file");
-            sha256(&path)
+            fs::write(&path, edited).expect("room for a file");
+            let hash = sha256(&path);
+            fs::write(&path, content).expect("room for a file");
+            hash
         };
-        let hashes = LENGTHS.iter().enumerate().map(make).collect();
+        let hashes = contents.enumerate().map(make).collect();
         Files { dir: Arc::new(dir), hashes }
     }
 

@@ -1,0 +1,182 @@
+//! Chains of functions that look at streams and change them.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::content::{Edit, OTHER, WORD};
+use super::long::{everything, transfer};
+use super::options::{options, windows};
+use super::path::{Chain, Faults, Path, SERVERS};
+use super::trials::{ALL, SOME, SWAPS};
+use crate::process::{LIMIT, privileged};
+use crate::trials::undergo;
+
+/// Functions of TCP's payload, and what they are to do.
+struct Functions {
+    text: &'static str,
+    edits: &'static [Edit],
+}
+
+// The beginning of a word waits for the rest as long as that takes, because segments that are lost
+// come late. What happens when it does not wait so long is tried apart from this.
+
+const ORDER: Functions = Functions { text: "WordMatcher(NANANAS, SOUP, MODE ALERT)", edits: &[] };
+
+const MASK: Functions = Functions {
+    text: "WordMatcher(NANANAS, MODE MASK, HOLD 0)",
+    edits: &[Edit { word: WORD, with: "*******" }],
+};
+
+const REMOVE: Functions = Functions {
+    text: "WordMatcher(NANANAS, MODE REMOVE, HOLD 0)",
+    edits: &[Edit { word: WORD, with: "" }],
+};
+
+const LONGER: Functions = Functions {
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream', HOLD 0)",
+    edits: &[Edit { word: WORD, with: "peaches and cream" }],
+};
+
+const SHORTER: Functions = Functions {
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH NAN, HOLD 0)",
+    edits: &[Edit { word: WORD, with: "NAN" }],
+};
+
+/// The second one looks for what the first one makes.
+const TWO: Functions = Functions {
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'SO', HOLD 0)
+        => [0, 1]WordMatcher(SOUP, MODE REPLACE, WITH 'a dish of broth', HOLD 0)",
+    edits: &[Edit { word: WORD, with: "SO" }, Edit { word: OTHER, with: "a dish of broth" }],
+};
+
+impl Functions {
+    /// The contexts around them.
+    fn chain(&self) -> String {
+        format!(
+            "input -> there :: FlowClassifier ~> ip :: IPIn;
+            input[1] -> back :: FlowClassifier ~> [1]ip;
+            ip => [0, 1]tcp :: TCPIn => [0, 1]{} => [0, 1]end :: TCPOut
+                => [0, 1]IPOut => [0, 1]output",
+            self.text
+        )
+    }
+
+    /// Does something with a chain of them, between hosts that lose nothing.
+    fn with(&self, work: impl FnOnce(&Chain<'_>)) {
+        work(&Chain { text: &self.chain(), edits: self.edits, ..Chain::CABLE });
+    }
+}
+
+/// All trials on a good path, some of them on bad ones.
+fn carry(test: &str, functions: &Functions) {
+    if !privileged(test) {
+        return;
+    }
+    functions.with(|chain| {
+        let path = Path::new(chain);
+        undergo(&path, ALL);
+        undergo(&path, SWAPS);
+        path.stop();
+        let path = Path::new(&Chain { faults: Faults::ROUGH, ..*chain });
+        undergo(&path, SOME);
+        path.stop();
+        transfer(chain);
+        everything(chain);
+    });
+}
+
+#[test]
+fn in_order() {
+    carry("in_order", &ORDER);
+}
+
+#[test]
+fn words_are_masked() {
+    carry("words_are_masked", &MASK);
+}
+
+#[test]
+fn words_are_removed() {
+    carry("words_are_removed", &REMOVE);
+}
+
+#[test]
+fn words_grow() {
+    carry("words_grow", &LONGER);
+}
+
+#[test]
+fn words_shrink() {
+    carry("words_shrink", &SHORTER);
+}
+
+#[test]
+fn one_function_behind_another() {
+    carry("one_function_behind_another", &TWO);
+}
+
+#[test]
+fn words_grow_between_all_sorts_of_hosts() {
+    if !privileged("words_grow_between_all_sorts_of_hosts") {
+        return;
+    }
+    LONGER.with(|chain| {
+        let path = Path::new(&Chain { faults: Faults::CONGESTED, ..*chain });
+        options(&path);
+        windows(&path);
+        path.stop();
+        for faults in [Faults::JITTER, Faults::BURSTS] {
+            let path = Path::new(&Chain { faults, method: "LINUX", ..*chain });
+            undergo(&path, SOME);
+            path.stop();
+        }
+    });
+}
+
+/// The beginning of a word goes on when the rest does not come in time; so does what follows it,
+/// and the rest does not pass unchanged.
+#[test]
+fn nothing_waits_forever() {
+    if !privileged("nothing_waits_forever") {
+        return;
+    }
+    for (mode, rest) in [("MASK", "***"), ("REMOVE", ""), ("REPLACE, WITH LETTUCE", "LETTUCE")] {
+        let text = format!("WordMatcher(NANANAS, HOLD 50ms, MODE {mode})");
+        let functions = Functions { text: text.leak(), edits: &[] };
+        functions.with(|chain| {
+            let path = Path::new(chain);
+            let listener = path.server().within(|| TcpListener::bind((SERVERS[0], 0)));
+            let listener = listener.expect("a free port");
+            let to = listener.local_addr().expect("it is bound");
+            let client = path.client().within(|| TcpStream::connect(to)).expect("a way");
+            let (server, _) = listener.accept().expect("a connection");
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                says(from, to, "(NANA", "(NANA");
+                std::thread::sleep(Duration::from_millis(100));
+                says(from, to, "NAS)", &format!("{rest})"));
+                says(from, to, "NANANANAS)", &format!("NA{})", whole(mode)));
+            }
+            path.stop();
+        });
+    }
+}
+
+/// What becomes of a whole word.
+fn whole(mode: &str) -> &'static str {
+    match mode {
+        "MASK" => "*******",
+        "REMOVE" => "",
+        _ => "LETTUCE",
+    }
+}
+
+/// Asserts that the other end hears this, without anything else being said.
+#[track_caller]
+fn says(mut from: &TcpStream, mut to: &TcpStream, said: &str, heard: &str) {
+    to.set_read_timeout(Some(LIMIT)).expect("a time above zero");
+    from.write_all(said.as_bytes()).expect("a connection");
+    let mut bytes = vec![0; heard.len()];
+    to.read_exact(&mut bytes).unwrap_or_else(|error| panic!("'{said}': {error}"));
+    assert_eq!(String::from_utf8_lossy(&bytes), heard);
+}

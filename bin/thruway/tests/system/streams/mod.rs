@@ -1,0 +1,17 @@
+//! Streams through chains that look at them and change them, between the kernel's own stacks.
+//!
+//! Each byte that arrives is compared with what a plain replacement in the whole stream gives. What
+//! carries the bytes is proven over a mere cable first.
+//!
+//! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
+
+mod cable;
+mod chains;
+mod content;
+mod ends;
+pub mod isolated;
+mod long;
+mod options;
+mod path;
+mod talks;
+mod trials;

@@ -1,0 +1,203 @@
+//! PayloadStats: how much payload sessions carry.
+
+use std::any::Any;
+use std::fmt::Write as _;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
+    Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, stream_ended,
+};
+use thruway_flow::Ended;
+use thruway_packet::Batch;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
+use super::parties::{CSV_COLUMNS, Parties};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "PayloadStats",
+        topic: Topic::Streams,
+        summary: "counts the payload of sessions, by direction",
+        docs: "Counts bytes and packets of payload in the context that it stands in: IP, UDP, TCP \
+               or (bodies of) HTTP. Packets without payload are not counted. Handlers with two \
+               numbers tell of the side that opened sessions, and of the other.\n\n\
+               By default nothing is asked for, and packets are counted as they come: what TCP \
+               sends again is counted again, unless another function of the chain needs order. \
+               With ORDER true the stream is counted: each byte once, in order.\n\n\
+               When a session ends, a line of comma-separated values goes to FILE: src, dst, \
+               protocol, src_port, dst_port, bytes, packets, reply_bytes, reply_packets. Records \
+               wait in a ring of RECORDS_MAX until the file is written, away from the packets; \
+               those that find it full are lost and counted.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> UDPIn -> PayloadStats(-) -> UDPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::optional("FILE", Ty::File, "where records are written; - for standard output"),
+            Arg::keyword("ORDER", Ty::Bool, "whether each byte of a stream counts once")
+                .or("false"),
+            RECORDS_MAX,
+        ],
+        handlers: &[
+            Handler::sum("bytes", "bytes of payload, by direction"),
+            Handler::sum("packets", "packets with payload, by direction"),
+            Handler::sum("sessions", "sessions with payload"),
+            Handler::sum("open", "of these, sessions that have not ended"),
+            Handler::sum("records", "records written"),
+            Handler::sum("lost", "records lost"),
+            Handler::write("flush", "writes the records that wait"),
+        ],
+        wants: Wants::stream::<State>(),
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// What is counted of a session; by direction.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+struct State {
+    bytes: [u64; 2],
+    packets: [u64; 2],
+    parties: Parties,
+}
+
+/// What is counted of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    bytes: [u64; 2],
+    packets: [u64; 2],
+    sessions: u64,
+    open: u64,
+}
+
+/// The function.
+struct Meter {
+    totals: Totals,
+    journal: Journal<State>,
+}
+
+impl StreamFunction for Meter {
+    type State = State;
+    const NEEDS: Needs = Needs::NOTHING;
+
+    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+        let way = data.direction();
+        loop {
+            let len = data.chunk().len();
+            if len == 0 {
+                return Next::Continue;
+            }
+            if state.packets == [0; 2] {
+                self.totals.sessions += 1;
+                self.totals.open += 1;
+                if self.journal.is_wanted() {
+                    state.parties = Parties::of(data);
+                }
+            }
+            state.bytes[way] += len as u64;
+            state.packets[way] += 1;
+            self.totals.bytes[way] += len as u64;
+            self.totals.packets[way] += 1;
+            data.advance(len);
+        }
+    }
+
+    fn ended(&mut self, state: &State) {
+        if state.packets != [0; 2] {
+            self.totals.open = self.totals.open.saturating_sub(1);
+            self.journal.push(*state);
+        }
+    }
+}
+
+/// The line of a record.
+fn line(state: &State, out: &mut String) {
+    let State { bytes, packets, parties } = state;
+    let [sent, replied] = [0, 1].map(|way| format!("{},{}", bytes[way], packets[way]));
+    let _ = writeln!(out, "{parties},{sent},{replied}"); // a String does not fail
+}
+
+struct PayloadStats {
+    needs: Needs,
+    stage: Stage,
+    meter: Meter,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let needs = if args.get("ORDER")? { Needs::ORDER } else { Needs::NOTHING };
+    let journal = Journal::from_args(args, line)?;
+    let meter = Meter { totals: Totals::default(), journal };
+    Ok(Box::new(PayloadStats { needs, stage: Stage::default(), meter }))
+}
+
+impl Element for PayloadStats {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let header = format!("{CSV_COLUMNS},bytes,packets,reply_bytes,reply_packets\n");
+        self.meter.journal.open(&header)?;
+        self.meter.journal.arm(cx);
+        Ok(())
+    }
+
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Function(self.needs))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.per_stream(&mut self.stage, &mut self.meter, port, batch);
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        stream_ended(&mut self.stage, &mut self.meter, state);
+        self.meter.journal.arm(cx);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == JOURNAL_TIMER {
+            self.meter.journal.timer(cx);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let totals = &self.meter.totals;
+        let both = |[sent, replied]: [u64; 2]| Ok(format!("{sent} {replied}"));
+        let number = match name {
+            "bytes" => return both(totals.bytes),
+            "packets" => return both(totals.packets),
+            "sessions" => totals.sessions,
+            "open" => totals.open,
+            "records" => self.meter.journal.written,
+            "lost" => self.meter.journal.lost,
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+        if name != "flush" {
+            return Err(HandlerError::no_write(name));
+        }
+        self.meter.journal.flush(cx);
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.meter.journal.flush(cx);
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let totals = self.meter.totals;
+        Some(Box::new(Meter { totals, journal: self.meter.journal.hand_over() }))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(kept) = state.downcast::<Meter>() else { return };
+        self.meter.totals = kept.totals;
+        self.meter.journal.take_over(kept.journal);
+    }
+}

@@ -1,0 +1,358 @@
+//! TCPIn, TCPOut: the payload of TCP connections.
+
+use std::any::Any;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Handler,
+    HandlerError, Known, Layer, Needs, Reason, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_stream::content::{Content, HasContent};
+use thruway_stream::tcp::overlap::Overlap;
+use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
+use thruway_wire::ip_protocol;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Reasons of the engine, as those of the elements.
+const DROPS: [Drop; Why::ALL.len() + 1] = {
+    let mut drops = [Drop::new("no-room", "there are as many connections as may be"); _];
+    let mut at = 0;
+    while at < Why::ALL.len() {
+        drops[at] = Drop::new(Why::ALL[at].1, Why::ALL[at].2);
+        at += 1;
+    }
+    drops
+};
+const NO_ROOM: Reason = Reason(Why::ALL.len() as u8);
+
+/// See the spec.
+pub static IN: Entry = Entry::new(
+    Spec {
+        name: "TCPIn",
+        topic: Topic::Streams,
+        summary: "begins the context of TCP: functions behind it see the payload of connections",
+        docs: "Does to connections what the functions between here and TCPOut need, and no more \
+               (`thruway check --explain` says what and for whom):\n\n\
+               Nothing but a look: packets are shown as they come. In order: segments that come too \
+               early wait for what is missing, whose sender is told. To guard: checksums are \
+               verified, copies of what was sent on are kept until it is acknowledged, and what the \
+               sender sends again is answered from them, so the receiver gets what functions saw, \
+               whatever is sent twice or late; RST and SYN count only if the receiver takes them for \
+               certain (RFC 5961). To hold back or change lengths: numbers of its own for what \
+               leaves, mapped back in acknowledgements (SACK too), windows by the room that the \
+               receiver has, segments split where they grow beyond what it takes, and sent again by \
+               our own timer where their sender knows them to be acknowledged.\n\n\
+               Both directions of a connection must come through the same TCPIn and the same thread; \
+               what enters by an input leaves by the output of the same number. Segments that break \
+               the rules of TCP are dropped for a named reason. URGENT says what becomes of urgent \
+               data where functions guard: clear (it is made part of the stream), pass, drop. \
+               OVERLAP says whose bytes count where segments that wait overlap: first, last, or as \
+               an operating system does it: bsd, linux, old-linux, solaris, hpux10, hpux11, irix, \
+               macos, windows, windows2003, vista. PICK_UP says whether connections are taken that \
+               were not seen to open. BUFFER bytes of packet memory may be kept of each direction \
+               (that which waits for what is missing and that which waits to be acknowledged, each), \
+               TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
+               slows down), pass (functions do not see it any more; as drop where lengths change), \
+               reset.\n\n\
+               Packets that are not TCP, fragments, and ICMP errors pass by unseen.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+                  -> TCPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::keyword("PICK_UP", Ty::Bool, "take connections that were not seen to open")
+                .or("true"),
+            Arg::keyword("OVERLAP", Ty::Str, "whose bytes count where segments overlap")
+                .or("first"),
+            Arg::keyword("URGENT", Ty::Choice(&["clear", "pass", "drop"]), "urgent data")
+                .or("clear"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "verify checksums where functions guard").or("true"),
+            Arg::keyword("BUFFER", Ty::Size, "bytes kept of each direction of a connection")
+                .or("8M"),
+            Arg::keyword("TOTAL", Ty::Size, "bytes kept of all connections").or("64M"),
+            Arg::keyword("AT_BOUND", Ty::Choice(&["drop", "pass", "reset"]), "beyond these")
+                .or("drop"),
+            Arg::keyword("CONNECTIONS_MAX", Ty::UInt, "most connections, in one thread")
+                .or("1048576"),
+        ],
+        drops: &DROPS,
+        handlers: &[
+            Handler::sum("connections", "connections"),
+            Handler::sum("opened", "connections that were opened"),
+            Handler::sum("picked_up", "those of them that were not seen to open"),
+            Handler::sum("closed", "connections that were reset here"),
+            Handler::sum("passed", "connections that went on unseen at the bound"),
+            Handler::sum("reordered", "segments that waited for what was missing"),
+            Handler::sum("resent", "segments sent again from copies"),
+            Handler::sum("acks", "acknowledgements made here"),
+            Handler::sum("split", "segments split because they had grown"),
+            Handler::sum("queued", "segments that waited for room at their receiver"),
+            Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
+            Handler::read("mode", "what is done: follow, order, guard or map"),
+        ],
+        wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
+        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "header-parse", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// See the spec.
+pub static OUT: Entry = Entry::new(
+    Spec {
+        name: "TCPOut",
+        topic: Topic::Streams,
+        summary: "ends the context of TCP: numbers, lengths and checksums are put right",
+        docs: "What functions changed since TCPIn is made up for here: see there. A connection that \
+               a function closed gets a RST at both ends. Bytes must not get lost between TCPIn and \
+               here: where functions guard, a connection of which a packet is missing is reset.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+                  -> TCPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        drops: &DROPS,
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
+);
+
+/// Most bytes of BUFFER.
+const BUFFER_MAX: u64 = 1 << 30;
+
+/// What the session remembers: the connection's number + 1.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
+#[repr(C)]
+struct State {
+    conn: u32,
+}
+
+struct TcpIn {
+    tcp: Tcp,
+    settings: Settings,
+    out: Out,
+    /// When its timer comes.
+    armed: Option<i64>,
+    problem: Option<String>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let overlap = args.get::<String>("OVERLAP")?;
+    let buffer = args.get::<Size>("BUFFER")?.0;
+    if !(4096..=BUFFER_MAX).contains(&buffer) {
+        let message = format!("must be from 4096 to {BUFFER_MAX} bytes");
+        return Err(args.error("BUFFER", message).into());
+    }
+    let settings = Settings {
+        mode: Mode::Follow,
+        connections_max: args.get("CONNECTIONS_MAX")?,
+        buffer: buffer as u32,
+        total: args.get::<Size>("TOTAL")?.0,
+        at_bound: [AtBound::Drop, AtBound::Pass, AtBound::Reset][args.choice("AT_BOUND")?],
+        pick_up: args.get("PICK_UP")?,
+        urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][args.choice("URGENT")?],
+        overlap: overlap
+            .parse::<Overlap>()
+            .map_err(|why| args.error("OVERLAP", format!("'{overlap}': {why}")))?,
+        verify: args.get("CHECKSUM")?,
+    };
+    let (out, tcp) = (Out::default(), Tcp::new(settings));
+    Ok(Box::new(TcpIn { tcp, settings, out, armed: None, problem: None }))
+}
+
+impl Element for TcpIn {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Enter(Layer::Tcp, Needs::NOTHING))
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.settings.mode = Mode::of(plan.needs);
+        self.tcp.set_settings(self.settings);
+        self.problem = one_of_each(plan);
+    }
+
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.arm(cx);
+        self.problem.take().map_or(Ok(()), Err)
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let now = cx.now();
+        let (tcp, out) = (&mut self.tcp, &mut self.out);
+        let mut refused = 0;
+        cx.take_sessions::<State>(batch, |packet, known| {
+            refused += usize::from(!take(tcp, out, (port, now), packet, known));
+        });
+        if refused > 0 {
+            cx.count_drops(NO_ROOM, refused);
+        }
+        send(cx, &mut self.out, batch);
+        self.arm(cx);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.armed = None;
+        self.tcp.tick(cx.now(), &mut self.out);
+        let mut batch = Batch::new();
+        send(cx, &mut self.out, &mut batch);
+        cx.emit_all(0, &mut batch);
+        self.arm(cx);
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(state) = State::read_from_bytes(state)
+            && state.conn != 0
+        {
+            self.tcp.close(state.conn - 1);
+        }
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let counts = &self.tcp.counts;
+        let number = match name {
+            "connections" => self.tcp.len() as u64,
+            "opened" => counts.opened,
+            "picked_up" => counts.picked_up,
+            "closed" => counts.closed,
+            "passed" => counts.passed,
+            "reordered" => counts.reordered,
+            "resent" => counts.resent,
+            "acks" => counts.acks,
+            "split" => counts.split,
+            "queued" => counts.queued,
+            "kept" => self.tcp.holding() as u64,
+            "mode" => return Ok(format!("{:?}", self.settings.mode).to_lowercase()),
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(std::mem::replace(&mut self.tcp, Tcp::new(self.settings))))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(tcp) = state.downcast::<Tcp>() {
+            self.tcp = *tcp;
+            self.tcp.set_settings(self.settings);
+        }
+    }
+}
+
+/// What would have to be otherwise about a context.
+fn one_of_each(plan: &StreamPlan) -> Option<String> {
+    let (ins, outs) = (plan.enters.len(), plan.leaves.len());
+    (ins > 1 || outs > 1).then(|| {
+        format!(
+            "{ins} TCPIn and {outs} TCPOut belong together, but a context has one of each: give \
+             them several inputs and outputs instead"
+        )
+    })
+}
+
+/// Hands a packet to the engine; false when there is no room for its connection.
+#[inline]
+fn take(
+    tcp: &mut Tcp,
+    out: &mut Out,
+    (port, now): (usize, i64),
+    mut packet: Packet,
+    known: Option<Known<'_, State>>,
+) -> bool {
+    let known = known.filter(|known| !known.related && is_tcp(&packet));
+    let Some(known) = known else {
+        packet.set_content_mark(Content::NONE);
+        out.packets.push((port, packet));
+        return true;
+    };
+    if known.state.conn == 0 {
+        let Some(conn) = tcp.open() else { return false };
+        known.state.conn = conn + 1;
+    }
+    let direction = usize::from(known.direction == Direction::Reply);
+    let at = Arrival { conn: known.state.conn - 1, direction, port, now };
+    tcp.arrive(at, packet, out);
+    true
+}
+
+/// Whether TCP follows the IP header, or its extensions.
+#[inline]
+fn is_tcp(packet: &Packet) -> bool {
+    let header = packet.network();
+    match header.first() {
+        Some(first) if first >> 4 == 4 => header.get(9) == Some(&ip_protocol::TCP),
+        // Behind extension headers only the classifier has looked; what is no TCP has no ports
+        // that it could have found.
+        Some(_) => header.get(6).is_some_and(|next| *next != ip_protocol::UDP),
+        None => false,
+    }
+}
+
+/// Sends on what the engine gave; packets for output 0 are left in the batch.
+fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
+    for (port, packet) in out.packets.drain(..) {
+        match port {
+            0 => batch.push(packet),
+            _ => cx.emit(port, packet),
+        }
+    }
+    for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
+        cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
+    }
+}
+
+impl TcpIn {
+    /// Sees to it that the engine is called in time.
+    fn arm(&mut self, cx: &mut Cx<'_>) {
+        let Some(due) = self.tcp.due() else { return };
+        if self.armed.is_none_or(|at| due < at) {
+            self.armed = Some(due);
+            cx.set_timer(0, due);
+        }
+    }
+}
+
+#[derive(Default)]
+struct TcpOut {
+    enter: u32,
+    out: Out,
+    waiting: Batch,
+}
+
+impl Element for TcpOut {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Leave(Layer::Tcp))
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.enter = plan.enters.first().copied().unwrap_or(0);
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let now = cx.now();
+        let (out, waiting) = (&mut self.out, &mut self.waiting);
+        waiting.append(batch);
+        cx.visit(self.enter, &mut |enter, cx| {
+            let Some(enter) = enter.downcast_mut::<TcpIn>() else { return };
+            for packet in waiting.drain() {
+                enter.tcp.depart(port, packet, now, out);
+            }
+            enter.arm(cx);
+        });
+        // Nobody was at home: they wait for the next time.
+        send(cx, out, batch);
+    }
+
+    fn holding(&self) -> usize {
+        self.waiting.len()
+    }
+}

@@ -1,0 +1,231 @@
+//! WordMatcher: finds words in streams, whatever packets they came in.
+
+use std::any::Any;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Hold, Nanos,
+    STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+};
+use thruway_flow::Ended;
+use thruway_packet::Batch;
+
+use list::{List, Shared, WORD_LEN_MAX, Wanted};
+use matching::{Matcher, Mode, State, Totals};
+
+mod list;
+mod matching;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "WordMatcher",
+        topic: Topic::Streams,
+        summary: "finds words in streams: counts, closes, masks, removes, replaces",
+        docs: "Looks for words in the payload of the context that it stands in: IP, UDP, TCP or \
+               (bodies of) HTTP. A word that spans packets is found however the stream is cut. Of \
+               words that overlap, the one that begins first counts; of those that begin together, \
+               the longest; the search goes on behind it. What is left when words are removed is \
+               not searched again. With NOCASE, upper and lower case of ASCII letters are the \
+               same.\n\n\
+               MODE says what is done about a word. ALERT counts it. CLOSE ends the connection; \
+               the packet with the word's last byte does not go on. MASK overwrites it with the \
+               byte CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last \
+               three, bytes that may be the beginning of a word are held back until more comes: \
+               the least that is possible, at most a word. When nothing comes for HOLD, they go \
+               on; should the rest of the word come later, it is masked, removed or replaced \
+               alone, and counted as partly, so that no word ever passes whole.\n\n\
+               What the chain does for that follows from MODE: for ALERT, payload is put in order; \
+               for CLOSE, the receiver also gets nothing else than what was searched; MASK, \
+               REMOVE and REPLACE need the bytes to be kept until they are acknowledged, and the \
+               last two sequence numbers of our own. So who must not be fooled by bytes that are \
+               sent twice, differently, does not rely on ALERT alone.\n\n\
+               Each line of FILE is a word too: as it stands, or quoted as in a configuration \
+               (\"a\\tb\", \\<48 45>); empty lines and those that begin with # are none. A word has \
+               at most 4,096 bytes.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> UDPIn -> WordMatcher(cisco, example, MODE MASK, NOCASE true) -> UDPOut \
+                  -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::rest("WORD", Ty::Data, "a word to look for"),
+            Arg::keyword("FILE", Ty::File, "file with a word on each line"),
+            Arg::keyword("MODE", Ty::Choice(&Mode::NAMES), "what is done about a word").or("ALERT"),
+            Arg::keyword("WITH", Ty::Data, "takes a word's place, for REPLACE"),
+            Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK").or("*"),
+            Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
+            Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
+                .or("100ms"),
+        ],
+        handlers: &[
+            Handler::sum("matches", "words found"),
+            Handler::sum("sessions", "sessions in which words were found"),
+            Handler::sum("sessions_closed", "sessions that were ended"),
+            Handler::sum("partly", "words of which a part had gone on before the rest came"),
+            Handler::sum("held", "times that the beginning of a word was held back"),
+            Handler::sum("late", "times that it went on because nothing came in time"),
+            Handler::sum("words", "how often each word was found; it is shown escaped"),
+        ],
+        wants: Wants::stream::<State>(),
+        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "match-patterns", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+struct WordMatcher {
+    wanted: Wanted,
+    shared: Arc<Shared>,
+    mode: Mode,
+    with: Vec<u8>,
+    mask: u8,
+    stage: Stage,
+    /// When the words are known.
+    matcher: Option<Matcher>,
+    /// What the element had that stood here before a hot swap.
+    kept: Option<Kept>,
+}
+
+/// What one element leaves to another.
+struct Kept {
+    stage: Stage,
+    number: u32,
+    counts: Vec<u64>,
+    totals: Totals,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mode = Mode::ALL[args.choice("MODE")?];
+    let mut words = Vec::new();
+    for (index, text) in args.rest() {
+        let word: Vec<u8> = args.parse(text).map_err(|error| args.rest_error(index, error))?;
+        let problem = match word.len() {
+            0 => Some("a word has at least one byte".to_owned()),
+            len if len > WORD_LEN_MAX => Some(format!("a word has at most {WORD_LEN_MAX} bytes")),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(args.rest_error(index, problem).into());
+        }
+        words.push(word);
+    }
+    let wanted = Wanted { words, file: args.opt("FILE")?, nocase: args.get("NOCASE")? };
+    if wanted.words.is_empty() && wanted.file.is_none() {
+        return Err(ArgErrors::whole("there is no word to look for: write WORD or FILE"));
+    }
+    let with = args.opt::<Vec<u8>>("WITH")?;
+    if with.is_some() != (mode == Mode::Replace) {
+        return Err(args.error("WITH", "goes with MODE REPLACE, which needs it").into());
+    }
+    let [mask] = args.get::<Vec<u8>>("CHARACTER")?[..] else {
+        return Err(args.error("CHARACTER", "must be one byte").into());
+    };
+    let hold = args.get::<Nanos>("HOLD")?.0;
+    if hold < 0 {
+        return Err(args.error("HOLD", "must not be negative").into());
+    }
+    Ok(Box::new(WordMatcher {
+        wanted,
+        shared: args.shared("words", Shared::new),
+        mode,
+        with: with.unwrap_or_default(),
+        mask,
+        stage: Stage::new(Hold { time: hold, ..Hold::default() }),
+        matcher: None,
+        kept: None,
+    }))
+}
+
+impl WordMatcher {
+    fn list(&self) -> Result<Arc<List>, String> {
+        self.shared.get_or_init(|| self.wanted.make().map(Arc::new)).clone()
+    }
+
+    fn totals(&self) -> Totals {
+        self.matcher.as_ref().map_or(Totals::default(), |matcher| matcher.totals)
+    }
+
+    /// A line for each word: how often, and the word, which is escaped as it may be anything.
+    fn words(&self) -> String {
+        let mut text = String::new();
+        let Some(matcher) = &self.matcher else { return text };
+        for (word, count) in matcher.list.names.iter().zip(&matcher.counts) {
+            let _ = writeln!(text, "{count} \"{}\"", word.escape_ascii()); // a String does not fail
+        }
+        text
+    }
+}
+
+impl Element for WordMatcher {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let list = self.list()?;
+        let (mut counts, mut totals) = (vec![0; list.names.len()], Totals::default());
+        if let Some(kept) = self.kept.take().filter(|kept| kept.number == list.number) {
+            (counts, totals) = (kept.counts, kept.totals);
+        }
+        let (mode, with, mask) = (self.mode, self.with.clone(), self.mask);
+        self.matcher = Some(Matcher { list, mode, with, mask, counts, totals });
+        cx.arm_stage(&mut self.stage);
+        Ok(())
+    }
+
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Function(self.mode.needs()))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let Some(matcher) = &mut self.matcher else { return };
+        cx.per_stream(&mut self.stage, matcher, port, batch);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if let Some(matcher) = self.matcher.as_mut().filter(|_| token == STAGE_TIMER) {
+            cx.stream_timer(&mut self.stage, matcher);
+        }
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Some(matcher) = &mut self.matcher {
+            stream_ended(&mut self.stage, matcher, state);
+        }
+    }
+
+    fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let totals = self.totals();
+        let number = match name {
+            "matches" => totals.matches,
+            "sessions" => totals.sessions,
+            "sessions_closed" => self.stage.counts.closed,
+            "partly" => totals.partly,
+            "held" => self.stage.counts.held,
+            "late" => self.stage.counts.late,
+            "words" => return Ok(self.words()),
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let matcher = self.matcher.take()?;
+        let stage = std::mem::take(&mut self.stage);
+        let (number, counts, totals) = (matcher.list.number, matcher.counts, matcher.totals);
+        Some(Box::new(Kept { stage, number, counts, totals }))
+    }
+
+    /// Sessions go on with what is held back of them; counts only if the words are the same.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(mut kept) = state.downcast::<Kept>() else { return };
+        self.stage.take_over(std::mem::take(&mut kept.stage));
+        self.kept = Some(*kept);
+    }
+}

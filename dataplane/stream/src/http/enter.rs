@@ -1,0 +1,374 @@
+//! The beginning of the context of HTTP: what TCP carries becomes heads and bodies of messages.
+
+use thruway_packet::Packet;
+use thruway_payload::{Next, StreamCursor};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::asks::Asks;
+use super::fault::{Fault, Faults};
+use super::framing::Connection;
+use super::groups::{Groups, Sent, Told, split, strip};
+use super::head::Kind;
+use super::length::BodyLength;
+use super::reader::{Finish, Piece, Reader, Rules, Step};
+use super::shown::Shown;
+use crate::content::{HasContent, Layer, flag};
+use crate::stage::{Hold, Memory, Stage};
+
+/// Most pieces that are told of one packet.
+const MAX_TOLD: usize = 4096;
+
+/// What becomes of a connection with a message that is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnRefused {
+    /// It is reset.
+    #[default]
+    Close,
+    /// It goes on, and functions see nothing of it any more.
+    Pass,
+}
+
+/// How messages are read and shown.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How they are judged.
+    pub rules: Rules,
+    /// Bodies that are shown.
+    pub shown: Shown,
+    /// Functions may change the length of bodies, or hold bytes back that would then stand behind
+    /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
+    pub resize: bool,
+    /// What requests are made to ask for.
+    pub asks: Asks,
+    /// What becomes of what is refused.
+    pub on_refused: OnRefused,
+}
+
+/// What is remembered of a connection, besides [`Memory`].
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct EnterState {
+    connection: Connection,
+    /// By direction: see [`BODY_SHOWN`].
+    message: [u8; 2],
+    spare: [u8; 6],
+}
+
+/// The message that is under way is shown.
+const BODY_SHOWN: u8 = 1;
+/// Its framing is written anew.
+const REFRAMED: u8 = 2;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnterCounts {
+    /// Heads of requests.
+    pub requests: u64,
+    /// Heads of responses, interim ones included.
+    pub responses: u64,
+    /// Messages with a body that functions are shown.
+    pub shown: u64,
+    /// Messages with a body that they are not shown.
+    pub hidden: u64,
+    /// Connections that became something else than HTTP.
+    pub switched: u64,
+    /// Connections closed because there was no memory.
+    pub no_memory: u64,
+    /// Connections refused, by fault.
+    pub refused: [u64; Fault::ALL.len()],
+    /// Packets with faults that were put up with, by fault.
+    pub tolerated: [u64; Fault::ALL.len()],
+}
+
+impl Default for EnterCounts {
+    fn default() -> EnterCounts {
+        EnterCounts {
+            requests: 0,
+            responses: 0,
+            shown: 0,
+            hidden: 0,
+            switched: 0,
+            no_memory: 0,
+            refused: [0; Fault::ALL.len()],
+            tolerated: [0; Fault::ALL.len()],
+        }
+    }
+}
+
+/// See the module.
+pub struct Enter {
+    settings: Settings,
+    reader: Reader,
+    stage: Stage,
+    told: Vec<Told>,
+    groups: Groups,
+    head: Vec<u8>,
+    /// Bytes of the packet at hand, with those that were kept of earlier ones.
+    seen: usize,
+    /// What happened.
+    pub counts: EnterCounts,
+}
+
+impl Enter {
+    /// With these settings.
+    pub fn new(settings: Settings) -> Enter {
+        // Heads are longer by a few bytes at most until they are told to be too long.
+        let max = 2 * settings.rules.head_bytes as usize + usize::from(u16::MAX);
+        Enter {
+            reader: Reader::new(settings.rules),
+            stage: Stage::new(Hold { max, time: 0 }),
+            told: Vec::with_capacity(MAX_TOLD),
+            groups: Groups::default(),
+            head: Vec::with_capacity(settings.rules.head_bytes as usize * 2),
+            seen: 0,
+            counts: EnterCounts::default(),
+            settings,
+        }
+    }
+
+    /// Whether functions may change lengths or hold bytes back.
+    pub fn set_resize(&mut self, resize: bool) {
+        self.settings.resize = resize;
+    }
+
+    /// What it was made with, and what was set since.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Which bodies are shown.
+    pub fn set_shown(&mut self, shown: Shown) {
+        self.settings.shown = shown;
+    }
+
+    /// Goes on with what another one holds of connections, and with its counts.
+    pub fn take_over(&mut self, other: Enter) {
+        self.stage.take_over(other.stage);
+        self.counts = other.counts;
+    }
+
+    /// Packets with incomplete heads that are kept.
+    pub fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+
+    /// The connection is over.
+    pub fn forget(&mut self, memory: &mut Memory) {
+        self.stage.forget(memory);
+    }
+
+    /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
+    /// of TCP goes on as it is.
+    pub fn packet(
+        &mut self,
+        (memory, state): (&mut Memory, &mut EnterState),
+        (direction, now): (usize, i64),
+        mut packet: Packet,
+        out: &mut Vec<Packet>,
+    ) {
+        let mut mark = packet.content_mark();
+        if mark.layer() != Layer::Tcp {
+            return out.push(packet);
+        }
+        // What was late before is late for who held it back: here it comes in order.
+        mark.flags &= !flag::LATE;
+        packet.set_content_mark(mark);
+        let came = packet.content().len();
+        self.told.clear();
+        self.seen = came;
+        let kind = if direction & 1 == 0 { Kind::Request } else { Kind::Response };
+        let mut stage = std::mem::take(&mut self.stage);
+        let mut show = |cursor: &mut StreamCursor<'_>| self.tell(state, kind, cursor);
+        stage.run(memory, std::slice::from_mut(&mut packet), (0, direction, now), &mut show);
+        self.counts.no_memory += std::mem::take(&mut stage.counts.no_memory);
+        self.stage = stage;
+        if packet.content_mark().has(flag::CLOSE) {
+            return out.push(packet);
+        }
+        self.divide(packet, (state, kind), came, out);
+    }
+
+    /// Tells the bytes under the cursor, and moves it behind those that could be told.
+    fn tell(&mut self, state: &mut EnterState, kind: Kind, cursor: &mut StreamCursor<'_>) -> Next {
+        self.seen = cursor.remaining();
+        if let Err(fault) = self.tell_all(state, kind, cursor) {
+            self.counts.refused[fault as usize] += 1;
+            if self.settings.on_refused == OnRefused::Close {
+                state.connection.refuse(fault);
+                return Next::Close;
+            }
+            state.connection.make_opaque();
+            state.message = [0; 2];
+            let len = cursor.remaining();
+            cursor.skip_all();
+            self.push(Piece::Opaque, len, state, kind);
+        }
+        self.note_tolerated();
+        if cursor.remaining() == 0 { Next::Continue } else { Next::NeedMore }
+    }
+
+    fn tell_all(
+        &mut self,
+        state: &mut EnterState,
+        kind: Kind,
+        cursor: &mut StreamCursor<'_>,
+    ) -> Result<(), Fault> {
+        loop {
+            let step = self.reader.step(&mut state.connection, kind, cursor.chunk())?;
+            let Step::Piece(piece, len) = step else { break };
+            if self.told.len() == MAX_TOLD {
+                return Err(Fault::TooManyParts);
+            }
+            if piece == Piece::Head {
+                self.head(state, kind, len, cursor);
+            } else {
+                cursor.advance(len);
+                self.push(piece, len, state, kind);
+            }
+            if piece == Piece::End {
+                state.message[kind as usize] = 0;
+            }
+        }
+        if cursor.is_last() {
+            self.finish(state, kind, cursor)?;
+        }
+        Ok(())
+    }
+
+    /// The direction ends with what is here.
+    fn finish(
+        &mut self,
+        state: &mut EnterState,
+        kind: Kind,
+        cursor: &mut StreamCursor<'_>,
+    ) -> Result<(), Fault> {
+        let left = cursor.remaining();
+        let finish = self.reader.finish(&mut state.connection, kind, left)?;
+        cursor.skip_all();
+        if left > 0 {
+            self.push(Piece::Framing, left, state, kind);
+        }
+        if finish != Finish::Clean {
+            self.push(Piece::End, 0, state, kind);
+            state.message[kind as usize] = 0;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, piece: Piece, len: usize, state: &EnterState, kind: Kind) {
+        let message = state.message[kind as usize];
+        let is_stripped = message & REFRAMED != 0 && piece == Piece::Framing;
+        let is_shown = message & BODY_SHOWN != 0;
+        self.told.push(Told { piece, len, sent: len, is_shown, is_stripped, flags: 0 });
+    }
+
+    /// A message begins.
+    fn head(
+        &mut self,
+        state: &mut EnterState,
+        kind: Kind,
+        len: usize,
+        cursor: &mut StreamCursor<'_>,
+    ) {
+        let view = self.reader.view(&cursor.chunk()[..len]);
+        let (body, asked) = (self.reader.body(), self.reader.asked());
+        let has_body = body != BodyLength::None;
+        let is_shown = !has_body || self.settings.shown.shows(view);
+        let is_resized = self.settings.resize && is_shown && has_body;
+        let is_reframed = is_resized && body != BodyLength::UntilClose;
+        let closes = kind == Kind::Request && asked.is_old && self.settings.resize;
+        self.head.clear();
+        if kind == Kind::Request && (self.settings.asks.any() || closes) {
+            // The changes are our own: they can be made.
+            let _ = self.settings.asks.rewrite(view, closes, &mut self.head);
+        }
+        let now = if self.head.is_empty() || self.head == cursor.chunk()[..len] {
+            cursor.advance(len);
+            len
+        } else {
+            replace(cursor, len, &self.head);
+            self.head.len()
+        };
+        let ends_here = !is_shown || state.connection.way(kind).is_opaque();
+        let mut flags = if ends_here { flag::LAST } else { 0 };
+        if is_resized {
+            flags |= flag::REFRAME | if asked.is_old { flag::OLD } else { 0 };
+        }
+        state.message[kind as usize] =
+            (u8::from(is_shown) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
+        let piece = Piece::Head;
+        self.told.push(Told { piece, len: now, sent: len, is_shown, is_stripped: false, flags });
+        self.count(state, kind, (has_body, is_shown));
+    }
+
+    fn count(&mut self, state: &EnterState, kind: Kind, (has_body, is_shown): (bool, bool)) {
+        match kind {
+            Kind::Request => self.counts.requests += 1,
+            Kind::Response => self.counts.responses += 1,
+        }
+        self.counts.shown += u64::from(has_body && is_shown);
+        self.counts.hidden += u64::from(has_body && !is_shown);
+        self.counts.switched += u64::from(state.connection.way(kind).is_opaque());
+    }
+
+    fn note_tolerated(&mut self) {
+        let tolerated = self.reader.take_tolerated();
+        if tolerated != Faults::NONE {
+            tolerated.iter().for_each(|fault| self.counts.tolerated[fault as usize] += 1);
+        }
+    }
+
+    /// Makes packets of what was told.
+    fn divide(
+        &mut self,
+        mut packet: Packet,
+        (state, kind): (&mut EnterState, Kind),
+        came: usize,
+        out: &mut Vec<Packet>,
+    ) {
+        self.groups.clear();
+        let too_many = self.told.iter().any(|told| self.groups.add(told).is_err());
+        if too_many {
+            state.connection.refuse(Fault::TooManyParts);
+            self.counts.refused[Fault::TooManyParts as usize] += 1;
+            return out.push(closing(packet));
+        }
+        // The end of the direction must not be taken for the end of the message, which says
+        // elsewhere where it ends.
+        let ends_properly = self.told.last().is_some_and(|told| told.piece == Piece::End)
+            && !self.is_cut_short(state, kind);
+        let is_last = packet.content_mark().has(flag::LAST);
+        if self.groups.is_empty() || (is_last && self.settings.resize && ends_properly) {
+            self.groups.add_empty();
+        }
+        strip(&mut packet, &self.told);
+        let sent = Sent { kept: self.seen.saturating_sub(came), came };
+        let place = out.len();
+        if !split(packet, &self.groups, sent, out) {
+            self.counts.no_memory += 1;
+            let packet = out.drain(place..).next();
+            out.extend(packet.map(closing));
+        }
+    }
+
+    /// Whether the message under way ended with its direction, and not where it said.
+    fn is_cut_short(&self, state: &EnterState, kind: Kind) -> bool {
+        state.connection.way(kind).is_within()
+    }
+}
+
+/// Puts other bytes in the place of the next ones, and moves behind them.
+fn replace(cursor: &mut StreamCursor<'_>, len: usize, with: &[u8]) {
+    let same = len.min(with.len());
+    cursor.overwrite(&with[..same]);
+    cursor.insert(&with[same..]);
+    cursor.remove(len - same);
+}
+
+/// Has the connection end.
+fn closing(mut packet: Packet) -> Packet {
+    let mut mark = packet.content_mark();
+    mark.flags |= flag::CLOSE;
+    packet.set_content_mark(mark);
+    packet
+}

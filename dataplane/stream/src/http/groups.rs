@@ -1,0 +1,330 @@
+//! Packets of which each has one range of content at most, made from one that has parts of several
+//! messages.
+
+use std::ops::Range;
+
+use thruway_packet::Packet;
+use thruway_wire::tcp::flags as tcp_flags;
+
+use super::reader::Piece;
+use crate::content::{Content, HasContent, Layer, flag};
+use crate::segment::{Parts, tcp, tcp_mut};
+use crate::splice::splice;
+
+/// Opaque packets that this context made, to be told from those that came so.
+pub const OURS: u8 = flag::FIRST;
+
+/// Most packets that one becomes.
+pub const MAX_GROUPS: usize = 128;
+
+/// What bytes of a packet were told to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    pub piece: Piece,
+    /// How many they are now.
+    pub len: usize,
+    /// How many they were as their sender sent them.
+    pub sent: usize,
+    /// Functions are shown the body that they belong to.
+    pub is_shown: bool,
+    /// They do not go on: the framing is written anew behind the functions.
+    pub is_stripped: bool,
+    /// Flags of a head besides those that all heads have.
+    pub flags: u8,
+}
+
+/// What one packet is made of: bytes that follow each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    layer: Layer,
+    flags: u8,
+    prefix: usize,
+    body: usize,
+    suffix: usize,
+    /// Bytes that the sender sent up to the group's end, from the packet's first byte on.
+    sent: usize,
+}
+
+impl Group {
+    fn new(layer: Layer, flags: u8) -> Group {
+        Group { layer, flags, prefix: 0, body: 0, suffix: 0, sent: 0 }
+    }
+
+    fn len(&self) -> usize {
+        self.prefix + self.body + self.suffix
+    }
+
+    fn is_opaque(&self) -> bool {
+        self.layer == Layer::Opaque
+    }
+}
+
+/// Puts what was told in groups.
+#[derive(Debug, Default)]
+pub struct Groups {
+    all: Vec<Group>,
+    is_open: bool,
+    sent: usize,
+}
+
+/// There would be too many.
+#[derive(Debug)]
+pub struct TooMany;
+
+impl Groups {
+    /// Begins with nothing.
+    pub fn clear(&mut self) {
+        self.all.clear();
+        (self.is_open, self.sent) = (false, 0);
+    }
+
+    /// The group that goes on, or a new one.
+    fn open(&mut self, layer: Layer, flags: u8, goes_on: impl Fn(&Group) -> bool) -> &mut Group {
+        let goes_on = self.is_open && self.all.last().is_some_and(goes_on);
+        if !goes_on {
+            self.all.push(Group { sent: self.sent, ..Group::new(layer, flags) });
+            self.is_open = true;
+        }
+        let last = self.all.len() - 1;
+        &mut self.all[last]
+    }
+
+    /// What follows.
+    pub fn add(&mut self, told: &Told) -> Result<(), TooMany> {
+        self.sent += told.sent;
+        let sent = self.sent;
+        let len = if told.is_stripped { 0 } else { told.len };
+        match told.piece {
+            Piece::Head => {
+                let flags = flag::HEAD | flag::FIRST | told.flags;
+                let group = self.open(Layer::Http, flags, |_| false);
+                (group.prefix, group.sent) = (len, sent);
+                // Of a body that is not shown functions see nothing: this is all.
+                self.is_open = told.is_shown;
+            }
+            Piece::End if told.is_shown => {
+                let group = self.open(Layer::Http, 0, |group| !group.is_opaque());
+                group.flags |= flag::LAST;
+                self.is_open = false;
+            }
+            Piece::End => {}
+            _ if told.is_stripped => {
+                if let Some(group) = self.all.last_mut() {
+                    group.sent = sent;
+                }
+            }
+            Piece::Body { .. } if told.is_shown => {
+                let group = self.open(Layer::Http, 0, |g| !g.is_opaque() && g.suffix == 0);
+                (group.body, group.sent) = (group.body + len, sent);
+            }
+            Piece::Framing if told.is_shown => {
+                let goes_on = |group: &Group| {
+                    !group.is_opaque() && (group.body > 0 || group.flags & flag::HEAD == 0)
+                };
+                let group = self.open(Layer::Http, 0, goes_on);
+                match group.body + group.suffix {
+                    0 => group.prefix += len,
+                    _ => group.suffix += len,
+                }
+                group.sent = sent;
+            }
+            Piece::Trailer if told.is_shown => {
+                let group = self.open(Layer::Http, 0, |group| !group.is_opaque());
+                (group.suffix, group.sent) = (group.suffix + len, sent);
+            }
+            _ => {
+                let group = self.open(Layer::Opaque, OURS, Group::is_opaque);
+                (group.body, group.sent) = (group.body + len, sent);
+            }
+        }
+        if self.all.len() > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
+    }
+
+    /// A packet of its own for what is no message's: an end of the direction that is not to be
+    /// taken for a message's, or nothing at all.
+    pub fn add_empty(&mut self) {
+        self.open(Layer::Opaque, OURS, |_| false);
+        self.is_open = false;
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+/// What the sender's bytes were before bytes were held back and added.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// Bytes in front that came with earlier packets.
+    pub kept: usize,
+    /// Bytes of content that the packet itself brought.
+    pub came: usize,
+}
+
+impl Sent {
+    /// How many of the bytes that the packet accounts for are among the first `sent` bytes.
+    fn share(self, sent: usize, took: usize) -> usize {
+        if took != self.came {
+            // It was changed before: nobody knows which byte became of which.
+            return 0;
+        }
+        sent.saturating_sub(self.kept).min(self.came)
+    }
+}
+
+/// Takes bytes that do not go on out of the content, which is what was told.
+pub fn strip(packet: &mut Packet, told: &[Told]) {
+    if !told.iter().any(|told| told.is_stripped && told.len > 0) {
+        return;
+    }
+    let content = packet.content_mut();
+    let (mut from, mut to) = (0, 0);
+    for told in told {
+        if !told.is_stripped {
+            content.copy_within(from..from + told.len, to);
+            to += told.len;
+        }
+        from += told.len;
+    }
+    let place = packet.content_place();
+    // Both lie within.
+    let _ = splice(packet, place.start + to, from - to, &[]);
+}
+
+/// Makes a packet of each group (there is at least one); the content is the groups' bytes, and
+/// nothing but these is in the packet behind the TCP header. False when there is no memory for
+/// that: then some are not made.
+#[must_use]
+pub fn split(packet: Packet, groups: &Groups, sent: Sent, out: &mut Vec<Packet>) -> bool {
+    let Some(parts) = parts_of(&packet) else { return false };
+    let (mark, place) = (packet.content_mark(), out.len());
+    let took = usize::from(mark.took);
+    out.push(packet);
+    let last = groups.all.len() - 1;
+    let (mut at, mut told) = (parts.payload, 0);
+    for (index, group) in groups.all.iter().enumerate() {
+        let until = if index == last { took } else { sent.share(group.sent, took) };
+        let mut mark = mark_of(mark, group, parts.payload - parts.network);
+        mark.took = (until - told) as u16;
+        if index < last {
+            mark.flags &= !(flag::LAST & !group.flags);
+        }
+        if index > 0 {
+            let range = at..at + group.len();
+            let Some(mut made) = carve(&out[place], &parts, range) else { return false };
+            let mask = if index == last { u8::MAX } else { !(tcp_flags::FIN | tcp_flags::PSH) };
+            set_header(&mut made, &parts, mask, told as u32);
+            mark.flags |= flag::CHANGED;
+            made.set_content_mark(mark);
+            out.push(made);
+        } else {
+            out[place].set_content_mark(mark);
+        }
+        at += group.len();
+        told = until;
+    }
+    if last > 0 {
+        let first = &mut out[place];
+        set_header(first, &parts, !(tcp_flags::FIN | tcp_flags::PSH), 0);
+        first.truncate(parts.payload + groups.all[0].len());
+        let mark = first.content_mark();
+        first.set_content_mark(with_flags(mark, mark.flags | flag::CHANGED));
+    }
+    true
+}
+
+/// The annotation of a group's packet.
+fn mark_of(mark: Content, group: &Group, payload: usize) -> Content {
+    let start = (payload + group.prefix) as u16;
+    let flags = mark.flags & (flag::CHANGED | flag::LAST) | group.flags;
+    let mut made = with_flags(mark, flags).with_layer(group.layer);
+    (made.start, made.suffix) = (start, group.suffix as u16);
+    made
+}
+
+/// The same with other flags.
+pub fn with_flags(mut mark: Content, flags: u8) -> Content {
+    mark.flags = flags;
+    mark
+}
+
+/// A packet with the same headers, and part of the bytes.
+pub fn carve(packet: &Packet, parts: &Parts, range: Range<usize>) -> Option<Packet> {
+    let data = packet.data();
+    let bytes = data.get(range)?;
+    let mut made = Packet::new(&data[..parts.payload])?;
+    if !made.put(bytes.len()) {
+        return None;
+    }
+    made.data_mut()[parts.payload..].copy_from_slice(bytes);
+    made.copy_annotations(packet);
+    made.set_fcb(packet.fcb());
+    if let Some(mac) = packet.mac_offset().and_then(|mac| usize::try_from(mac).ok()) {
+        made.set_mac_offset(mac);
+    }
+    made.set_network(parts.network, parts.transport - parts.network);
+    Some(made)
+}
+
+/// Puts a packet behind the one that it was part of, if this is so and nothing has grown: then who
+/// receives it gets the packets that were sent. Else it is given back.
+///
+/// Length fields are wrong since the packet was split, and tell which parts were one: those with
+/// the same IP header, of sequence numbers that follow each other, are together no longer than it
+/// says.
+pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
+    let (first, second) = (before.content_mark(), packet.content_mark());
+    let (Some(to), Some(from)) = (parts_of(before), parts_of(&packet)) else { return Some(packet) };
+    let is_plain = |mark: &Content| mark.layer() == Layer::Tcp && !mark.has(flag::CLOSE);
+    let (Some(a), Some(b)) = (tcp(before, &to), tcp(&packet, &from)) else { return Some(packet) };
+    let follows = a.seq().wrapping_add(u32::from(first.took)) == b.seq() && first.took > 0;
+    let flags = b.flags();
+    let fits = before.fcb() == packet.fcb()
+        && is_plain(&first)
+        && is_plain(&second)
+        && !first.has(flag::LAST)
+        && follows
+        && before.data()[to.network..to.transport] == packet.data()[from.network..from.transport]
+        && to.payload_len() + from.payload_len() <= said_len(before, &to);
+    let bytes = &packet.data()[from.payload..from.end];
+    if !fits || !before.put(bytes.len()) {
+        return Some(packet);
+    }
+    before.data_mut()[to.end..].copy_from_slice(bytes);
+    if let Some(header) = tcp_mut(before, &to) {
+        header.update_flags(flags);
+    }
+    let mut mark = with_flags(first, first.flags | second.flags);
+    mark.took = first.took.saturating_add(second.took);
+    before.set_content_mark(mark);
+    None
+}
+
+/// Bytes of payload that the length field of the IP header speaks of.
+fn said_len(packet: &Packet, parts: &Parts) -> usize {
+    let (at, base) = if parts.is_ipv6 { (4, 40) } else { (2, 0) };
+    let field = packet.data().get(parts.network + at..parts.network + at + 2);
+    let Some(&[high, low]) = field else { return 0 };
+    let end = parts.network + base + usize::from(u16::from_be_bytes([high, low]));
+    end.saturating_sub(parts.payload)
+}
+
+/// Where the parts of a packet are whose length fields may be wrong by now.
+pub fn parts_of(packet: &Packet) -> Option<Parts> {
+    let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
+    let data = packet.data();
+    let header = usize::from(data.get(transport + 12)? >> 4) * 4;
+    let is_ipv6 = data.get(network)? >> 4 == 6;
+    let parts = Parts { network, transport, payload: transport + header, end: data.len(), is_ipv6 };
+    (header >= 20 && network < transport && parts.payload <= parts.end).then_some(parts)
+}
+
+/// Keeps the TCP flags of `mask`, and moves the sequence number on.
+fn set_header(packet: &mut Packet, parts: &Parts, mask: u8, add: u32) {
+    if let Some(header) = tcp_mut(packet, parts) {
+        let (seq, flags) = (header.seq().wrapping_add(add), header.flags());
+        header.update_seq(seq);
+        header.update_flags(flags & mask);
+    }
+}

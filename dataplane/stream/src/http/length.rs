@@ -1,0 +1,157 @@
+//! How long the body is that follows a head (RFC 9112 section 6).
+
+use super::fault::Fault;
+use super::head::{Kind, View};
+use super::line::{Judge, all_token, trim};
+use super::pending::Asked;
+
+/// Most digits of a Content-Length: what they say fits in 63 bits.
+const MAX_LENGTH_DIGITS: usize = 18;
+
+/// How long a message's body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BodyLength {
+    /// There is none.
+    #[default]
+    None,
+    /// So many bytes.
+    Bytes(u64),
+    /// Its chunks say.
+    Chunked,
+    /// All until the connection ends.
+    UntilClose,
+}
+
+/// What a head's fields say about length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Declared {
+    /// Content-Length, where it counts.
+    pub content_length: Option<u64>,
+    /// The last transfer coding is chunked.
+    pub chunked: bool,
+    /// There are transfer codings besides chunked: the body is not what it seems.
+    pub coded: bool,
+}
+
+impl Declared {
+    /// Reads the fields. Faults are those of RFC 9112 sections 6.1 to 6.3.
+    pub fn read(view: View<'_>, judge: &mut Judge) -> Result<Declared, Fault> {
+        let content_length = content_length(view, judge)?;
+        let (chunked, coded) = transfer_codings(view)?;
+        if !chunked && !coded {
+            return Ok(Declared { content_length, chunked, coded });
+        }
+        judge.fault_if(view.minor_version() == 0, Fault::TransferEncodingIn10)?;
+        judge.fault_if(content_length.is_some(), Fault::LengthAndEncoding)?;
+        if !chunked {
+            // A request's end cannot be told then, whoever puts up with what.
+            if view.kind() == Kind::Request {
+                return Err(Fault::ChunkedNotLast);
+            }
+            judge.fault(Fault::ChunkedNotLast)?;
+        }
+        Ok(Declared { content_length: None, chunked, coded })
+    }
+
+    /// The body of a request.
+    pub fn of_request(self) -> BodyLength {
+        match self.content_length {
+            _ if self.chunked => BodyLength::Chunked,
+            None | Some(0) => BodyLength::None,
+            Some(length) => BodyLength::Bytes(length),
+        }
+    }
+
+    /// The body of a response to what was asked.
+    pub fn of_response(
+        self,
+        status: u16,
+        asked: Asked,
+        judge: &mut Judge,
+    ) -> Result<BodyLength, Fault> {
+        if status < 200 || status == 204 {
+            let declared = self.chunked || self.coded || self.content_length.unwrap_or(0) > 0;
+            judge.fault_if(declared, Fault::BodyNotAllowed)?;
+            return Ok(BodyLength::None);
+        }
+        if asked.is_head || status == 304 {
+            return Ok(BodyLength::None);
+        }
+        Ok(match self.content_length {
+            _ if self.chunked => BodyLength::Chunked,
+            Some(0) => BodyLength::None,
+            Some(length) => BodyLength::Bytes(length),
+            None => BodyLength::UntilClose,
+        })
+    }
+}
+
+fn content_length(view: View<'_>, judge: &mut Judge) -> Result<Option<u64>, Fault> {
+    let mut known = None;
+    for value in view.values(b"content-length") {
+        for part in value.split(|byte| *byte == b',') {
+            let length = decimal(trim(part)).ok_or(Fault::BadContentLength)?;
+            match known {
+                Some(other) if other != length => return Err(Fault::ContentLengthsDiffer),
+                Some(_) => judge.fault(Fault::ContentLengthRepeated)?,
+                None => known = Some(length),
+            }
+        }
+    }
+    Ok(known)
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > MAX_LENGTH_DIGITS {
+        return None;
+    }
+    digits.iter().try_fold(0, |sum, digit| {
+        digit.is_ascii_digit().then(|| sum * 10 + u64::from(digit - b'0'))
+    })
+}
+
+/// Whether the last coding is chunked, and whether there are others.
+fn transfer_codings(view: View<'_>) -> Result<(bool, bool), Fault> {
+    let (mut chunked, mut coded) = (false, false);
+    for value in view.values(b"transfer-encoding") {
+        for part in value.split(|byte| *byte == b',') {
+            let mut words = part.split(|byte| *byte == b';');
+            let name = trim(words.next().unwrap_or(&[]));
+            if !all_token(name) {
+                return Err(Fault::BadTransferEncoding);
+            }
+            let is_chunked = name.eq_ignore_ascii_case(b"chunked");
+            match (chunked, is_chunked) {
+                (true, true) => return Err(Fault::ChunkedTwice),
+                (true, false) => return Err(Fault::ChunkedNotLast),
+                // Chunked has no parameters (RFC 9112 section 7.1).
+                (false, true) if words.next().is_some() => return Err(Fault::BadTransferEncoding),
+                (false, true) => chunked = true,
+                (false, false) => coded = true,
+            }
+        }
+    }
+    Ok((chunked, coded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_digits() {
+        for (text, length) in [
+            (&b"0"[..], Some(0)),
+            (b"007", Some(7)),
+            (b"999999999999999999", Some(999_999_999_999_999_999)),
+            (b"1000000000000000000", None),
+            (b"", None),
+            (b"+1", None),
+            (b"-1", None),
+            (b"0x1", None),
+            (b"1 2", None),
+        ] {
+            assert_eq!(decimal(text), length, "{text:?}");
+        }
+    }
+}

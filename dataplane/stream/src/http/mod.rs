@@ -1,0 +1,34 @@
+//! HTTP/1.1 (RFC 9110, RFC 9112) as it passes by: where messages begin and end, what their heads
+//! say, and heads written anew.
+//!
+//! A [`Reader`] keeps no bytes: it is shown what there is of a direction, says what the
+//! first of it are, and asks for more where it cannot tell. What it must remember of a connection
+//! is a [`Connection`], plain data of constant size. [`Enter`] and [`Leave`] are the context: packets
+//! with payload of TCP become packets with heads and bodies of messages, and the reverse.
+
+mod asks;
+mod chunk;
+mod edit;
+mod enter;
+mod fault;
+mod framing;
+mod groups;
+mod head;
+mod leave;
+mod length;
+mod line;
+mod pending;
+mod reader;
+mod shown;
+
+pub use asks::Asks;
+pub use edit::{BadEdit, Change, Framing, rewrite, with_framing};
+pub use enter::{Enter, EnterCounts, EnterState, OnRefused, Settings};
+pub use fault::{Fault, Faults};
+pub use framing::{Connection, Way};
+pub use head::{Field, Head, Kind, Span, View};
+pub use leave::{Leave, LeaveCounts, LeaveState};
+pub use length::{BodyLength, Declared};
+pub use pending::{Asked, MAX_PENDING};
+pub use reader::{Finish, Piece, Reader, Rules, Step};
+pub use shown::{BadTypes, Shown};

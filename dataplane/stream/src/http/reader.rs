@@ -1,0 +1,353 @@
+//! Reads both directions of a connection, as they come.
+
+use super::fault::{Fault, Faults};
+use super::framing::{Connection, Phase};
+use super::head::{Head, Kind, View};
+use super::length::BodyLength;
+use super::line::{Judge, end_of_section, is_token};
+use super::pending::Asked;
+
+/// How messages are judged, and limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Faults that can be put up with are.
+    pub lenient: bool,
+    /// Longest head, and longest trailer section, in bytes.
+    pub head_bytes: u32,
+    /// Most fields of a head.
+    pub fields: u16,
+    /// Longest extensions of a chunk, in bytes.
+    pub extension_bytes: u16,
+}
+
+impl Rules {
+    /// Strict. The limits are those of common servers (nginx 32 KiB, Apache 8 KiB a field; Apache
+    /// 100 fields).
+    pub const STRICT: Rules =
+        Rules { lenient: false, head_bytes: 16 << 10, fields: 128, extension_bytes: 256 };
+    /// The same limits, less strict.
+    pub const LENIENT: Rules = Rules { lenient: true, ..Rules::STRICT };
+}
+
+/// What bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// A message's head, complete: [`Reader::view`] shows it.
+    Head,
+    /// Part of a body. With `last` the message ends here.
+    Body {
+        /// Nothing of the message follows.
+        last: bool,
+    },
+    /// The lines between chunks, and empty lines between messages.
+    Framing,
+    /// What follows the last chunk, with the empty line: [`Reader::view`] shows its fields.
+    Trailer,
+    /// No bytes: a message is complete.
+    End,
+    /// Of no message.
+    Opaque,
+}
+
+/// What is said of the bytes that were shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The first so many bytes are this.
+    Piece(Piece, usize),
+    /// More are needed to tell, with all these before them.
+    NeedMore,
+}
+
+/// How a direction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// Between messages, or outside of any.
+    Clean,
+    /// It was the end of a message.
+    End,
+    /// Within a message: its receiver can tell.
+    CutShort,
+}
+
+/// Reads connections: rules and room for one head. Of the connections it remembers nothing.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    rules: Rules,
+    judge: Judge,
+    head: Head,
+    body: BodyLength,
+    asked: Asked,
+}
+
+impl Reader {
+    /// With rules.
+    pub fn new(rules: Rules) -> Reader {
+        Reader {
+            rules,
+            judge: Judge { lenient: rules.lenient, tolerated: Faults::NONE },
+            head: Head::with_room(usize::from(rules.fields).max(1)),
+            body: BodyLength::None,
+            asked: Asked::default(),
+        }
+    }
+
+    /// What is in a head or trailer section that was read last, whose bytes these are.
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> View<'a> {
+        self.head.view(bytes)
+    }
+
+    /// The body that follows the head that was read last.
+    pub fn body(&self) -> BodyLength {
+        self.body
+    }
+
+    /// What the request was to which the head that was read last belongs.
+    pub fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// Faults that were put up with since this was asked last.
+    pub fn take_tolerated(&mut self) -> Faults {
+        std::mem::take(&mut self.judge.tolerated)
+    }
+
+    /// Says what the first of `bytes` are: those that follow what was told of this direction
+    /// before. A connection that was refused stays refused. To be asked until more is needed, even
+    /// when no bytes are left: the end of a message is told then. A response that changes the
+    /// protocol has no end: all that follows is opaque.
+    pub fn step(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Step, Fault> {
+        if let Some(fault) = connection.refused() {
+            return Err(fault);
+        }
+        let step = self.step_in_phase(connection, kind, bytes);
+        step.map_err(|fault| connection.refuse(fault))
+    }
+
+    /// The direction has ended, with so many bytes of which more would have been needed to tell
+    /// what they are.
+    pub fn finish(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        left: usize,
+    ) -> Result<Finish, Fault> {
+        let way = &mut connection.ways[kind as usize];
+        match way.phase() {
+            Phase::Opaque => Ok(Finish::Clean),
+            Phase::Start if left == 0 => Ok(Finish::Clean),
+            // Some servers answer what is no complete request.
+            Phase::Start => Err(connection.refuse(Fault::HeadCutShort)),
+            Phase::UntilClose | Phase::Ended => {
+                way.set_phase(Phase::Start);
+                Ok(Finish::End)
+            }
+            _ => Ok(Finish::CutShort),
+        }
+    }
+
+    fn step_in_phase(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Step, Fault> {
+        let way = &mut connection.ways[kind as usize];
+        let phase = way.phase();
+        if phase == Phase::Ended {
+            *way = Default::default();
+            return Ok(Step::Piece(Piece::End, 0));
+        }
+        if bytes.is_empty() {
+            return Ok(Step::NeedMore);
+        }
+        match phase {
+            Phase::Opaque => Ok(Step::Piece(Piece::Opaque, bytes.len())),
+            Phase::UntilClose => Ok(Step::Piece(Piece::Body { last: false }, bytes.len())),
+            Phase::Body | Phase::ChunkData => {
+                let here = way.left.min(bytes.len() as u64);
+                way.left -= here;
+                let ends = way.left == 0;
+                match phase {
+                    Phase::Body if ends => way.set_phase(Phase::Ended),
+                    _ if ends => way.set_phase(Phase::ChunkEnd),
+                    _ => {}
+                }
+                let last = ends && phase == Phase::Body;
+                Ok(Step::Piece(Piece::Body { last }, here as usize))
+            }
+            Phase::Start => self.start(connection, kind, bytes),
+            Phase::Trailer => self.trailer(connection, kind, bytes),
+            _ => {
+                let most = self.rules.extension_bytes;
+                let len = way.between_chunks(bytes, &mut self.judge, most)?;
+                Ok(Step::Piece(Piece::Framing, len))
+            }
+        }
+    }
+
+    /// Where a message may begin.
+    fn start(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Step, Fault> {
+        let way = &mut connection.ways[kind as usize];
+        let blank = match bytes {
+            [b'\n', ..] => {
+                self.judge.fault(Fault::BareLf)?;
+                1
+            }
+            [b'\r', b'\n', ..] => 2,
+            [b'\r'] => return Ok(Step::NeedMore),
+            _ => 0,
+        };
+        if blank > 0 {
+            // RFC 9112 section 2.2: at least one empty line before a request is to be ignored.
+            let is_odd = way.count > 0 || kind == Kind::Response;
+            self.judge.fault_if(is_odd, Fault::BlankLines)?;
+            way.count = 1;
+            return Ok(Step::Piece(Piece::Framing, blank));
+        }
+        match kind {
+            Kind::Request if !is_token(bytes[0]) => return Err(Fault::BadMethod),
+            Kind::Response if bytes.iter().zip(b"HTTP/1.").any(|(a, b)| a != b) => {
+                return Err(Fault::BadVersion);
+            }
+            _ => {}
+        }
+        let end = match self.section(connection, kind, bytes) {
+            Ok(Some(end)) => end,
+            incomplete => {
+                // What is put up with is noted when the head is complete.
+                let mut judge = self.judge;
+                self.head.parse_first_line(kind, bytes, &mut judge)?;
+                return incomplete.map(|_| Step::NeedMore);
+            }
+        };
+        self.head.parse(kind, &bytes[..end], &mut self.judge)?;
+        match kind {
+            Kind::Request => self.request(connection, &bytes[..end])?,
+            Kind::Response => self.response(connection)?,
+        }
+        Ok(Step::Piece(Piece::Head, end))
+    }
+
+    /// The end of a head or trailer section, once it is there.
+    fn section(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Option<usize>, Fault> {
+        let way = &mut connection.ways[kind as usize];
+        let most = self.rules.head_bytes as usize;
+        match end_of_section(&bytes[..bytes.len().min(most)], way.scanned as usize) {
+            Ok(end) => {
+                way.scanned = 0;
+                Ok(Some(end))
+            }
+            Err(_) if bytes.len() >= most => Err(Fault::HeadTooLong),
+            Err(scanned) => {
+                way.scanned = scanned as u32;
+                Ok(None)
+            }
+        }
+    }
+
+    fn request(&mut self, connection: &mut Connection, bytes: &[u8]) -> Result<(), Fault> {
+        let view = self.head.view(bytes);
+        let asked = Asked {
+            is_head: view.method() == b"HEAD",
+            is_connect: view.method() == b"CONNECT",
+            offers_upgrade: view.value(b"upgrade").is_some() && view.minor_version() > 0,
+            is_old: view.minor_version() == 0,
+        };
+        if !connection.pending.push(asked) {
+            return Err(Fault::TooManyPending);
+        }
+        self.body = view.declared().of_request();
+        self.asked = asked;
+        self.begin_body(connection, Kind::Request);
+        Ok(())
+    }
+
+    fn response(&mut self, connection: &mut Connection) -> Result<(), Fault> {
+        let view = self.head.view(&[]);
+        let (status, declared) = (view.status(), view.declared());
+        let asked = match connection.pending.front() {
+            Some(asked) => asked,
+            None => {
+                self.judge.fault(Fault::Unasked)?;
+                Asked::default()
+            }
+        };
+        let switches = status == 101 || (asked.is_connect && (200..300).contains(&status));
+        if switches {
+            check_switch(connection, status, asked)?;
+        }
+        self.asked = asked;
+        self.body = BodyLength::None;
+        if !switches {
+            self.body = declared.of_response(status, asked, &mut self.judge)?;
+        }
+        self.begin_body(connection, Kind::Response);
+        if switches {
+            connection.make_opaque();
+        }
+        // Interim responses (RFC 9110 section 15.2) leave the request waiting.
+        if status >= 200 || switches {
+            connection.pending.pop();
+        }
+        Ok(())
+    }
+
+    fn begin_body(&self, connection: &mut Connection, kind: Kind) {
+        let way = &mut connection.ways[kind as usize];
+        *way = Default::default();
+        match self.body {
+            BodyLength::None | BodyLength::Bytes(0) => way.set_phase(Phase::Ended),
+            BodyLength::Bytes(length) => {
+                way.left = length;
+                way.set_phase(Phase::Body);
+            }
+            BodyLength::Chunked => way.begin_chunk(),
+            BodyLength::UntilClose => way.set_phase(Phase::UntilClose),
+        }
+    }
+
+    fn trailer(
+        &mut self,
+        connection: &mut Connection,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Step, Fault> {
+        // Without fields it is an empty line.
+        let end = match bytes {
+            [b'\n', ..] => Some(1),
+            [b'\r', b'\n', ..] => Some(2),
+            [b'\r'] => None,
+            _ => self.section(connection, kind, bytes)?,
+        };
+        let Some(end) = end else { return Ok(Step::NeedMore) };
+        self.head.parse_trailer(&bytes[..end], &mut self.judge)?;
+        connection.ways[kind as usize].set_phase(Phase::Ended);
+        Ok(Step::Piece(Piece::Trailer, end))
+    }
+}
+
+/// Whether both directions may turn into something else: this was asked for, and nothing else is
+/// under way that the two ends might understand differently.
+fn check_switch(connection: &Connection, status: u16, asked: Asked) -> Result<(), Fault> {
+    if status == 101 && !asked.offers_upgrade {
+        return Err(Fault::UnaskedSwitch);
+    }
+    let request = &connection.ways[Kind::Request as usize];
+    let is_alone = connection.pending.len() == 1 && !request.is_within();
+    if is_alone { Ok(()) } else { Err(Fault::EarlySwitch) }
+}

@@ -1,0 +1,13 @@
+//! HTTP/1.1 as it passes by: pieces of generated pipelines, refusals, heads written anew, other
+//! projects' transactions.
+
+mod any_bytes;
+mod captures;
+mod context;
+mod edits;
+mod feeder;
+mod generate;
+mod pipelines;
+mod refusals;
+mod smoke;
+mod transactions;

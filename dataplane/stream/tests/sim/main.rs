@@ -1,0 +1,76 @@
+//! The oracle of TCP in the middle: pairs of simulated end hosts, random connections over bad ways,
+//! and what each end must receive: the whole stream, replaced as a whole.
+//!
+//! `THRUWAY_LONG=100000` runs so many connections instead of a few hundred (with `--release`);
+//! `THRUWAY_SEED=n` runs one seed alone, `THRUWAY_TRACE=1` prints its packets.
+
+mod app;
+mod engine;
+mod frame;
+mod functions;
+mod host;
+mod link;
+mod middle;
+mod mutants;
+mod plan;
+mod random;
+mod trials;
+mod world;
+
+use middle::Identity;
+use random::Random;
+use world::{Failure, World};
+
+/// Runs of a short test.
+const SHORT: u64 = 300;
+/// A test ends when so many seeds have failed.
+const FAILURES_TOLD: usize = 5;
+
+/// The seeds to run: one, or as many as wanted from the first.
+fn seeds(first: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    match number("THRUWAY_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("THRUWAY_LONG").unwrap_or(SHORT),
+    }
+}
+
+fn through_a_wire(seed: u64) -> Result<(), Failure> {
+    let mut random = Random::new(seed);
+    let plans = plan::pairs(&mut random);
+    let is_again = random.chance(200);
+    let mut middle = Identity;
+    let mut world = World::new(plans, &mut middle, random);
+    world.run(|_, _, data| data.to_vec())?;
+    if is_again {
+        world.again();
+        world.run(|_, _, data| data.to_vec())?;
+    }
+    Ok(())
+}
+
+/// Runs seeds and tells of the first that fail, all of them if `THRUWAY_SEED` did not choose one.
+fn run_seeds(first: u64, run: impl Fn(u64) -> Result<(), Failure>) {
+    let seeds = seeds(first);
+    let count = seeds.end - seeds.start;
+    let mut failed = Vec::new();
+    for (done, seed) in seeds.enumerate() {
+        if let Err(failure) = run(seed) {
+            eprintln!("THRUWAY_SEED={seed}: {failure}");
+            failed.push(seed);
+        }
+        if done > 0 && done % 10_000 == 0 {
+            eprintln!("{done} of {count} seeds, {} failed", failed.len());
+        }
+        if failed.len() >= FAILURES_TOLD {
+            break;
+        }
+    }
+    assert!(failed.is_empty(), "seeds {failed:?} of {count} failed; THRUWAY_TRACE=1 shows packets");
+}
+
+/// The simulator itself: over a wire nothing is to be found.
+#[test]
+fn a_wire_changes_nothing() {
+    run_seeds(0, through_a_wire);
+}
