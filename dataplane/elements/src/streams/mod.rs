@@ -1,5 +1,6 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
+mod intrusion_prevention;
 mod ip;
 mod journal;
 mod parties;
@@ -13,6 +14,7 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &intrusion_prevention::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,
