@@ -46,7 +46,7 @@ pub use matches::{
     Pcre,
 };
 pub use numbers::Range;
-pub use run::{App, Facts, Found, Inspector, Kind, Limits, Piece, Session, Thresholds};
+pub use run::{App, Facts, Found, HeadParts, Inspector, Kind, Limits, Piece, Session, Thresholds};
 pub use session::{Flow, FlowBit, FlowBitOp, Threshold, ThresholdKind, Track, View as FlowView};
 pub use set::{Loaded, RuleSet};
 pub use variables::{Class, Variables};

@@ -36,7 +36,13 @@ fn chain_matches(chain: &[&Match], view: View<'_>) -> Option<bool> {
     });
     let size_new = chain.iter().any(|one| matches!(one, Match::Size(_))) && view.fresh;
     let mut ways = vec![(-(view.base as i64), false)];
-    let mut any_new = size_new || (!is_positive && view.fresh);
+    let asks_for_no_end = chain.iter().any(|one| match one {
+        Match::Content(it) => it.negated && it.ends,
+        Match::Pcre(it) => it.negated && pcre::compile(it).unwrap().looks_ahead,
+        _ => false,
+    });
+    let end_new = asks_for_no_end && view.since < view.bytes.len();
+    let mut any_new = size_new || end_new || (!is_positive && view.fresh);
     // Conditions that are told from the one before are one group; groups do not know each other.
     for one in chain {
         let beginning = -(view.base as i64);
@@ -114,8 +120,8 @@ fn after(one: &Match, from: i64, view: View<'_>) -> Option<Ways> {
         }
         Match::ByteTest(it) => test(it, from, view).map(|end| Ways::Stays(is_new(end))),
         Match::ByteJump(it) => {
-            let (to, end) = jump(it, from, view)?;
-            moves(vec![(to, is_new(end.max(to + 1)))])
+            let (to, all) = jump(it, from, view)?;
+            moves(vec![(to, is_new(all.max(to + 1)))])
         }
         Match::Size(range) => range.contains(view.bytes.len() as u32).then_some(Ways::Stays(false)),
     }
@@ -159,9 +165,11 @@ fn expression(it: &Pcre, from: i64, view: View<'_>) -> Vec<(i64, bool)> {
     ends
 }
 
-fn number(it: &Number, from: i64, view: View<'_>) -> Option<(u64, i64)> {
+/// The number, where it ends, and behind which byte there must be all that it may take.
+fn number(it: &Number, from: i64, view: View<'_>) -> Option<(u64, i64, i64)> {
     let at = usize::try_from(from + i64::from(it.offset)).ok()?;
     let bytes = view.bytes.get(at..at + usize::from(it.bytes))?;
+    let all = (at + bytes.len()) as i64;
     match it.form {
         Form::Binary(order) => {
             let mut bytes = bytes.to_vec();
@@ -169,7 +177,7 @@ fn number(it: &Number, from: i64, view: View<'_>) -> Option<(u64, i64)> {
                 bytes.reverse();
             }
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            Some((u64::from_str_radix(&hex, 16).unwrap(), (at + bytes.len()) as i64))
+            Some((u64::from_str_radix(&hex, 16).unwrap(), all, all))
         }
         Form::Digits(base) => {
             let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
@@ -186,13 +194,13 @@ fn number(it: &Number, from: i64, view: View<'_>) -> Option<(u64, i64)> {
                 Err(_) => return None,
             };
             let before = text.len() - digits.len();
-            Some((value, (at + before + len) as i64))
+            Some((value, (at + before + len) as i64, all))
         }
     }
 }
 
 fn test(it: &ByteTest, from: i64, view: View<'_>) -> Option<i64> {
-    let (mut value, end) = number(&it.number, from, view)?;
+    let (mut value, _, all) = number(&it.number, from, view)?;
     if let Some(mask) = it.mask {
         value = (value & u64::from(mask)) / (1 << mask.trailing_zeros());
     }
@@ -205,11 +213,11 @@ fn test(it: &ByteTest, from: i64, view: View<'_>) -> Option<i64> {
         Compare::And => value & it.value != 0,
         Compare::Xor => value != it.value,
     };
-    (is_so != it.negated).then_some(end)
+    (is_so != it.negated).then_some(all)
 }
 
 fn jump(it: &ByteJump, from: i64, view: View<'_>) -> Option<(i64, i64)> {
-    let (value, end) = number(&it.number, from, view)?;
+    let (value, end, all) = number(&it.number, from, view)?;
     let mut far = i128::from(value) * i128::from(it.multiplier);
     while it.align && far % 4 != 0 {
         far += 1;
@@ -219,5 +227,5 @@ fn jump(it: &ByteJump, from: i64, view: View<'_>) -> Option<(i64, i64)> {
         JumpFrom::Beginning => -(view.base as i64),
     };
     let to = far + i128::from(it.post_offset) + i128::from(start);
-    (0..view.bytes.len() as i128).contains(&to).then_some((to as i64, end))
+    (0..view.bytes.len() as i128).contains(&to).then_some((to as i64, all))
 }

@@ -32,6 +32,9 @@ impl Outcome {
     pub(super) const NO: Outcome =
         Outcome { matched: false, new: false, open: false, exhausted: false };
 
+    pub(super) const YES: Outcome =
+        Outcome { matched: true, new: true, open: false, exhausted: false };
+
     /// Whether it is to be told.
     pub const fn fires(self) -> bool {
         self.matched && self.new
@@ -132,15 +135,16 @@ impl Chain {
                 all.new |= scratch.spots.is_any_new();
             }
             let (matched, new) = match &step.what {
-                What::Content(place) => (place.evaluate(view, scratch), false),
+                What::Content(place) => {
+                    (place.evaluate(view, scratch), place.negated && place.ends && view.has_new())
+                }
                 What::Pcre { expression, negated, relative } => {
                     let search = regex::Search { expression, relative: *relative, view };
-                    let holds = if *negated {
-                        search.none(scratch)
+                    if *negated {
+                        (search.none(scratch), expression.looks_ahead && view.has_new())
                     } else {
-                        search.run(step.is_followed, scratch)
-                    };
-                    (holds, false)
+                        (search.run(step.is_followed, scratch), false)
+                    }
                 }
                 What::DataAt(it) => numbers::data_at(it, view, scratch),
                 What::ByteTest(it) => numbers::test(it, view, scratch),

@@ -37,20 +37,27 @@ impl Views for Sights<'_> {
 }
 
 impl Inspector {
-    /// What there is to see of a stream.
-    fn sights<'a>(&'a self, session: &Session, piece: Piece<'_>, span: &Span<'a>) -> Sights<'a> {
+    /// What there is to see of a stream; of the message under way, for rules about messages.
+    fn sights<'a>(
+        &'a self,
+        is_of_message: bool,
+        session: &Session,
+        piece: Piece<'_>,
+        span: &Span<'a>,
+    ) -> Sights<'a> {
         let side = piece.facts.side;
         let state = &session.sides[side.index()];
-        let remembered = self.slots.last(span.slot, span.before + span.chunk.len());
-        let bytes = if remembered.is_empty() { span.chunk } else { remembered };
+        let remembered = self.slots.last(span.slot, span.before + span.part.chunk.len());
+        let bytes = if remembered.is_empty() { span.part.chunk } else { remembered };
         let payload = View { bytes, base: span.base, since: span.before, fresh: span.is_fresh };
-        let has_head = state.in_message != 0 && (span.head_is_fresh || span.slot != 0);
+        let is_body = piece.kind == Kind::Body;
+        let message = || from(payload, state.message_from, span.part.head_is_fresh);
         Sights {
             side,
-            payload,
-            body: (piece.kind == Kind::Body).then(|| body(payload, state.body_from, state.in_body)),
-            head: has_head.then_some(&self.head),
-            head_is_fresh: span.head_is_fresh,
+            payload: if is_of_message { message() } else { payload },
+            body: is_body.then(|| from(payload, state.body_from, state.in_body == 0)),
+            head: self.message(),
+            head_is_fresh: span.part.head_is_fresh,
         }
     }
 
@@ -74,8 +81,11 @@ impl Inspector {
             let rule = &set.rules()[candidate.rule as usize];
             let is_about = rule.is_about(piece.facts, App::of(session.app));
             let is_asked = is_about && asked(rule, session);
-            let outcome =
-                if is_asked { self.evaluate(rule, session, piece, span) } else { Outcome::NO };
+            let outcome = match is_asked {
+                true if rule.is_plain && candidate.at.is_some() => Outcome::YES,
+                true => self.evaluate(rule, session, piece, span),
+                false => Outcome::NO,
+            };
             found.exhausted += u32::from(outcome.exhausted);
             if let (Some(span), Some(end)) = (span, candidate.at.filter(|_| rule.waits)) {
                 let is_refused = is_asked && !outcome.matched && !outcome.open;
@@ -106,14 +116,14 @@ impl Inspector {
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut all = Outcome::NO;
-        if rule.scope.packet {
+        if rule.scope.packet && span.is_none_or(|span| span.part.is_packet) {
             let payload = View::new(piece.bytes);
             let sights = Sights { side, payload, body: None, head: None, head_is_fresh: false };
             all = all.or(self.judge(rule, &sights, &mut scratch));
         }
         let in_message = session.sides[side.index()].in_message != 0;
         if let Some(span) = span.filter(|_| rule.scope.stream || rule.scope.message && in_message) {
-            let sights = self.sights(session, piece, span);
+            let sights = self.sights(rule.scope.message, session, piece, span);
             all = all.or(self.judge(rule, &sights, &mut scratch));
         }
         self.scratch = scratch;
@@ -197,13 +207,13 @@ fn asked(rule: &Compiled, session: &Session) -> bool {
     })
 }
 
-/// What of the payload is the message's body, which began at `from` in the stream.
-fn body(payload: View<'_>, from: u64, in_body: u8) -> View<'_> {
-    let skipped = usize::try_from(from.saturating_sub(payload.base)).unwrap_or(usize::MAX);
+/// What of the payload comes from this place in the stream on.
+fn from(payload: View<'_>, place: u64, fresh: bool) -> View<'_> {
+    let skipped = usize::try_from(place.saturating_sub(payload.base)).unwrap_or(usize::MAX);
     View {
         bytes: payload.bytes.get(skipped..).unwrap_or(&[]),
-        base: payload.base.saturating_sub(from),
+        base: payload.base.saturating_sub(place),
         since: payload.since.saturating_sub(skipped),
-        fresh: in_body == 0,
+        fresh,
     }
 }

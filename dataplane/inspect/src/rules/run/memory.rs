@@ -5,10 +5,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::patterns::State;
 use crate::rules::bits::FLOW_BITS_MAX;
+use crate::rules::run::App;
 
 /// Rules of one direction that are waited for, at most; where there are more, everything that is
 /// remembered of the direction is searched again until they no longer matter.
-const PENDING_MAX: usize = 32;
+const PENDING_MAX: usize = if cfg!(test) { 2 } else { 32 };
 
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,9 @@ pub struct Session {
 pub(super) struct SideState {
     /// Bytes that came.
     pub stream: u64,
-    /// Of them, those before the body of the present message.
+    /// Of them, those before the present message.
+    pub message_from: u64,
+    /// Of them, those before its body.
     pub body_from: u64,
     /// Patterns in the stream.
     pub payload: State,
@@ -79,6 +82,11 @@ pub(super) struct SideState {
 }
 
 impl Session {
+    /// What it speaks, as far as is known.
+    pub fn app(&self) -> App {
+        App::of(self.app)
+    }
+
     pub(super) fn bit(&self, number: u16) -> bool {
         let number = usize::from(number);
         self.bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)

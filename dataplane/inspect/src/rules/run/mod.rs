@@ -62,7 +62,7 @@ pub enum Kind {
     Head,
     /// More of the body of the message whose head came last.
     Body,
-    /// Neither.
+    /// Neither: no message is under way.
     Plain,
 }
 
@@ -79,6 +79,17 @@ pub struct Piece<'a> {
     pub now: i64,
 }
 
+/// A part of a piece.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    /// At most a window long.
+    chunk: &'a [u8],
+    /// It is the beginning of a message's head.
+    head_is_fresh: bool,
+    /// It is the whole packet.
+    is_packet: bool,
+}
+
 /// Looks at what flows with the eyes of rules. One a thread.
 #[derive(Debug)]
 pub struct Inspector {
@@ -87,6 +98,7 @@ pub struct Inspector {
     thresholds: Thresholds,
     scratch: Scratch,
     head: HeadParts,
+    has_message: bool,
     /// Rules worth a look now.
     candidates: Vec<step::Candidate>,
     /// For each rule, the step in which it became a candidate last, and its place there.
@@ -105,6 +117,7 @@ impl Inspector {
             thresholds: Thresholds::new(limits.sane().counters),
             scratch: Scratch::default(),
             head: HeadParts::default(),
+            has_message: false,
             candidates: Vec::with_capacity(rules),
             marks: vec![(0, 0); rules],
             step: 0,
@@ -117,6 +130,12 @@ impl Inspector {
     /// The rules.
     pub fn set(&self) -> &RuleSet {
         &self.set
+    }
+
+    /// The head of the message that the last piece belonged to, as far as a rule was looked at
+    /// because of it; none where it belonged to no message.
+    pub fn message(&self) -> Option<&HeadParts> {
+        self.has_message.then_some(&self.head)
     }
 
     /// Directions for which there is still room to remember bytes.
@@ -140,14 +159,19 @@ impl Inspector {
         let side = piece.facts.side.index();
         self.slots.acquire(&mut session.sides[side].slot);
         found.forgetful |= session.sides[side].slot == 0;
-        if piece.kind == Kind::Head {
-            self.begin_message(session, piece);
+        match piece.kind {
+            Kind::Head => self.begin_message(session, piece),
+            Kind::Body => {}
+            Kind::Plain => self.end_message(session, side),
         }
-        let mut is_first = true;
-        for chunk in piece.bytes.chunks(self.slots.limits.window) {
-            let is_fresh = piece.kind == Kind::Head && is_first;
-            self.stream_step(session, piece, (chunk, is_fresh), found);
-            is_first = false;
+        let window = self.slots.limits.window;
+        let is_packet = piece.bytes.len() <= window;
+        if !is_packet {
+            self.packet_step(session, piece, found);
+        }
+        for (at, chunk) in piece.bytes.chunks(window).enumerate() {
+            let head_is_fresh = piece.kind == Kind::Head && at == 0;
+            self.stream_step(session, piece, Part { chunk, head_is_fresh, is_packet }, found);
         }
         let state = &mut session.sides[side];
         if piece.kind == Kind::Head {
@@ -178,6 +202,7 @@ impl Inspector {
         session.app = App::Http as u8;
         let state = &mut session.sides[side.index()];
         (state.in_message, state.body) = (1, Default::default());
+        state.message_from = state.stream;
         self.slots.put_head(state.slot, piece.bytes);
     }
 }

@@ -7,7 +7,7 @@ use crate::rules::areas::Area;
 use crate::rules::buffer::{Buffer, Side};
 use crate::rules::compiled::Scope;
 use crate::rules::run::memory::Session;
-use crate::rules::run::{App, Facts, Found, Inspector, Kind, Piece};
+use crate::rules::run::{App, Facts, Found, Inspector, Kind, Part, Piece};
 use crate::rules::set::RuleSet;
 
 /// How many bytes of a stream are enough to know what it speaks.
@@ -26,15 +26,13 @@ pub(super) struct Candidate {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span<'a> {
     pub slot: u32,
-    pub chunk: &'a [u8],
+    pub part: Part<'a>,
     /// Bytes that are remembered before the chunk.
     pub before: usize,
     /// Place in the stream of the first of them.
     pub base: u64,
     /// The stream begins.
     pub is_fresh: bool,
-    /// The message begins: the chunk is the beginning of its head.
-    pub head_is_fresh: bool,
 }
 
 /// The candidates of a step, each once.
@@ -113,6 +111,7 @@ impl Inspector {
         found: &mut Found,
     ) {
         self.begin();
+        self.has_message = false;
         if session.app == 0 {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
@@ -130,17 +129,18 @@ impl Inspector {
         &mut self,
         session: &mut Session,
         piece: Piece<'_>,
-        (chunk, head_is_fresh): (&[u8], bool),
+        part: Part<'_>,
         found: &mut Found,
     ) {
         self.begin();
+        let chunk = part.chunk;
         let set = std::sync::Arc::clone(&self.set);
         let side = piece.facts.side;
         let state = &mut session.sides[side.index()];
         let before = self.slots.append(state.slot, chunk);
         let (slot, came) = (state.slot, state.stream);
         let base = came - before as u64;
-        let span = Span { slot, chunk, before, base, is_fresh: came == 0, head_is_fresh };
+        let span = Span { slot, part, before, base, is_fresh: came == 0 };
         let place = |end: usize| Some(came + end as u64);
         let mut candidates = self.candidates();
         if let Some(area) = set.area(Buffer::Payload) {
@@ -159,6 +159,7 @@ impl Inspector {
             session.app = App::recognise(bytes, server_port(piece.facts)) as u8;
         }
         self.remembered(&set, &span);
+        self.has_message = in_message && (part.head_is_fresh || slot != 0);
         if in_message {
             self.read_head(&set, piece, &span);
         }
@@ -178,7 +179,7 @@ impl Inspector {
         slot.pending.retain(|pending| pending.at > span.base);
         slot.pending.iter().for_each(|pending| candidates.add(pending.rule, None));
         let (is_lost, is_head_lost) = (slot.lost > span.base, slot.lost_head);
-        let bytes = slots.last(span.slot, span.before + span.chunk.len());
+        let bytes = slots.last(span.slot, span.before + span.part.chunk.len());
         for buffer in Buffer::ALL {
             let Some(area) = set.area(*buffer) else { continue };
             if buffer.is_stream() && is_lost {
@@ -195,7 +196,7 @@ impl Inspector {
     /// patterns are in it if it is new.
     fn read_head(&mut self, set: &RuleSet, piece: Piece<'_>, span: &Span<'_>) {
         let side = piece.facts.side;
-        if !span.head_is_fresh {
+        if !span.part.head_is_fresh {
             if !self.candidates.is_empty() || self.is_exhaustive() {
                 self.head.read(side, self.slots.head(span.slot));
             }
