@@ -1,7 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_ways;
-mod parts;
+pub mod parts;
 mod sessions;
 
 use std::path::Path;

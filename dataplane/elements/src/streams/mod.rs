@@ -1,6 +1,8 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
 mod intrusion_prevention;
+mod http_in;
+mod http_out;
 mod ip;
 mod journal;
 mod parties;
@@ -15,6 +17,8 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &intrusion_prevention::ENTRY,
+    &http_in::ENTRY,
+    &http_out::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,

@@ -8,6 +8,8 @@ use thruway_exchange::attach;
 use thruway_nf::{Batch, Config, Counter, Cx, Function, Start, Timer, Verdict};
 use thruway_nf_abi::message::{Hello, Wake};
 
+use crate::streams::isolated;
+
 /// What marks the word that names the part: as an option of the test harness it does nothing.
 const MARK: &str = "part=";
 
@@ -42,6 +44,8 @@ fn play(part: &str) -> ExitCode {
             std::thread::sleep(Duration::from_secs(1000));
         },
         "lies" => return lie(number),
+        "replaces" => return isolated::replace(number),
+        "lies-of-streams" => return isolated::lie(number),
         "counts" => return super::sessions::play(),
         _ => {}
     }

@@ -9,6 +9,7 @@ mod cable;
 mod chains;
 mod content;
 mod ends;
+pub mod isolated;
 mod long;
 mod options;
 mod path;

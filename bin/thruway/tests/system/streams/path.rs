@@ -181,7 +181,8 @@ impl Path {
 }
 
 /// Handlers that tell nothing of what happened.
-const DULL: [&str; 13] = [
+const DULL: [&str; 14] = [
+    "handler",
     "name",
     "class",
     "config",

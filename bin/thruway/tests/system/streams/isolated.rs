@@ -1,0 +1,182 @@
+//! Isolated functions of streams: as processes, between the kernel's own stacks.
+
+use std::process::ExitCode;
+
+use rustix::process::{Pid, Signal, kill_process};
+use thruway_nf::{Batch, Config, Function, Needs, Next, StreamCursor, StreamFunction, Verdict};
+use thruway_nf_abi::{StreamHead, stream_flag};
+
+use super::content::{Edit, WORD};
+use super::path::{Chain, Faults, Path};
+use super::talks::{Talk, hold};
+use super::trials::{ALL, SOME};
+use crate::functions::parts::exec;
+use crate::process::{privileged, wait_for};
+use crate::trials::undergo;
+
+/// What becomes of [`WORD`]: shorter, as long, longer.
+const WITH: [&str; 4] = ["", "TEA", "RHUBARB", "MASHED POTATOES"];
+
+/// Arguments of the function; it may hold back for as long as anybody here pauses.
+const HELD: &str = "STREAM resize, STREAM_HOLD 15s, SLOTS 4096";
+
+struct Replacer(&'static str);
+
+impl StreamFunction for Replacer {
+    type State = [u64; 2];
+    const NEEDS: Needs = Needs::RESIZE;
+
+    fn process(&mut self, counts: &mut [u64; 2], data: &mut StreamCursor<'_>) -> Next {
+        let (word, mut found) = (WORD.as_bytes(), 0);
+        while let Some(byte) = data.next() {
+            if byte != word[found] {
+                data.back(found);
+                found = 0;
+            } else if found + 1 == word.len() {
+                data.replace_back(word.len(), self.0.as_bytes());
+                counts[data.direction()] += 1;
+                found = 0;
+            } else {
+                found += 1;
+            }
+        }
+        data.back(found);
+        if found > 0 { Next::NeedMore } else { Next::Continue }
+    }
+}
+
+/// Says of the content of every so manieth packet what cannot be.
+struct Liar {
+    seen: u64,
+    every: u64,
+}
+
+impl Function for Liar {
+    fn batch(&mut self, batch: &mut Batch<'_>) {
+        batch.each(|packet| {
+            let Some(bytes) = packet.bytes_mut().first_chunk_mut() else {
+                return Verdict::Drop;
+            };
+            let mut head = StreamHead::from_bytes(*bytes);
+            if head.flags & stream_flag::SHOWN == 0 {
+                return Verdict::Next(0);
+            }
+            self.seen += 1;
+            if self.seen % self.every == 0 {
+                head.flags |= stream_flag::CHANGED;
+                head.kept = 5000;
+                *bytes = head.to_bytes();
+                match self.seen / self.every % 3 {
+                    0 => {}
+                    1 => drop(packet.extend(7)),
+                    _ => return Verdict::Drop,
+                }
+            }
+            Verdict::Next(0)
+        });
+    }
+}
+
+/// The process that plays "replaces" by a word of [`WITH`].
+pub fn replace(number: u64) -> ExitCode {
+    thruway_nf::run_stream("replacer", |_| Ok(Replacer(WITH[number as usize % WITH.len()])))
+}
+
+/// The process that plays "lies-of-streams".
+pub fn lie(every: u64) -> ExitCode {
+    let config = Config::stream::<Replacer>("liar");
+    thruway_nf::run(&config, |_| Ok(Liar { seen: 0, every: every.max(1) }))
+}
+
+/// A chain with an isolated function in it.
+fn chain(part: &str, more: &str) -> String {
+    format!(
+        "input -> FlowClassifier -> in :: TCPIn; input[1] -> FlowClassifier -> [1]in;
+         nf :: Nf({}, {more}); out :: TCPOut;
+         in -> nf -> out -> output; in[1] -> [1]nf[1] -> [1]out[1] -> [1]output",
+        exec(part)
+    )
+}
+
+fn replacing(with: usize) -> Vec<Edit> {
+    vec![Edit { word: WORD, with: WITH[with] }]
+}
+
+#[test]
+fn an_isolated_function_replaces_words() {
+    if !privileged("an_isolated_function_replaces_words") {
+        return;
+    }
+    for with in 0..WITH.len() {
+        let text = chain(&format!("replaces:{with}"), HELD);
+        let path = Path::new(&Chain { text: &text, edits: &replacing(with), ..Chain::CABLE });
+        undergo(&path, if with == 1 { ALL } else { SOME });
+        let mut control = path.control();
+        assert_eq!(control.read("chain/nf.streams_lies"), "0");
+        assert_eq!(control.read("chain/nf.restarts"), "0");
+        assert!(control.number("chain/nf.streams_held") > 0);
+    }
+}
+
+#[test]
+fn an_isolated_function_replaces_words_on_a_rough_path() {
+    if !privileged("an_isolated_function_replaces_words_on_a_rough_path") {
+        return;
+    }
+    let text = chain("replaces:3", HELD);
+    let edits = replacing(3);
+    undergo(
+        &Path::new(&Chain { text: &text, edits: &edits, faults: Faults::ROUGH, ..Chain::CABLE }),
+        SOME,
+    );
+}
+
+/// Kills the function again and again: what it has not treated goes on as it is, and nothing is
+/// lost.
+#[test]
+fn a_function_that_dies_loses_no_byte() {
+    if !privileged("a_function_that_dies_loses_no_byte") {
+        return;
+    }
+    // It replaces by what is as long: with it or without, lengths are the same.
+    let more = "STREAM resize, ON_FAILURE open, SLOTS 4096";
+    let text = chain("replaces:2", more);
+    let path = Path::new(&Chain { text: &text, edits: &[], ..Chain::CABLE });
+    let mut control = path.control();
+    for restart in 0..4 {
+        let mut talk = Talk::of(1, 2 << 20);
+        // No word is in it that could be replaced.
+        (talk.client.gap, talk.server.gap) = (1 << 30, 1 << 30);
+        std::thread::scope(|scope| {
+            scope.spawn(|| hold(&path, vec![talk.clone(), talk], 2));
+            std::thread::sleep(std::time::Duration::from_millis(5 * restart));
+            let pid = control.read("chain/nf.pid").parse().expect("a process");
+            if let Some(pid) = Pid::from_raw(pid) {
+                kill_process(pid, Signal::KILL).expect("it runs");
+            }
+        });
+        wait_for("a restart", || (control.number("chain/nf.restarts") > restart).then_some(()));
+    }
+}
+
+/// Lies close the connections that they are about; the host goes on.
+#[test]
+fn a_function_that_lies_harms_its_connections_only() {
+    if !privileged("a_function_that_lies_harms_its_connections_only") {
+        return;
+    }
+    let text = chain("lies-of-streams:50", HELD);
+    let path = Path::new(&Chain { text: &text, edits: &[], ..Chain::CABLE });
+    let mut control = path.control();
+    let mut broken = 0;
+    for seed in 0..20 {
+        let talk = Talk::of(seed, 100_000);
+        let held =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hold(&path, vec![talk], 1)));
+        broken += usize::from(held.is_err());
+    }
+    assert!(broken > 5, "{broken} of 20 were closed");
+    assert!(control.number("chain/nf.streams_lies") > 0);
+    assert_eq!(control.read("chain/nf.peer_faults"), "0");
+    path.stop();
+}
