@@ -175,8 +175,19 @@ fn variables(args: &Args<'_>) -> Result<Variables, ArgErrors> {
 }
 
 impl IntrusionPrevention {
-    fn loaded(&self) -> Option<&Loaded> {
-        self.guard.as_ref().map(|guard| &*guard.rules)
+    fn loaded(&self) -> Option<Arc<Loaded>> {
+        self.shared.present().map(|(loaded, _)| loaded)
+    }
+
+    /// Goes over to the present rules, if they are others.
+    #[inline]
+    fn follow(&mut self) {
+        let Some(guard) = &mut self.guard else { return };
+        if guard.generation != self.shared.generation()
+            && let Some((rules, generation)) = self.shared.present()
+        {
+            guard.replace(rules, generation);
+        }
     }
 
     /// A line for each rule that was told.
@@ -239,12 +250,8 @@ impl Element for IntrusionPrevention {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        self.follow();
         let Some(guard) = &mut self.guard else { return };
-        if guard.generation != self.shared.generation()
-            && let Some((rules, generation)) = self.shared.present()
-        {
-            guard.replace(rules, generation);
-        }
         cx.per_stream(&mut self.stage, guard, port, batch);
         guard.journal.arm(cx);
     }

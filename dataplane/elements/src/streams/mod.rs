@@ -1,8 +1,8 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
-mod intrusion_prevention;
 mod http_in;
 mod http_out;
+mod intrusion_prevention;
 mod ip;
 mod journal;
 mod parties;

@@ -7,7 +7,7 @@ use thruway_inspect::rules::{Action, Facts, Found, Inspector, Kind, Piece, Sessi
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::event::Event;
+use super::event::{Event, Head};
 use super::loading::Loaded;
 use crate::streams::journal::Journal;
 
@@ -126,22 +126,33 @@ impl Guard {
         if !self.found.told.is_empty() {
             self.totals.sessions += u64::from(state.is_found == 0);
             state.is_found = 1;
+            self.write_down(state, facts, (now, is_condemned && self.drops));
         }
+        self.found.clear();
+        is_condemned && self.drops
+    }
+
+    /// Counts and keeps what was found, until it is written; says whether the session ends.
+    #[cold]
+    fn write_down(&mut self, state: &State, facts: &Facts, (now, ends): (i64, bool)) {
+        let head = self.inspector.message().map(|parts| Head::of(parts, facts.side));
+        let rules = self.rules.set.rules();
         for rule in &self.found.told {
             self.totals.alerts += 1;
             self.counts[*rule as usize] += 1;
+            let action = rules[*rule as usize].action;
             if self.journal.is_wanted() {
                 self.journal.push(Event {
                     now,
                     rules: Arc::clone(&self.rules),
                     rule: *rule,
                     facts: *facts,
-                    is_blocked: is_condemned && self.drops,
+                    app: state.session.app(),
+                    is_blocked: ends && matches!(action, Action::Drop | Action::Reject),
+                    head,
                 });
             }
         }
-        self.found.clear();
-        is_condemned && self.drops
     }
 }
 

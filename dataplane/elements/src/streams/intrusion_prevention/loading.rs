@@ -131,10 +131,10 @@ impl Wanted {
             let shown: Vec<String> = sids.iter().take(10).map(u32::to_string).collect();
             let more = if sids.len() > shown.len() { "..." } else { "" };
             let message = format!(
-                "{} rules look at parts of HTTP messages (sid {}{more}), but no HTTPIn stands in \
-                 front of it",
-                sids.len(),
-                shown.join(", ")
+                "parts of HTTP messages are looked at by sid {}{more} ({} in all), but no HTTPIn \
+                 stands in front of it",
+                shown.join(", "),
+                sids.len()
             );
             note(problems, &message);
         }
