@@ -35,15 +35,18 @@ without_services() {
 
 # Services of freshly installed packages that would start at the next boot: the tests run their own.
 disable_services() { # PACKAGE...
-    [[ " $* " == *" nginx "* ]] && command -v systemctl >/dev/null || return 0
-    as_root systemctl disable -q nginx.service || true
+    local name
+    command -v systemctl >/dev/null || return 0
+    for name in nginx haproxy; do
+        [[ " $* " != *" $name "* ]] || as_root systemctl disable -q $name.service || true
+    done
 }
 
-# need_packages COMMAND:PACKAGE... installs the packages whose command is missing.
+# need_packages COMMAND:PACKAGE... installs the packages whose command, or file if it is a path, is missing.
 need_packages() {
     local pair missing=()
     for pair in "$@"; do
-        command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+        [ -e "${pair%%:*}" ] || command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
     done
     [ ${#missing[@]} = 0 ] && return 0
     echo "installing: ${missing[*]}"

@@ -36,7 +36,8 @@ pub mod flag {
     pub const FIRST: u8 = 1 << 4;
     /// Made to carry bytes that were held back for too long.
     pub const LATE: u8 = 1 << 5;
-    /// With [`HEAD`]: how the end of the message is told is for the end of the context to write.
+    /// With [`HEAD`]: a body follows that may change its length, and what tells its end is for the
+    /// end of the context to write.
     pub const REFRAME: u8 = 1 << 6;
     /// With [`HEAD`]: the message is to or from a client that does not know chunks.
     pub const OLD: u8 = 1 << 7;

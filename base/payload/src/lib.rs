@@ -34,3 +34,8 @@ pub use content::{Content, Layer, flag};
 pub use cursor::{About, StreamCursor};
 pub use function::{Needs, Next, StreamFunction};
 pub use pieces::Pieces;
+
+/// The example of the manual is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streams.md")]
+struct Manual;

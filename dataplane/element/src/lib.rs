@@ -189,6 +189,12 @@ pub trait Element: Send {
         let _ = plan;
     }
 
+    /// Of a function of streams: it stands in a context of this layer; called before
+    /// [`Element::initialize`] for each of those that it stands in.
+    fn take_context(&mut self, layer: Layer) {
+        let _ = layer;
+    }
+
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called
     /// exactly once for each.
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {

@@ -168,7 +168,7 @@ impl Streams {
             .flat_map(|(layer, plan)| plan.enters.iter().map(|enter| (*enter, *layer)))
             .collect();
         let plans: Vec<StreamPlan> = self.contexts.iter().map(|(_, plan)| plan.clone()).collect();
-        for (_, plan) in &mut self.contexts {
+        for (layer, plan) in &mut self.contexts {
             let enter = plan.enters[0];
             let holds =
                 |other: &&StreamPlan| other.functions.iter().any(|(node, _)| *node == enter);
@@ -180,6 +180,10 @@ impl Streams {
             for node in plan.enters.iter().chain(&plan.leaves) {
                 let elements = replicas.iter_mut().filter_map(|all| all[*node as usize].as_mut());
                 elements.for_each(|element| element.take_stream(plan));
+            }
+            for (node, _) in &plan.functions {
+                let elements = replicas.iter_mut().filter_map(|all| all[*node as usize].as_mut());
+                elements.for_each(|element| element.take_context(*layer));
             }
         }
     }

@@ -34,7 +34,8 @@ const ICMP6: u32 = 58;
 ///   `dst port/0050`, all of which must fit;
 /// - an expression of the `IPClassifier` language: `tcp`, `udp dst port 53 or icmp`. It looks at an
 ///   IPv4 header, so the whole of it holds for IPv4 packets only, `not tcp` too; one that tests only
-///   Ethernet addresses (`ether host ...`) holds for any packet.
+///   Ethernet addresses (`ether host ...`) holds for any packet;
+/// - one of those with a name `or` other classes: `tcp or tcp6`.
 ///
 /// # Errors
 /// The first mistake, with the bytes it is about.
@@ -47,6 +48,11 @@ pub fn parse_class(text: &str, names: &dyn Names) -> Result<Expr, RuleError> {
     if let Some(class) = named(&words) {
         return Ok(class);
     }
+    let parts: Vec<&[&str]> = words.split(|word| matches!(*word, "or" | "||")).collect();
+    if parts.len() > 1 && parts.iter().any(|part| named(part).is_some()) {
+        let classes = parts.iter().map(|part| parse_part(text, part, names));
+        return classes.collect::<Result<_, _>>().map(Expr::Any);
+    }
     if words.first().is_some_and(|word| is_clause(word)) {
         return parse_pattern(text);
     }
@@ -54,6 +60,20 @@ pub fn parse_class(text: &str, names: &dyn Names) -> Result<Expr, RuleError> {
         return fields(text, names);
     }
     parse_expression(text, names).map(of_ipv4)
+}
+
+/// Reads these words of a text as a class.
+fn parse_part(text: &str, words: &[&str], names: &dyn Names) -> Result<Expr, RuleError> {
+    let start_of = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+    let (Some(first), Some(last)) = (words.first(), words.last()) else {
+        let message = "expected a class on both sides of every 'or'";
+        return Err(RuleError::new(0..text.len(), message));
+    };
+    let start = start_of(first);
+    parse_class(&text[start..start_of(last) + last.len()], names).map_err(|error| RuleError {
+        span: start + error.span.start..start + error.span.end,
+        ..error
+    })
 }
 
 fn version(version: u32) -> Expr {
@@ -218,6 +238,8 @@ mod tests {
             ("udp6", [0, 0, 0, 0, 0, 1, 0]),
             ("icmp6", [0, 0, 0, 0, 0, 0, 1]),
             ("http", [0, 0, 1, 0, 0, 0, 0]),
+            ("tcp or tcp6", [0, 0, 1, 0, 1, 0, 0]),
+            ("arp reply || src port 80 or ip6", [0, 1, 0, 0, 1, 1, 1]),
             ("tcp dst port 80", [0, 0, 1, 0, 0, 0, 0]),
             ("src port 80", [0, 0, 0, 0, 0, 0, 0]),
             ("12/0800 23/06", [0, 0, 1, 0, 0, 0, 0]),
@@ -246,6 +268,8 @@ mod tests {
             ("dst port/0050 src", 17..17, "after 'src'"),
             ("dst port/0050 tcp", 14..17, "found 'tcp'"),
             ("tcp dst port 99999", 0..18, "out of range"),
+            ("ip6 or  tcp dst port 99999", 8..26, "out of range"),
+            ("ip6 or", 0..6, "on both sides"),
         ] {
             let error = parse_class(class, &NoNames).unwrap_err();
             assert!(error.message.contains(wanted), "{class}: {error}");
@@ -261,7 +285,7 @@ mod tests {
                     proptest::sample::select(&[
                         "arp", "request", "ip", "tcp", "dst", "port", "80", "http", "-", "!",
                         "12/0800", "23/06%0f", "!0/ff", "port/0050", "proto/06", "proto/", "src",
-                        "ethertype/0800", "(", ")", "or", "not", "?", ":", "10.0.0.0/8", "\u{e9}",
+                        "ethertype/0800", "ip6", "(", ")", "or", "not", "?", ":", "10.0.0.0/8", "\u{e9}",
                     ][..]).prop_map(str::to_owned),
                     "\\PC{0,6}",
                 ],

@@ -173,12 +173,32 @@ pub fn cut_back(packet: &mut Packet, parts: &mut Parts, n: usize) {
 #[must_use]
 pub fn split(packet: &mut Packet, parts: &mut Parts, keep: usize) -> Option<(Packet, Parts)> {
     let keep = keep.min(parts.payload_len());
-    let mut second = packet.duplicate()?;
+    let whole = packet.len();
+    // The first part is the one that is copied: of a long packet it fits into a small frame.
+    packet.truncate(parts.payload + keep);
+    let first = compact(packet);
+    // What was cut off is still there.
+    if !packet.put(whole - packet.len()) {
+        return None;
+    }
+    let mut second = std::mem::replace(packet, first?);
     let mut behind = *parts;
     cut_front(&mut second, &mut behind, keep);
-    let rest = parts.payload_len() - keep;
-    cut_back(packet, parts, rest);
+    parts.end = packet.len();
     Some((second, behind))
+}
+
+/// A copy with no more room in front than packets usually have.
+fn compact(packet: &Packet) -> Option<Packet> {
+    let mut copy = Packet::new(packet.data())?;
+    copy.copy_annotations(packet);
+    if let Some(mac) = packet.mac_offset().and_then(|at| usize::try_from(at).ok()) {
+        copy.set_mac_offset(mac);
+    }
+    if let Some((network, transport)) = packet.network_offset().zip(packet.transport_offset()) {
+        copy.set_network(network, transport.checked_sub(network)?);
+    }
+    Some(copy)
 }
 
 /// Makes the length fields and checksums of a packet what they should be: after its payload was
@@ -231,6 +251,8 @@ fn fill_checksum(packet: &mut Packet, parts: &Parts, protocol: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use thruway_packet::SMALL_FRAME;
+
     use super::*;
     use crate::testing::{segment, segment6};
 
@@ -255,6 +277,20 @@ mod tests {
             cut.truncate(len);
             assert!(Parts::of_tcp(&cut).is_err());
         }
+    }
+
+    #[test]
+    fn parts_of_a_long_packet_are_in_small_frames() {
+        let mut rest = segment(7, 9, 0x18, &[1; 5000]);
+        let mut behind = Parts::of_tcp(&rest).unwrap();
+        for _ in 0..3 {
+            let (second, parts) = split(&mut rest, &mut behind, 1000).unwrap();
+            let first = std::mem::replace(&mut rest, second);
+            assert!(first.headroom() + first.len() + first.tailroom() <= SMALL_FRAME);
+            assert_eq!((first.len(), rest.len()), (1054, parts.end));
+            behind = parts;
+        }
+        assert_eq!(behind.payload_len(), 2000);
     }
 
     #[test]

@@ -127,11 +127,13 @@ fn misplaced_in(tree: &Tree, spec: &Spec) -> Option<Problem> {
 }
 
 /// Whether the file has the name of the class or, where several classes are one idea, its end:
-/// `ip_lookup.rs` holds DirectIPLookup.
+/// `ip_lookup.rs` holds DirectIPLookup, `tcp.rs` both ends of a context, TCPIn and TCPOut.
 fn is_named_after(path: &str, spec: &Spec) -> bool {
     let stem = path.trim_end_matches(".rs").trim_end_matches("/mod");
     let stem = stem.rsplit('/').next().unwrap_or_default().replace('_', "");
-    !stem.is_empty() && spec.name.to_lowercase().ends_with(&stem)
+    let name = spec.name.to_lowercase();
+    let is_end = |end| name.strip_suffix(end).is_some_and(|name| name == stem);
+    !stem.is_empty() && (name.ends_with(&stem) || is_end("in") || is_end("out"))
 }
 
 /// Lists that are not sorted, and names that stand for two things.

@@ -7,6 +7,7 @@
 mod alloc_tests;
 mod case;
 mod counters;
+mod ends;
 mod exchange;
 mod flow;
 mod machine;
@@ -84,6 +85,8 @@ impl Options {
 enum Own {
     /// The data exchange against two baselines: the figures of its paper
     Exchange(exchange::Options),
+    /// As a TCP load balancer against haproxy and nginx, between real hosts
+    Ends(ends::Options),
     /// A Worker of `bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -98,6 +101,7 @@ fn suites() -> String {
 pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::Ends(options)) => ends::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => run(options),
     };

@@ -1,5 +1,7 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
+mod http_in;
+mod http_out;
 mod ip;
 mod journal;
 mod parties;
@@ -13,6 +15,8 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &http_in::ENTRY,
+    &http_out::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,

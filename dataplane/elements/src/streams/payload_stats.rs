@@ -23,9 +23,9 @@ pub static ENTRY: Entry = Entry::new(
         docs: "Counts bytes and packets of payload in the context that it stands in: IP, UDP, TCP \
                or (bodies of) HTTP. Packets without payload are not counted. Handlers with two \
                numbers tell of the side that opened sessions, and of the other.\n\n\
-               By default packets are counted as they come, so what TCP sends again is counted \
-               again, and nothing has to be done for it. With ORDER true the stream is counted: \
-               each byte once, in order.\n\n\
+               By default nothing is asked for, and packets are counted as they come: what TCP \
+               sends again is counted again, unless another function of the chain needs order. \
+               With ORDER true the stream is counted: each byte once, in order.\n\n\
                When a session ends, a line of comma-separated values goes to FILE: src, dst, \
                protocol, src_port, dst_port, bytes, packets, reply_bytes, reply_packets. Records \
                wait in a ring of RECORDS_MAX until the file is written, away from the packets; \

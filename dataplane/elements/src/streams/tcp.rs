@@ -90,7 +90,7 @@ pub static IN: Entry = Entry::new(
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
             Handler::read("mode", "what is done: follow, order, guard or map"),
         ],
-        wants: Wants { classes: &["tcp"], ..Wants::session::<State>("connection") },
+        wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
         changes: Changes::Nothing,
         cost: &[
             Cost { operation: "session-state", count: 1.0 },
@@ -153,17 +153,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         connections_max: args.get("CONNECTIONS_MAX")?,
         buffer: buffer as u32,
         total: args.get::<Size>("TOTAL")?.0,
-        at_bound: match args.get::<String>("AT_BOUND")?.as_str() {
-            "pass" => AtBound::Pass,
-            "reset" => AtBound::Reset,
-            _ => AtBound::Drop,
-        },
+        at_bound: [AtBound::Drop, AtBound::Pass, AtBound::Reset][args.choice("AT_BOUND")?],
         pick_up: args.get("PICK_UP")?,
-        urgent: match args.get::<String>("URGENT")?.as_str() {
-            "pass" => Urgent::Pass,
-            "drop" => Urgent::Drop,
-            _ => Urgent::Clear,
-        },
+        urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][args.choice("URGENT")?],
         overlap: overlap
             .parse::<Overlap>()
             .map_err(|why| args.error("OVERLAP", format!("'{overlap}': {why}")))?,

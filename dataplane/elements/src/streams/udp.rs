@@ -36,7 +36,7 @@ pub static IN: Entry = Entry::new(
             Drop::new("bad-datagram", "its lengths contradict each other"),
             Drop::new("bad-checksum", "its checksum is wrong"),
         ],
-        wants: Wants { classes: &["udp"], ..Wants::session::<()>("connection") },
+        wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
         cost: &[
             Cost { operation: "header-parse", count: 1.0 },

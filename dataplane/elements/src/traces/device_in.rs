@@ -3,7 +3,9 @@
 use thruway_element::{Cx, Reason};
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_port::PortError;
-use thruway_port::af_packet::{Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType};
+use thruway_port::af_packet::{
+    Bytes, Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType,
+};
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
 use thruway_port::interface::{self, Interface};
 
@@ -201,26 +203,29 @@ impl DeviceIn {
 
 fn fill_packet(socket: &mut PacketSocket, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
     let (mut no_memory, mut too_long) = (0, 0);
-    socket.receive(max, |frame| match packet_of(&frame) {
-        Some(packet) => batch.push(packet),
-        None if frame.bytes.len() > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
-        None => no_memory += 1,
+    socket.receive(max, |frame| match packet_of(frame) {
+        Ok(packet) => batch.push(packet),
+        Err(len) if len > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
+        Err(_) => no_memory += 1,
     });
     cx.count_drops(Reason::NO_MEMORY, no_memory);
     cx.count_drops(Lost::TooLong, too_long);
 }
 
-/// A packet of a received frame.
+/// A packet of a received frame; its length, if there is no memory for it.
 #[inline]
-fn packet_of(frame: &Frame<'_>) -> Option<Packet> {
-    let mut packet = Packet::new(frame.bytes)?;
+fn packet_of(frame: Frame<'_>) -> Result<Packet, usize> {
+    let mut packet = match frame.bytes {
+        Bytes::Borrowed(bytes) => Packet::new(bytes).ok_or(bytes.len())?,
+        Bytes::Owned(packet) => packet,
+    };
     packet.set_mac_offset(0);
     if frame.segments > 1 {
         packet.set_anno_number(Anno::SEGMENTS, u32::from(frame.segments));
     }
     packet.set_kind(kind_of(frame.packet_type));
     packet.set_timestamp(i64::try_from(frame.timestamp_ns).unwrap_or(i64::MAX));
-    Some(packet)
+    Ok(packet)
 }
 
 /// How a frame reached the interface, in the packet's terms.

@@ -3,6 +3,7 @@
 //! [`Rule`] is a rule as written; a [`RuleSet`] is what a file of rules comes to: rules made ready,
 //! and the [`FastPattern`]s by which those are found that are worth a look.
 
+mod areas;
 mod ast;
 mod bits;
 mod buffer;
@@ -15,13 +16,19 @@ mod fast;
 mod file;
 mod limits;
 mod matches;
+#[cfg(test)]
+mod naive;
 mod numbers;
 mod options;
+mod order;
 mod parse;
 mod pcre;
 mod print;
+mod run;
 mod session;
 mod set;
+#[cfg(test)]
+mod tests;
 mod variables;
 mod view;
 
@@ -39,6 +46,7 @@ pub use matches::{
     Pcre,
 };
 pub use numbers::Range;
+pub use run::{App, Facts, Found, HeadParts, Inspector, Kind, Limits, Piece, Session, Thresholds};
 pub use session::{Flow, FlowBit, FlowBitOp, Threshold, ThresholdKind, Track, View as FlowView};
 pub use set::{Loaded, RuleSet};
 pub use variables::{Class, Variables};

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
+use crate::rules::areas::{Area, Areas};
 use crate::rules::ast::Rule;
 use crate::rules::bits::BitNames;
+use crate::rules::buffer::Buffer;
 use crate::rules::compiled::{Compiled, Compiler, ends};
 use crate::rules::error::{Reason, RuleError};
 use crate::rules::fast::{self, FastPattern};
 use crate::rules::file::{RULES_MAX, entries};
+use crate::rules::order;
 use crate::rules::variables::Variables;
 
 /// Rules that are looked for together.
@@ -16,6 +19,8 @@ pub struct RuleSet {
     rules: Vec<Compiled>,
     fast: Vec<FastPattern>,
     without: Vec<u32>,
+    areas: Areas,
+    ranks: Vec<u32>,
 }
 
 /// A set and what was refused on the way to it.
@@ -63,7 +68,17 @@ impl RuleSet {
                 }
             }
         }
-        (loaded.set.fast, loaded.set.without) = fast::gather(chosen);
+        let set = &mut loaded.set;
+        (set.fast, set.without) = fast::gather(chosen);
+        set.ranks = order::ranks(&set.rules);
+        match Areas::new(&set.fast) {
+            Ok(areas) => set.areas = areas,
+            Err(reason) => {
+                loaded.refused += set.rules.len();
+                loaded.errors.push(RuleError { line: 1, sid: None, reason });
+                loaded.set = RuleSet::default();
+            }
+        }
         loaded
     }
 
@@ -75,6 +90,16 @@ impl RuleSet {
     /// What to look for, to know which rules are worth a look.
     pub fn fast_patterns(&self) -> &[FastPattern] {
         &self.fast
+    }
+
+    /// The patterns that are looked for in a buffer.
+    pub(super) fn area(&self, buffer: Buffer) -> Option<&Area> {
+        self.areas.get(buffer)
+    }
+
+    /// A rule's place in the order in which they are obeyed.
+    pub(super) fn rank(&self, rule: u32) -> u32 {
+        self.ranks[rule as usize]
     }
 
     /// Indexes of the rules that have nothing to look for: they are worth a look always.

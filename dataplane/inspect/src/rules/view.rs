@@ -25,6 +25,11 @@ impl<'a> View<'a> {
     pub const fn old(bytes: &'a [u8]) -> View<'a> {
         View { bytes, base: 0, since: usize::MAX, fresh: false }
     }
+
+    /// Whether there is something new: so that what stands at the end is not what it was.
+    pub(super) const fn has_new(&self) -> bool {
+        self.since < self.bytes.len()
+    }
 }
 
 /// Where the bytes of buffers come from.

@@ -3,9 +3,10 @@
 use super::ring::SlotHeader;
 use super::segment::Segmenter;
 use super::whole;
-use super::{Frame, PacketOptions, PacketStatistics, PacketType};
+use super::{Bytes, Frame, PacketOptions, PacketStatistics, PacketType};
 use std::io;
 use std::os::fd::OwnedFd;
+use thruway_packet::Packet;
 use thruway_wire::checksum::Sum;
 
 /// Room before a frame for a VLAN tag that the kernel took out.
@@ -51,8 +52,8 @@ pub(super) struct Finisher {
     ignore_outgoing: bool,
     /// TCP frames that stand for several are given as they are.
     whole: bool,
-    /// A frame that fitted no slot.
-    large: Vec<u8>,
+    /// Room for a frame that fits no slot.
+    large: Option<Packet>,
     segmenter: Segmenter,
     /// Of the frame in the segmenter.
     timestamp_ns: u64,
@@ -66,7 +67,7 @@ impl Finisher {
             is_ethernet,
             ignore_outgoing: options.ignore_outgoing,
             whole: options.whole,
-            large: vec![0; VLAN_LEN + LARGE_FRAME_LEN],
+            large: None,
             segmenter: Segmenter::default(),
             timestamp_ns: 0,
             packet_type: PacketType::Host,
@@ -89,7 +90,7 @@ impl Finisher {
         while count < count_max {
             let Some(bytes) = self.segmenter.next_segment() else { break };
             let (timestamp_ns, packet_type) = (self.timestamp_ns, self.packet_type);
-            take(Frame { bytes, timestamp_ns, packet_type, segments: 1 });
+            take(Frame { bytes: Bytes::Borrowed(bytes), timestamp_ns, packet_type, segments: 1 });
             count += 1;
         }
         count
@@ -109,10 +110,13 @@ impl Finisher {
         };
         let vnet = VnetHeader::parse(vnet.try_into().expect("a slice of that length"));
         let room = &mut slot[at - VLAN_LEN..at + header.captured_len];
-        self.finish(room, vnet, header, take)
+        let Some(done) = self.finish(room, vnet, header) else { return false };
+        take(done.frame(header, Bytes::Borrowed(&room[done.begin..])));
+        true
     }
 
-    /// A frame that did not fit its slot: the kernel queued it whole, if it had the room.
+    /// A frame that did not fit its slot: the kernel queued it whole, if it had the room. It is read
+    /// straight into the memory of packets.
     pub(super) fn finish_queued(
         &mut self,
         socket: &OwnedFd,
@@ -124,42 +128,44 @@ impl Finisher {
             return false;
         }
         let mut vnet = [0; VNET_LEN];
-        let mut large = std::mem::take(&mut self.large);
-        let parts =
-            &mut [io::IoSliceMut::new(&mut vnet), io::IoSliceMut::new(&mut large[VLAN_LEN..])];
+        let mut packet = self.large.take().or_else(large_packet);
+        let room = packet.as_mut().map_or(&mut [][..], Packet::data_mut);
+        // Without memory the frame is read to be gone.
+        let frame = room.get_mut(VLAN_LEN..).unwrap_or_default();
+        let parts = &mut [io::IoSliceMut::new(&mut vnet), io::IoSliceMut::new(frame)];
         let received = rustix::io::readv(socket, parts).unwrap_or(0);
-        let given = match received.checked_sub(VNET_LEN) {
-            Some(len) if len == header.wire_len => {
-                let room = &mut large[..VLAN_LEN + len];
-                self.finish(room, VnetHeader::parse(vnet), header, take)
-            }
-            _ => {
-                self.statistics.dropped_too_long += 1;
-                false
-            }
+        let is_whole = received.checked_sub(VNET_LEN) == Some(header.wire_len);
+        if !is_whole || room.is_empty() {
+            self.large = packet;
+            self.statistics.dropped_too_long += 1;
+            return false;
+        }
+        let room = &mut room[..VLAN_LEN + header.wire_len];
+        let Some(done) = self.finish(room, VnetHeader::parse(vnet), header) else {
+            self.large = packet;
+            return false;
         };
-        self.large = large;
-        given
+        // It is there: it was read into.
+        let Some(mut packet) = packet else { return false };
+        packet.truncate(VLAN_LEN + header.wire_len);
+        // There is that much: the room for a tag that was not needed.
+        let _ = packet.pull(done.begin);
+        take(done.frame(header, Bytes::Owned(packet)));
+        true
     }
 
-    /// `room` is [`VLAN_LEN`] bytes and then the frame. Whether the frame was given now; one to be
-    /// segmented is only taken in hand.
-    fn finish(
-        &mut self,
-        room: &mut [u8],
-        vnet: VnetHeader,
-        header: &SlotHeader,
-        take: &mut impl FnMut(Frame<'_>),
-    ) -> bool {
+    /// `room` is [`VLAN_LEN`] bytes and then the frame. `None` if there is no frame to be given now:
+    /// it was dropped, or is to be segmented and only taken in hand.
+    fn finish(&mut self, room: &mut [u8], vnet: VnetHeader, header: &SlotHeader) -> Option<Done> {
         if self.ignore_outgoing && header.packet_type == PacketType::Outgoing {
-            return false;
+            return None;
         }
         let frame = &mut room[VLAN_LEN..];
         let (start, offset) = (vnet.checksum_start, vnet.checksum_offset);
         if vnet.gso_type == GSO_NONE && vnet.needs_checksum {
             if !complete_checksum(frame, start, offset) {
                 self.statistics.dropped_offload += 1;
-                return false;
+                return None;
             }
             self.statistics.checksums_completed += 1;
         }
@@ -170,27 +176,26 @@ impl Finisher {
             }
             _ => None,
         };
-        let bytes = self.restore_tag(room, header.vlan);
-        let (timestamp_ns, packet_type) = (header.timestamp_ns, header.packet_type);
+        let begin = self.restore_tag(room, header.vlan);
         if let Some(segments) = segments {
-            take(Frame { bytes, timestamp_ns, packet_type, segments });
             self.statistics.frames_whole += u64::from(segments > 1);
-            return true;
+            return Some(Done { begin, segments });
         }
         match vnet.gso_type {
             GSO_TCP_IPV4 | GSO_TCP_IPV6 | GSO_UDP
-                if self.segmenter.load(bytes, vnet.gso_len, self.is_ethernet) =>
+                if self.segmenter.load(&room[begin..], vnet.gso_len, self.is_ethernet) =>
             {
-                (self.timestamp_ns, self.packet_type) = (timestamp_ns, packet_type);
+                (self.timestamp_ns, self.packet_type) = (header.timestamp_ns, header.packet_type);
                 self.statistics.frames_segmented += 1;
             }
             _ => self.statistics.dropped_offload += 1,
         }
-        false
+        None
     }
 
-    /// The frame, with the tag that the kernel took out put back behind the two addresses.
-    fn restore_tag<'a>(&mut self, room: &'a mut [u8], vlan: Option<(u16, u16)>) -> &'a [u8] {
+    /// Puts the tag that the kernel took out back behind the two addresses; where the frame begins
+    /// then.
+    fn restore_tag(&mut self, room: &mut [u8], vlan: Option<(u16, u16)>) -> usize {
         const ADDRESSES_LEN: usize = 12;
         match vlan {
             Some((protocol, tag)) if self.is_ethernet && room.len() >= ADDRESSES_LEN + VLAN_LEN => {
@@ -199,11 +204,33 @@ impl Finisher {
                 place[..2].copy_from_slice(&protocol.to_be_bytes());
                 place[2..].copy_from_slice(&tag.to_be_bytes());
                 self.statistics.tags_restored += 1;
-                room
+                0
             }
-            _ => &room[VLAN_LEN..],
+            _ => VLAN_LEN,
         }
     }
+}
+
+/// A frame that is finished.
+struct Done {
+    /// Where it begins in its room.
+    begin: usize,
+    /// Frames that it stands for.
+    segments: u8,
+}
+
+impl Done {
+    fn frame<'a>(&self, header: &SlotHeader, bytes: Bytes<'a>) -> Frame<'a> {
+        let (timestamp_ns, packet_type) = (header.timestamp_ns, header.packet_type);
+        Frame { bytes, timestamp_ns, packet_type, segments: self.segments }
+    }
+}
+
+/// A packet as long as the longest frame, with room for a tag.
+#[cold]
+fn large_packet() -> Option<Packet> {
+    let mut packet = Packet::new(&[])?;
+    packet.put(VLAN_LEN + LARGE_FRAME_LEN).then_some(packet)
 }
 
 /// Finishes a checksum whose field, at `start + offset`, holds the sum of the pseudo-header: the

@@ -29,6 +29,7 @@ use finish::Finisher;
 use offload::OffloadGuard;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use thruway_packet::Packet;
 use transmit::Transmitter;
 
 /// To whom a frame was addressed, seen from the interface.
@@ -58,11 +59,31 @@ impl PacketType {
     }
 }
 
-/// A received frame, borrowed for the time of the callback.
-#[derive(Debug, Clone, Copy)]
+/// The bytes of a received frame.
+#[derive(Debug)]
+pub enum Bytes<'a> {
+    /// For the time of the callback.
+    Borrowed(&'a [u8]),
+    /// In the memory of packets already: long ones.
+    Owned(Packet),
+}
+
+impl std::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Borrowed(bytes) => bytes,
+            Bytes::Owned(packet) => packet.data(),
+        }
+    }
+}
+
+/// A received frame.
+#[derive(Debug)]
 pub struct Frame<'a> {
     /// The whole frame: tagged, checksummed, of a size that fits the wire (but for `segments`).
-    pub bytes: &'a [u8],
+    pub bytes: Bytes<'a>,
     /// Nanoseconds since 1970 when the kernel saw the frame.
     pub timestamp_ns: u64,
     /// To whom it was addressed.

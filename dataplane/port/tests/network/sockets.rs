@@ -28,7 +28,7 @@ fn receive_until(sockets: &mut [PacketSocket], mut wanted: impl FnMut(usize, &[u
         assert!(Instant::now() < end, "no such frame came");
         wait(&sockets.iter().collect::<Vec<_>>());
         for (i, socket) in sockets.iter_mut().enumerate() {
-            socket.receive(256, |frame| found |= wanted(i, frame.bytes));
+            socket.receive(256, |frame| found |= wanted(i, &frame.bytes));
         }
     }
 }

@@ -12,7 +12,7 @@ use super::head::Kind;
 use super::length::BodyLength;
 use super::reader::{Finish, Piece, Reader, Rules, Step};
 use super::shown::Shown;
-use crate::content::{HasContent, flag};
+use crate::content::{HasContent, Layer, flag};
 use crate::stage::{Hold, Memory, Stage};
 
 /// Most pieces that are told of one packet.
@@ -35,8 +35,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Bodies that are shown.
     pub shown: Shown,
-    /// Functions may change the length of bodies: the framing is taken away, to be written anew
-    /// by [`Leave`](super::Leave).
+    /// Functions may change the length of bodies, or hold bytes back that would then stand behind
+    /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
     pub resize: bool,
     /// What requests are made to ask for.
     pub asks: Asks,
@@ -126,14 +126,25 @@ impl Enter {
         }
     }
 
-    /// Whether functions may change lengths.
+    /// Whether functions may change lengths or hold bytes back.
     pub fn set_resize(&mut self, resize: bool) {
         self.settings.resize = resize;
     }
 
-    /// The rules by which messages are judged.
+    /// What it was made with, and what was set since.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Which bodies are shown.
+    pub fn set_shown(&mut self, shown: Shown) {
+        self.settings.shown = shown;
+    }
+
+    /// Goes on with what another one holds of connections, and with its counts.
+    pub fn take_over(&mut self, other: Enter) {
+        self.stage.take_over(other.stage);
+        self.counts = other.counts;
     }
 
     /// Packets with incomplete heads that are kept.
@@ -146,8 +157,8 @@ impl Enter {
         self.stage.forget(memory);
     }
 
-    /// Treats a packet with content of TCP that goes in a direction: what goes on is added to
-    /// `out`.
+    /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
+    /// of TCP goes on as it is.
     pub fn packet(
         &mut self,
         (memory, state): (&mut Memory, &mut EnterState),
@@ -156,6 +167,9 @@ impl Enter {
         out: &mut Vec<Packet>,
     ) {
         let mut mark = packet.content_mark();
+        if mark.layer() != Layer::Tcp {
+            return out.push(packet);
+        }
         // What was late before is late for who held it back: here it comes in order.
         mark.flags &= !flag::LATE;
         packet.set_content_mark(mark);
@@ -260,8 +274,8 @@ impl Enter {
         let (body, asked) = (self.reader.body(), self.reader.asked());
         let has_body = body != BodyLength::None;
         let is_shown = !has_body || self.settings.shown.shows(view);
-        let is_framed = matches!(body, BodyLength::Bytes(_) | BodyLength::Chunked);
-        let is_reframed = self.settings.resize && is_shown && is_framed;
+        let is_resized = self.settings.resize && is_shown && has_body;
+        let is_reframed = is_resized && body != BodyLength::UntilClose;
         let closes = kind == Kind::Request && asked.is_old && self.settings.resize;
         self.head.clear();
         if kind == Kind::Request && (self.settings.asks.any() || closes) {
@@ -277,7 +291,7 @@ impl Enter {
         };
         let ends_here = !is_shown || state.connection.way(kind).is_opaque();
         let mut flags = if ends_here { flag::LAST } else { 0 };
-        if is_reframed {
+        if is_resized {
             flags |= flag::REFRAME | if asked.is_old { flag::OLD } else { 0 };
         }
         state.message[kind as usize] =

@@ -49,6 +49,7 @@ faults! {
     TooManyFields = "too-many-fields", false: "a head has more fields than the limit",
     BlankLines = "blank-lines", true: "more than one empty line before a request, or any before a response",
     // First lines.
+    BinaryStartLine = "binary-start-line", false: "a control byte in a first line",
     BadStartLine = "bad-start-line", true: "the parts of a first line are not parted by one space",
     BadMethod = "bad-method", false: "a request's method is no token of at most 32 bytes",
     BadTarget = "bad-target", true: "a request's target has bytes that none may have",

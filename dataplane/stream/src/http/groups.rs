@@ -8,8 +8,11 @@ use thruway_wire::tcp::flags as tcp_flags;
 
 use super::reader::Piece;
 use crate::content::{Content, HasContent, Layer, flag};
-use crate::segment::{Parts, tcp_mut};
+use crate::segment::{Parts, tcp, tcp_mut};
 use crate::splice::splice;
+
+/// Opaque packets that this context made, to be told from those that came so.
+pub const OURS: u8 = flag::FIRST;
 
 /// Most packets that one becomes.
 pub const MAX_GROUPS: usize = 128;
@@ -130,7 +133,7 @@ impl Groups {
                 (group.suffix, group.sent) = (group.suffix + len, sent);
             }
             _ => {
-                let group = self.open(Layer::Opaque, 0, Group::is_opaque);
+                let group = self.open(Layer::Opaque, OURS, Group::is_opaque);
                 (group.body, group.sent) = (group.body + len, sent);
             }
         }
@@ -140,7 +143,7 @@ impl Groups {
     /// A packet of its own for what is no message's: an end of the direction that is not to be
     /// taken for a message's, or nothing at all.
     pub fn add_empty(&mut self) {
-        self.open(Layer::Opaque, 0, |_| false);
+        self.open(Layer::Opaque, OURS, |_| false);
         self.is_open = false;
     }
 
@@ -262,6 +265,49 @@ pub fn carve(packet: &Packet, parts: &Parts, range: Range<usize>) -> Option<Pack
     }
     made.set_network(parts.network, parts.transport - parts.network);
     Some(made)
+}
+
+/// Puts a packet behind the one that it was part of, if this is so and nothing has grown: then who
+/// receives it gets the packets that were sent. Else it is given back.
+///
+/// Length fields are wrong since the packet was split, and tell which parts were one: those with
+/// the same IP header, of sequence numbers that follow each other, are together no longer than it
+/// says.
+pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
+    let (first, second) = (before.content_mark(), packet.content_mark());
+    let (Some(to), Some(from)) = (parts_of(before), parts_of(&packet)) else { return Some(packet) };
+    let is_plain = |mark: &Content| mark.layer() == Layer::Tcp && !mark.has(flag::CLOSE);
+    let (Some(a), Some(b)) = (tcp(before, &to), tcp(&packet, &from)) else { return Some(packet) };
+    let follows = a.seq().wrapping_add(u32::from(first.took)) == b.seq() && first.took > 0;
+    let flags = b.flags();
+    let fits = before.fcb() == packet.fcb()
+        && is_plain(&first)
+        && is_plain(&second)
+        && !first.has(flag::LAST)
+        && follows
+        && before.data()[to.network..to.transport] == packet.data()[from.network..from.transport]
+        && to.payload_len() + from.payload_len() <= said_len(before, &to);
+    let bytes = &packet.data()[from.payload..from.end];
+    if !fits || !before.put(bytes.len()) {
+        return Some(packet);
+    }
+    before.data_mut()[to.end..].copy_from_slice(bytes);
+    if let Some(header) = tcp_mut(before, &to) {
+        header.update_flags(flags);
+    }
+    let mut mark = with_flags(first, first.flags | second.flags);
+    mark.took = first.took.saturating_add(second.took);
+    before.set_content_mark(mark);
+    None
+}
+
+/// Bytes of payload that the length field of the IP header speaks of.
+fn said_len(packet: &Packet, parts: &Parts) -> usize {
+    let (at, base) = if parts.is_ipv6 { (4, 40) } else { (2, 0) };
+    let field = packet.data().get(parts.network + at..parts.network + at + 2);
+    let Some(&[high, low]) = field else { return 0 };
+    let end = parts.network + base + usize::from(u16::from_be_bytes([high, low]));
+    end.saturating_sub(parts.payload)
 }
 
 /// Where the parts of a packet are whose length fields may be wrong by now.

@@ -7,7 +7,7 @@ use thruway_wire::tcp::flags as tcp_flags;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::edit::{Framing, with_framing};
-use super::groups::{carve, parts_of, with_flags};
+use super::groups::{OURS, carve, glue, parts_of, with_flags};
 use super::head::{Head, Kind};
 use crate::content::{HasContent, Layer, flag};
 use crate::segment::tcp;
@@ -96,6 +96,7 @@ pub struct Leave {
     head: Head,
     buffer: Vec<u8>,
     hold_bytes: usize,
+    resize: bool,
     /// What happened.
     pub counts: LeaveCounts,
 }
@@ -109,12 +110,18 @@ impl Leave {
             head: Head::with_room(fields),
             buffer: Vec::with_capacity(usize::from(u16::MAX)),
             hold_bytes: hold_bytes.min(Leave::MAX_HOLD),
+            resize: false,
             counts: LeaveCounts::default(),
         }
     }
 
     /// Most bytes of a body that can be held: a packet holds them, with the longest head.
     pub const MAX_HOLD: usize = 32 << 10;
+
+    /// Whether functions may change lengths or hold bytes back.
+    pub fn set_resize(&mut self, resize: bool) {
+        self.resize = resize;
+    }
 
     /// Messages that are held.
     pub fn holding(&self) -> usize {
@@ -124,6 +131,12 @@ impl Leave {
     /// The connection is over.
     pub fn forget(&mut self, memory: &mut Memory) {
         self.stage.forget(memory);
+    }
+
+    /// Goes on with what another one holds of connections, and with its counts.
+    pub fn take_over(&mut self, other: Leave) {
+        self.stage.take_over(other.stage);
+        self.counts = other.counts;
     }
 
     /// Treats a packet that goes in a direction; what goes on is added to `out`.
@@ -143,10 +156,14 @@ impl Leave {
                 self.stop(stop, &mut packet);
             }
         }
-        if matches!(mark.layer(), Layer::Http | Layer::Opaque) {
+        if mark.layer() == Layer::Http || (mark.layer() == Layer::Opaque && mark.has(OURS)) {
             to_tcp(&mut packet);
         }
-        out.push(packet);
+        let packet = match out.last_mut() {
+            Some(before) => glue(before, packet),
+            None => Some(packet),
+        };
+        out.extend(packet);
     }
 
     fn stop(&mut self, stop: Stop, packet: &mut Packet) {
@@ -171,7 +188,7 @@ impl Leave {
             *place.message = Message::default();
             if mark.has(flag::REFRAME) {
                 self.begin(place.message, place.kind, packet)?;
-            } else if mark.has(flag::LAST) {
+            } else if mark.has(flag::LAST) && self.resize {
                 // A message without a body stays one.
                 return cut_content(packet);
             }
@@ -196,16 +213,20 @@ impl Leave {
     ) -> Result<(), Stop> {
         let mark = packet.content_mark();
         let is_old = mark.has(flag::OLD);
+        let head = head_place(packet).ok_or(Stop::BadHead)?;
+        let view = self.head.read(kind, &packet.data()[head.clone()]).map_err(|_| Stop::BadHead)?;
+        let declared = view.declared();
+        if !declared.chunked && declared.content_length.is_none() {
+            // It ends with the connection, however long it is.
+            return Ok(());
+        }
+        // Who waits for 100 (Continue) sends nothing before the head has gone on.
+        let is_waiting = view.value(b"expect").is_some();
         if mark.has(flag::LAST) && !ends_direction(packet) {
             cut_suffix(packet);
             let len = packet.content().len() as u64;
             return self.set_framing(kind, Framing::Length(len), packet);
         }
-        let head = head_place(packet).ok_or(Stop::BadHead)?;
-        let head_bytes = &packet.data()[head.clone()];
-        let view = self.head.read(kind, head_bytes).map_err(|_| Stop::BadHead)?;
-        // Who waits for 100 (Continue) sends nothing before the head has gone on.
-        let is_waiting = view.value(b"expect").is_some();
         if is_old || (kind == Kind::Request && !is_waiting) {
             message.mode = Mode::Hold as u8;
             (message.head, message.is_old) = (head.len() as u32, u8::from(is_old));

@@ -221,7 +221,15 @@ impl Reader {
             }
             _ => {}
         }
-        let Some(end) = self.section(connection, kind, bytes)? else { return Ok(Step::NeedMore) };
+        let end = match self.section(connection, kind, bytes) {
+            Ok(Some(end)) => end,
+            incomplete => {
+                // What is put up with is noted when the head is complete.
+                let mut judge = self.judge;
+                self.head.parse_first_line(kind, bytes, &mut judge)?;
+                return incomplete.map(|_| Step::NeedMore);
+            }
+        };
         self.head.parse(kind, &bytes[..end], &mut self.judge)?;
         match kind {
             Kind::Request => self.request(connection, &bytes[..end])?,

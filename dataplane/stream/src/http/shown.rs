@@ -43,6 +43,9 @@ impl Shown {
         application/xml application/xhtml+xml application/x-javascript \
         application/x-www-form-urlencoded multipart/form-data +json +xml";
 
+    /// All bodies that are their content.
+    pub const ALL: &'static str = "*";
+
     /// Reads types that are parted by spaces.
     pub fn parse(text: &str) -> Result<Shown, BadTypes> {
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -46,6 +46,7 @@ impl Work<'_> {
         }
         let before = half.edits.acked_out();
         let is_news = seg.ack.after(before);
+        self.is_news = is_news;
         if is_news {
             half.edits.acknowledge(&mut self.stores.slab, seg.ack);
             self.stores.copies.prune(&mut half.copies, seg.ack);

@@ -21,6 +21,10 @@ impl Work<'_> {
     pub(super) fn arrive(&mut self, dir: usize, port: u16, mut packet: Packet) {
         let half = &mut self.conn.halves[dir];
         (half.in_port, half.fcb) = (port, packet.fcb());
+        if !half.is_known {
+            // Until one has left: contexts keep ports apart.
+            half.out_port = port;
+        }
         if self.conn.mode == Mode::Follow {
             return self.follow(packet);
         }
@@ -37,8 +41,9 @@ impl Work<'_> {
         if seg.has(flags::RST) {
             return self.reset(dir, seg, packet);
         }
+        // The other end may not have believed the reset, if something before it got lost.
         if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
-            return self.out.drop(Why::Closed, packet);
+            return self.answer_dead(dir, &seg, packet);
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             return self.out.drop(why, packet);
@@ -184,7 +189,9 @@ impl Work<'_> {
 
     /// The acknowledgement of a segment that waits must not wait: the other side needs it.
     fn pass_ack_on(&mut self, dir: usize) {
-        self.ack_to_sender(1 - dir, &[]);
+        if self.is_news {
+            self.ack_to_sender(1 - dir, &[]);
+        }
     }
 
     /// Tells the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC

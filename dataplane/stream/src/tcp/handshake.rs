@@ -32,9 +32,17 @@ impl Work<'_> {
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
             return self.out.drop(Why::BadAck, packet);
         }
+        if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {
+            if !self.settings.pick_up {
+                return self.out.drop(Why::NotOpened, packet);
+            }
+            // The SYN that this answers was not seen.
+            self.counts.picked_up += 1;
+            self.conn.halves[1 - dir].begin(seg.ack);
+        }
         if !self.conn.halves[dir].is_known {
             self.first_syn(dir, &seg);
-        } else if self.conn.halves[dir].timestamps.is_some() {
+        } else if seg.has(flags::ACK) && self.conn.halves[dir].timestamps.is_some() {
             // The SYN of a simultaneous open echoes no clock, the one that follows it does.
             self.note_clocks(dir, &seg);
         }
@@ -181,7 +189,7 @@ impl Work<'_> {
         }
     }
 
-    /// Answers a segment of a connection that we ended, as a host without the connection does (RFC
+    /// Answers a segment of a connection that has ended, as a host without the connection does (RFC
     /// 9293 section 3.10.7.1).
     pub(super) fn answer_dead(&mut self, dir: usize, seg: &Seg, packet: Packet) {
         if !seg.has(flags::RST) {

@@ -122,6 +122,8 @@ struct Work<'a> {
     counts: &'a mut Counts,
     out: &'a mut Out,
     now: i64,
+    /// The segment that is worked on acknowledges something new.
+    is_news: bool,
     /// Packets made now leave by the ports of the exit, not of the entry.
     at_exit: bool,
 }
@@ -180,7 +182,12 @@ impl Tcp {
 
     /// Packets that are kept: waiting, or to be acknowledged.
     pub fn holding(&self) -> usize {
-        self.stores.copies.packets()
+        self.stores.copies.packets() + self.stores.reorder.packets()
+    }
+
+    /// Bytes of packet memory that they hold.
+    pub fn memory_bytes(&self) -> u64 {
+        self.stores.copies.cost() + self.stores.reorder.memory_bytes()
     }
 
     /// A new connection: its number, or `None` when there are as many as may be.
@@ -231,6 +238,7 @@ impl Tcp {
             counts: &mut self.counts,
             out,
             now,
+            is_news: false,
             at_exit: false,
         })
     }

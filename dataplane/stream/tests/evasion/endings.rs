@@ -1,8 +1,13 @@
 //! Ways with RST and FIN.
 
+use thruway_packet::Packet;
+use thruway_stream::segment::{Parts, tcp};
+use thruway_stream::tcp::Mode;
+use thruway_stream::tcp::overlap::Overlap;
 use thruway_wire::tcp::flags::{ACK, FIN, RST, SYN};
 
-use crate::engine::every_way;
+use crate::check::Middle as _;
+use crate::engine::{Inspector, every_way, settings};
 use crate::forge::{Client, Server, Spoilt, Talk};
 
 /// After each of these the connection goes on as if nothing had been.
@@ -53,6 +58,39 @@ fn a_reset_ends_it_and_the_ports_begin_anew() {
             assert_eq!(read[0].last().map(String::as_str), Some("second"), "{side:?}");
         }
     }
+}
+
+/// A reset whose number is not the one that the server waits for, because data before it got lost
+/// behind the engine, does not end the connection there (RFC 5961 section 3.2). What the server says
+/// then is answered as by a host without the connection: by a reset that it believes.
+#[test]
+fn a_reset_behind_lost_data() {
+    let mut talk = Talk::open();
+    talk.say(Client, 0, b"lost");
+    talk.rst(Client, 4);
+    talk.ack(Server, 0);
+    talk.push(Server, 0, b"anybody there?").ack -= 4;
+    for mode in [Mode::Guard, Mode::Map] {
+        let mut inspector = Inspector::new(settings(mode, Overlap::First));
+        let (before, after) = talk.segments.split_at(talk.segments.len() - 2);
+        let mut out = Vec::new();
+        for segment in before {
+            inspector.pass(segment.from, segment.packet(), &mut out);
+        }
+        for segment in after {
+            out.clear();
+            inspector.pass(segment.from, segment.packet(), &mut out);
+            let said: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
+            assert_eq!(said, [(Server, (segment.ack, RST))], "{mode:?}");
+        }
+    }
+}
+
+/// Number and flags of a segment.
+fn number(packet: &Packet) -> (u32, u8) {
+    let parts = Parts::of_tcp(packet).expect("a segment");
+    let header = tcp(packet, &parts).expect("a header");
+    (header.seq(), header.flags())
 }
 
 #[test]

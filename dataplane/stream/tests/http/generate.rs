@@ -26,6 +26,15 @@ pub struct Exchange {
     pub status: u16,
     pub answer_fields: Vec<(String, String)>,
     pub answer: Body,
+    /// By direction: the body is of a type that is not shown.
+    pub is_hidden: [bool; 2],
+}
+
+impl Exchange {
+    /// Whether its answer has no body, whatever its head says.
+    pub fn is_bare(&self) -> bool {
+        self.method == "HEAD" || [204, 304].contains(&self.status)
+    }
 }
 
 /// What ends a connection as one of HTTP.
@@ -55,9 +64,9 @@ pub struct Built {
 }
 
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    // Bytes that look like framing.
-    let odd = (0..6usize).prop_map(|pick| b"\r\n0;: "[pick]);
-    prop::collection::vec(prop_oneof![3 => any::<u8>(), 1 => odd], 0..40)
+    // Bytes that look like framing, and words.
+    let odd = (0..8usize).prop_map(|pick| b"\r\n0;: ab"[pick]);
+    prop::collection::vec(prop_oneof![1 => any::<u8>(), 3 => odd], 0..40)
 }
 
 fn fields() -> impl Strategy<Value = Vec<(String, String)>> {
@@ -89,7 +98,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     let status = prop::sample::select(vec![200, 200, 200, 204, 206, 304, 404, 500]);
     let request = (method, any::<bool>(), any::<bool>(), fields(), body());
     let response = (0..3u8, status, fields(), answer());
-    (request, response).prop_map(|(request, response)| {
+    (request, response, any::<[bool; 2]>()).prop_map(|(request, response, is_hidden)| {
         let (method, is_old, has_blank, fields, body) = request;
         let (interim, status, answer_fields, answer) = response;
         let body = match body {
@@ -97,11 +106,27 @@ fn exchange() -> impl Strategy<Value = Exchange> {
             body => body,
         };
         let interim = if is_old { 0 } else { interim };
-        let (answer_fields, answer) = match answer {
-            Body::Chunked(chunks, ..) if is_old => (answer_fields, Body::Length(chunks.concat())),
-            answer => (answer_fields, answer),
+        let answer = match answer {
+            Body::Chunked(chunks, ..) if is_old => Body::Length(chunks.concat()),
+            answer => answer,
         };
-        Exchange { method, is_old, has_blank, fields, body, interim, status, answer_fields, answer }
+        let mut fields = [fields, answer_fields];
+        for (fields, _) in fields.iter_mut().zip(is_hidden).filter(|(_, is_hidden)| *is_hidden) {
+            fields.push(("Content-Type".to_owned(), "image/png".to_owned()));
+        }
+        let [fields, answer_fields] = fields;
+        Exchange {
+            method,
+            is_old,
+            has_blank,
+            fields,
+            body,
+            interim,
+            status,
+            answer_fields,
+            answer,
+            is_hidden,
+        }
     })
 }
 
@@ -188,10 +213,9 @@ impl Built {
         }
         let version = if one.is_old { "1.0" } else { "1.1" };
         let first = format!("HTTP/{version} {} So it is", one.status);
-        let is_bare = one.method == "HEAD" || [204, 304].contains(&one.status);
         let declared = if one.status == 204 { &Body::None } else { &one.answer };
         self.add(1, Part::Head, &head(&first, &one.answer_fields, declared));
-        if !is_bare {
+        if !one.is_bare() {
             self.body(1, &one.answer);
         }
         self.add(1, Part::End, b"");

@@ -3,6 +3,7 @@
 
 mod any_bytes;
 mod captures;
+mod context;
 mod edits;
 mod feeder;
 mod generate;

@@ -6,23 +6,29 @@ use thruway_stream::http::{Connection, Finish, Kind, Rules};
 use crate::feeder::Feeder;
 use crate::generate::{Built, script};
 
-/// Feeds both directions in steps, each a direction and a number of bytes, as far as one may be
+/// Delivers both directions in steps, each a direction and a number of bytes, as far as one may be
 /// ahead of the other; what is left comes in large steps.
-fn feed(feeder: &mut Feeder, built: &Built, steps: &[(bool, usize)]) {
+pub fn deliver(built: &Built, steps: &[(bool, usize)], mut each: impl FnMut(Kind, &[u8])) {
     let mut fed = [0, 0];
     let rest = [(false, usize::MAX), (true, usize::MAX)];
     for (is_response, most) in steps.iter().copied().chain(rest.into_iter().cycle().take(100)) {
         let way = usize::from(is_response);
         let until = most.min(allowed(built, fed, way) - fed[way]) + fed[way];
         let kind = [Kind::Request, Kind::Response][way];
-        let done = feeder.feed(kind, &built.bytes[way][fed[way]..until]);
-        assert_eq!(done, Ok(()), "{:?}", String::from_utf8_lossy(&built.bytes[way]));
+        each(kind, &built.bytes[way][fed[way]..until]);
         fed[way] = until;
         if fed == [built.bytes[0].len(), built.bytes[1].len()] {
             return;
         }
     }
     panic!("it does not come to an end");
+}
+
+fn feed(feeder: &mut Feeder, built: &Built, steps: &[(bool, usize)]) {
+    deliver(built, steps, |kind, bytes| {
+        let all = String::from_utf8_lossy(&built.bytes[kind as usize]).into_owned();
+        assert_eq!(feeder.feed(kind, bytes), Ok(()), "{all:?}");
+    });
 }
 
 /// Up to where a direction may come.

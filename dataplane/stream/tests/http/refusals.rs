@@ -71,7 +71,10 @@ fn lines_and_fields_of_requests() {
         &[
             (Fault::Nul, b"GET / HTTP/1.1\r\nHost: h\r\nA: \0\r\n\r\n"),
             (Fault::Nul, b"GET / HTTP/1.1\r\nHost: h\r\nA\0: b\r\n\r\n"),
-            (Fault::BadTarget, b"GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n"),
+            (Fault::BinaryStartLine, b"GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n"),
+            (Fault::BinaryStartLine, b"SSH\x01"),
+            (Fault::BadStartLine, b"SSH-2.0-x\r\n"),
+            (Fault::BadVersion, b"GET /\r\n"),
             (Fault::LeadingSpace, b"GET / HTTP/1.1\r\n Host: h\r\n\r\n"),
             (Fault::BadStartLine, b"GET / a HTTP/1.1\r\nHost: h\r\n\r\n"),
             (Fault::BadStartLine, b"GET\r\nHost: h\r\n\r\n"),
@@ -93,7 +96,7 @@ fn lines_and_fields_of_responses() {
         Kind::Response,
         &[
             (Fault::BareLf, b"HTTP/1.1 200 OK\nContent-Length: 0\n\n"),
-            (Fault::ControlByte, b"HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n"),
+            (Fault::ControlByte, b"HTTP/1.1 200 OK\r\nA: \x7f\r\n\r\n"),
             (Fault::ObsFold, b"HTTP/1.1 200 OK\r\nA: b\r\n\tc\r\n\r\n"),
             (Fault::BlankLines, b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
             (Fault::BodyNotAllowed, b"HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\n"),
@@ -103,7 +106,8 @@ fn lines_and_fields_of_responses() {
     refused(
         Kind::Response,
         &[
-            (Fault::BadStatus, b"HTTP/1.1 20 OK\r\n\r\n"),
+            (Fault::BinaryStartLine, b"HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n"),
+            (Fault::BadStatus, b"HTTP/1.1 20 OK\r\n"),
             (Fault::BadStatus, b"HTTP/1.1 2000 OK\r\n\r\n"),
             (Fault::BadStatus, b"HTTP/1.1 099 OK\r\n\r\n"),
             (Fault::BadStatus, b"HTTP/1.1  200 OK\r\n\r\n"),

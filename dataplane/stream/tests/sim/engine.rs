@@ -1,5 +1,9 @@
 //! The engine as the middle, with functions in it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use thruway_packet::Packet;
 use thruway_payload::Needs;
 use thruway_stream::stage::{Hold, Memory, Stage, is_shown};
@@ -19,34 +23,47 @@ const SILENT: i64 = 1_800_000_000_000;
 
 /// What is known of a session.
 struct Session {
-    /// Version of IP, and ports of A and B.
-    key: (u8, [u16; 2]),
+    key: Key,
     conn: u32,
     last: i64,
     /// Of each function: what its stage and what it itself remembers.
     memories: Vec<(Memory, State)>,
 }
 
+/// How the engine is set up.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    pub functions: Vec<Function>,
+    pub settings: Settings,
+    pub hold: Hold,
+    /// Packets are shown to functions one by one, not in runs.
+    pub one_by_one: bool,
+    /// Everything passes unseen until then: nanoseconds since the Unix epoch.
+    pub deaf_until: i64,
+}
+
+/// Version of IP, and ports of A and B.
+pub type Key = (u8, [u16; 2]);
+
+/// What the first function was shown of the directions of each connection: it only looks.
+pub type Seen = Rc<RefCell<HashMap<Key, [Vec<u8>; 2]>>>;
+
 /// See the module.
 pub struct Engine {
     tcp: Tcp,
     functions: Vec<(Function, Stage)>,
     sessions: Vec<Option<Session>>,
-    /// Packets are shown to functions one by one, not in runs.
     one_by_one: bool,
+    deaf_until: i64,
+    pub seen: Seen,
     trace: bool,
     /// What was dropped, by [`Why`].
     pub drops: [u64; Why::ALL.len()],
 }
 
 impl Engine {
-    /// With functions between entry and exit; `hold` is how long they may hold bytes back.
-    pub fn new(
-        functions: Vec<Function>,
-        settings: Settings,
-        hold: Hold,
-        one_by_one: bool,
-    ) -> Engine {
+    pub fn new(config: EngineConfig) -> Engine {
+        let EngineConfig { functions, settings, hold, one_by_one, deaf_until } = config;
         let needs = functions.iter().fold(Needs::NOTHING, |all, one| all.and(one.needs()));
         let settings = Settings { mode: settings.mode.max(Mode::of(needs)), ..settings };
         Engine {
@@ -54,6 +71,8 @@ impl Engine {
             functions: functions.into_iter().map(|one| (one, Stage::new(hold))).collect(),
             sessions: Vec::new(),
             one_by_one,
+            deaf_until,
+            seen: Seen::default(),
             trace: std::env::var_os("THRUWAY_TRACE").is_some(),
             drops: [0; Why::ALL.len()],
         }
@@ -119,12 +138,19 @@ impl Engine {
         let fcb = run[0].fcb();
         let (at, direction) = (fcb as usize / 2, fcb as usize % 2);
         let Some(Some(session)) = self.sessions.get_mut(at) else { return };
-        let all = self.functions.iter_mut().zip(&mut session.memories).skip(first);
-        for ((function, stage), (memory, state)) in all {
+        let all = self.functions.iter_mut().zip(&mut session.memories).enumerate().skip(first);
+        for (index, ((function, stage), (memory, state))) in all {
             if !is_shown(&run[0]) {
                 return;
             }
-            stage.run(memory, run, (port, direction, now), &mut |data| function.show(state, data));
+            let mut seen = self.seen.borrow_mut();
+            let seen = &mut seen.entry(session.key).or_default()[direction];
+            stage.run(memory, run, (port, direction, now), &mut |data| {
+                if index == 0 && matches!(function, Function::Look) {
+                    seen.extend(data.by_ref());
+                }
+                function.show(state, data)
+            });
         }
     }
 
@@ -165,6 +191,9 @@ impl Engine {
 
 impl Middle for Engine {
     fn packet(&mut self, now: i64, from: Side, mut packet: Packet, out: &mut Vec<(Side, Packet)>) {
+        if now < self.deaf_until {
+            return out.push((from.other(), packet));
+        }
         let Some(at) = self.session(from, &packet, now) else { return };
         let Some(session) = &mut self.sessions[at] else { return };
         session.last = now;

@@ -32,6 +32,8 @@ pub enum Function {
     Vanish(u64, u64),
     /// Writes each byte several times.
     Stretch(usize),
+    /// Ends the connection once so many bytes have passed.
+    Close(u64),
 }
 
 impl Function {
@@ -72,14 +74,15 @@ impl Function {
             Function::Replace(word, with) => with.len().div_ceil(word.len()).max(1),
             Function::Insert(text, every) => 1 + (text.len() * 4).div_ceil(*every as usize),
             Function::Stretch(times) => *times,
-            Function::Look | Function::Upper | Function::Hold(_) | Function::Vanish(..) => 1,
+            _ => 1,
         }
     }
 
     /// What it does to streams.
     pub fn needs(&self) -> Needs {
         match self {
-            Function::Look => Needs::GUARD,
+            Function::Look => Needs::ORDER,
+            Function::Close(_) => Needs::GUARD,
             Function::Upper => Needs::CHANGE,
             _ => Needs::RESIZE,
         }
@@ -88,7 +91,7 @@ impl Function {
     /// What becomes of a whole stream.
     pub fn whole(&self, data: &[u8]) -> Vec<u8> {
         match self {
-            Function::Look | Function::Hold(_) => data.to_vec(),
+            Function::Look | Function::Hold(_) | Function::Close(_) => data.to_vec(),
             Function::Upper => data.to_ascii_uppercase(),
             Function::Replace(word, with) => replace(data, word, with),
             Function::Insert(text, every) => {
@@ -151,6 +154,10 @@ impl Function {
                 }
             }
             Function::Stretch(times) => stretch(data, *times),
+            Function::Close(most) => {
+                *passed += data.remaining() as u64;
+                return if *passed > *most { Next::Close } else { Next::Continue };
+            }
         }
         Next::Continue
     }

@@ -15,6 +15,8 @@ pub struct LinkConfig {
     pub lost: u32,
     pub doubled: u32,
     pub overtaken: u32,
+    /// Packets of a thousand of which a byte changes.
+    pub spoilt: u32,
     /// Nanoseconds by which what is overtaken, or comes a second time, is later.
     pub later: RangeInclusive<i64>,
 }
@@ -39,7 +41,7 @@ impl Link {
     }
 
     /// When the packet arrives, and its double if there is one.
-    pub fn send(&mut self, now: i64, packet: Packet, mut arrive: impl FnMut(i64, Packet)) {
+    pub fn send(&mut self, now: i64, mut packet: Packet, mut arrive: impl FnMut(i64, Packet)) {
         let random = &mut self.random;
         if random.chance(self.config.doubled) {
             let late = random.within(self.config.later.clone());
@@ -48,6 +50,12 @@ impl Link {
         }
         if random.chance(self.config.lost) {
             return;
+        }
+        if random.chance(self.config.spoilt) {
+            // Behind the IP header: a wrong one is found by those who look at that.
+            let transport = packet.transport_offset().expect("marked");
+            let at = random.size(transport..=packet.len() - 1);
+            packet.data_mut()[at] ^= 1 << random.size(0..=7);
         }
         let at = now + random.within(self.config.delay.clone());
         if random.chance(self.config.overtaken) {

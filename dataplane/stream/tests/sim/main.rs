@@ -14,14 +14,11 @@ mod middle;
 mod mutants;
 mod plan;
 mod random;
+mod trials;
 mod world;
 
-use engine::Engine;
-use functions::Function;
 use middle::Identity;
 use random::Random;
-use thruway_stream::stage::Hold;
-use thruway_stream::tcp::{Mode, Settings};
 use world::{Failure, World};
 
 /// Runs of a short test.
@@ -44,10 +41,10 @@ fn through_a_wire(seed: u64) -> Result<(), Failure> {
     let is_again = random.chance(200);
     let mut middle = Identity;
     let mut world = World::new(plans, &mut middle, random);
-    world.run(|_, data| data.to_vec())?;
+    world.run(|_, _, data| data.to_vec())?;
     if is_again {
         world.again();
-        world.run(|_, data| data.to_vec())?;
+        world.run(|_, _, data| data.to_vec())?;
     }
     Ok(())
 }
@@ -76,39 +73,4 @@ fn run_seeds(first: u64, run: impl Fn(u64) -> Result<(), Failure>) {
 #[test]
 fn a_wire_changes_nothing() {
     run_seeds(0, through_a_wire);
-}
-
-fn through_the_engine(
-    seed: u64,
-    choose: impl Fn(&mut Random) -> Vec<Function>,
-) -> Result<(), Failure> {
-    let mut random = Random::new(seed);
-    let plans = plan::pairs(&mut random);
-    let functions = choose(&mut random);
-    let is_again = random.chance(200);
-    let settings = Settings { mode: Mode::Guard, ..Settings::default() };
-    // Held back until more comes, so that nothing is missed.
-    let hold = Hold { time: 0, max: 3000 };
-    let mut middle = Engine::new(functions.clone(), settings, hold, random.chance(500));
-    let mut world = World::new(plans, &mut middle, random);
-    for _ in 0..=u32::from(is_again) {
-        world.run(|_, data| Engine::whole(&functions, data))?;
-        world.again();
-    }
-    Ok(())
-}
-
-#[test]
-fn what_is_only_seen_is_not_changed() {
-    run_seeds(0, |seed| through_the_engine(seed, |_| vec![Function::Look]));
-}
-
-#[test]
-fn changes_in_place_are_those_of_the_whole_stream() {
-    run_seeds(0, |seed| through_the_engine(seed, |_| vec![Function::Upper]));
-}
-
-#[test]
-fn changes_are_those_of_the_whole_stream() {
-    run_seeds(0, |seed| through_the_engine(seed, Function::chain));
 }

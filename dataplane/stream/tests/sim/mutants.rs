@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::world::{Failure, PairPlan, World};
 
 /// Seeds among which a wrong middle must be noticed.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 
 /// What becomes of a segment: nothing, itself, or several, each going on or (`true`) back to where
 /// it came from.
@@ -58,6 +58,7 @@ fn connection(random: &mut Random) -> PairPlan {
             lost: 0,
             doubled: 0,
             overtaken: 0,
+            spoilt: 0,
             later: 0..=0,
         };
         plan.before = [way.clone(), way.clone()];
@@ -76,7 +77,7 @@ fn run(seed: u64, middle: impl FnOnce(&PairPlan) -> Box<dyn Middle>) -> Result<(
     let mut random = Random::new(seed);
     let plan = connection(&mut random);
     let mut middle = middle(&plan);
-    World::new(vec![plan], middle.as_mut(), random).run(|_, data| data.to_vec())
+    World::new(vec![plan], middle.as_mut(), random).run(|_, _, data| data.to_vec())
 }
 
 /// The mutation is noticed, for the right reason, and nothing else is noticed of it.

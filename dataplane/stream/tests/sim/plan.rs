@@ -49,6 +49,7 @@ fn link(random: &mut Random, badness: u32) -> LinkConfig {
         lost: rate(),
         doubled: rate(),
         overtaken: rate(),
+        spoilt: 0,
         delay: delay..=delay + jitter,
         later: 0..=later,
     }
@@ -79,6 +80,7 @@ fn host(random: &mut Random, most: usize, is_ordered: bool) -> HostConfig {
             buffer: 1 << random.size(10..=18),
             forgets: random.chance(500),
             probes_with_data: random.chance(300),
+            lies: false,
             keepalive: random.chance(100).then(|| random.within(1..=20) * 500 * MILLISECOND),
         },
         receiver: ReceiverConfig {

@@ -160,7 +160,7 @@ impl Pair {
         Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).min()
     }
 
-    fn tick(&mut self, now: i64) {
+    fn tick(&mut self, now: i64, may_break: bool) {
         for (index, host) in self.hosts.iter_mut().enumerate() {
             if self.give_up.is_some_and(|at| at <= now) && !host.is_over() {
                 host.abort(now);
@@ -180,7 +180,8 @@ impl Pair {
             }
         }
         // A reset may be lost: who did not hear of it gives up some day.
-        if self.give_up.is_none() && self.was_aborted() {
+        let is_broken = may_break && self.hosts.iter().any(|host| host.got_reset);
+        if self.give_up.is_none() && (is_broken || self.was_aborted()) {
             self.give_up = Some(now + PATIENCE);
         }
     }
@@ -196,6 +197,9 @@ pub struct World<'m> {
     random: Random,
     events: u64,
     trace: bool,
+    /// Connections may be reset by the middle: then what arrived is the beginning of what should
+    /// have.
+    pub may_break: bool,
     out: Vec<(Side, Packet)>,
     stray: Option<String>,
 }
@@ -212,17 +216,18 @@ impl<'m> World<'m> {
             random,
             events: 0,
             trace: std::env::var_os("THRUWAY_TRACE").is_some(),
+            may_break: false,
             out: Vec::new(),
             stray: None,
         }
     }
 
     /// Runs until all connections have ended and are forgotten. `expected` tells what becomes of
-    /// what a side writes.
-    pub fn run(&mut self, expected: impl Fn(Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
+    /// what a side of a connection writes.
+    pub fn run(&mut self, expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
         self.run_until(|world| world.pairs.iter().all(Pair::is_over), TIME_LIMIT)?;
         for pair in &self.pairs {
-            pair.judge(&expected)?;
+            pair.judge(&expected, self.may_break)?;
         }
         let deadline = self.now - BEGINNING + MEMORY_LIMIT;
         let is_forgotten = |world: &World<'_>| world.middle.connections() == 0;
@@ -275,7 +280,7 @@ impl<'m> World<'m> {
             return self.arrive(flight);
         }
         for index in 0..self.pairs.len() {
-            self.pairs[index].tick(self.now);
+            self.pairs[index].tick(self.now, self.may_break);
             self.send_all(index);
         }
         if self.middle.next_tick().is_some_and(|at| at <= self.now) {
@@ -414,13 +419,18 @@ impl<'m> World<'m> {
 
 impl Pair {
     /// Whether each side got what becomes of what the other wrote.
-    fn judge(&self, expected: impl Fn(Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
+    fn judge(
+        &self,
+        expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>,
+        may_break: bool,
+    ) -> Result<(), Failure> {
+        let was_aborted = self.was_aborted() || may_break;
         for from in Side::BOTH {
             let written = &self.apps[from.index()].config.data;
             let receiver = &self.hosts[from.other().index()];
             let got = receiver.rx.in_order();
-            let wanted = expected(from, written);
-            let is_right = if self.was_aborted() {
+            let wanted = expected(&self.plan.wire, from, written);
+            let is_right = if was_aborted {
                 wanted.starts_with(got)
             } else {
                 wanted == got && receiver.rx.is_complete()
@@ -428,7 +438,7 @@ impl Pair {
             if is_right {
                 continue;
             }
-            if receiver.got_reset && !self.was_aborted() {
+            if receiver.got_reset && !was_aborted {
                 return Err(Failure::Reset(format!("{from:?} to {:?}", from.other())));
             }
             return Err(Failure::Stream(difference(from, &wanted, got)));

@@ -69,8 +69,17 @@ impl Place {
 }
 
 impl What {
+    /// Whether it wants something to be there.
+    pub(in crate::rules) fn is_positive(&self) -> bool {
+        match self {
+            What::DataAt(it) => !it.negated,
+            What::ByteTest(_) => true,
+            what => what.moves(),
+        }
+    }
+
     /// Whether it is told from the match before.
-    fn is_relative(&self) -> bool {
+    pub(in crate::rules) fn is_relative(&self) -> bool {
         match self {
             What::Content(place) => place.relative,
             What::Pcre { relative, .. } => *relative,
@@ -108,7 +117,7 @@ fn ready(matches: &Match) -> Result<What, Reason> {
 }
 
 impl Chain {
-    /// The conditions by buffer, in the order in which buffers are named first.
+    /// The conditions by buffer, those on complete buffers first.
     ///
     /// # Errors
     /// What cannot be made ready.
@@ -129,6 +138,8 @@ impl Chain {
             });
             chains[at].push(what);
         }
+        // What is complete first: if it is not as wanted, the rest need not be waited for.
+        chains.sort_by_key(|chain| chain.buffer.is_stream());
         if errors.is_empty() { Ok(chains) } else { Err(errors) }
     }
 

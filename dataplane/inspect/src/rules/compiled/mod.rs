@@ -8,7 +8,7 @@ use crate::rules::ast::{About, Action, Protocol, Rule};
 use crate::rules::buffer::{Buffer, Side};
 use crate::rules::condition::Condition;
 use crate::rules::error::Reason;
-use crate::rules::matches::Match;
+use crate::rules::matches::{Content, Fast, Match, Part};
 use crate::rules::session::{FlowBitOp, Threshold, View};
 use crate::rules::variables::Variables;
 
@@ -38,6 +38,20 @@ pub struct Compiled {
     pub quiet: bool,
     /// What is counted before it is told.
     pub threshold: Option<Threshold>,
+    /// Bytes that come after its fast pattern may be what makes it match.
+    pub(super) waits: bool,
+    /// Where its fast pattern is found it matches: nothing else is asked.
+    pub(super) is_plain: bool,
+    /// As written, for the oracle.
+    #[cfg(test)]
+    pub(super) parts: Vec<Part>,
+}
+
+impl Compiled {
+    /// Whether it says nothing but who speaks with whom.
+    pub(super) fn is_of_ends(&self) -> bool {
+        self.chains.is_empty() && self.conditions.is_empty()
+    }
 }
 
 /// Flow bits, by their numbers.
@@ -84,6 +98,17 @@ impl Scope {
     }
 }
 
+/// Whether these are one content that may be anywhere, all of which is looked for first.
+fn is_plain(parts: &[Part]) -> bool {
+    let [Part { buffer: Buffer::Payload, matches: Match::Content(content) }] = parts else {
+        return false;
+    };
+    let Content { bytes, nocase, fast, .. } = content;
+    let plain =
+        Content { bytes: bytes.clone(), nocase: *nocase, fast: *fast, ..Content::default() };
+    *content == plain && !matches!(fast, Fast::Cut { .. })
+}
+
 /// What rules are made ready with.
 pub(super) struct Compiler<'a> {
     pub variables: &'a Variables,
@@ -114,7 +139,7 @@ impl Compiler<'_> {
         };
         let scope = Scope::of(&rule);
         let of_buffers = rule.parts.iter().find_map(|part| part.buffer.side());
-        Ok(Compiled {
+        let mut compiled = Compiled {
             action: rule.action,
             priority: rule.about.priority.unwrap_or_else(|| {
                 self.variables.class(&rule.about.classtype).map_or(3, |class| class.priority)
@@ -130,6 +155,12 @@ impl Compiler<'_> {
             bits,
             quiet: rule.quiet,
             threshold: rule.threshold,
-        })
+            waits: false,
+            is_plain: scope == Scope { stream: true, ..Scope::default() } && is_plain(&rule.parts),
+            #[cfg(test)]
+            parts: rule.parts,
+        };
+        compiled.waits = super::order::waits(&compiled);
+        Ok(compiled)
     }
 }

@@ -5,12 +5,11 @@ use crate::rules::eval::{Scratch, Spot};
 use crate::rules::view::View;
 
 impl Place {
-    /// Whether it is where it should be (or is not where it should not), and whether what is new
-    /// takes part. Moves the spots behind it.
-    pub(super) fn evaluate(&self, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+    /// Whether it is where it should be (or is not where it should not). Moves the spots behind it.
+    pub(super) fn evaluate(&self, view: View<'_>, scratch: &mut Scratch) -> bool {
         match (self.relative, self.negated) {
             (false, false) => self.absolute(view, scratch),
-            (false, true) => (self.first(view, -(view.base as i64)).is_none(), false),
+            (false, true) => self.first(view, -(view.base as i64)).is_none(),
             (true, false) => self.relative(view, scratch),
             (true, true) => self.none_behind(view, scratch),
         }
@@ -48,48 +47,44 @@ impl Place {
         }
     }
 
-    fn absolute(&self, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+    fn absolute(&self, view: View<'_>, scratch: &mut Scratch) -> bool {
         let spots = &mut scratch.spots.0;
         spots.clear();
         let low = self.from - view.base as i64;
-        let mut any_new = false;
         self.each(view, low, self.room.map(|room| low + room), |at| {
             let end = at + self.len();
             let new = end as usize > view.since;
-            any_new |= new;
             spots.push(Spot { at: end, new });
             true
         });
-        (!spots.is_empty(), any_new)
+        !spots.is_empty()
     }
 
-    fn relative(&self, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+    fn relative(&self, view: View<'_>, scratch: &mut Scratch) -> bool {
         let Scratch { spots, next, .. } = scratch;
         next.0.clear();
         let (Some(first), Some(last)) = (spots.0.first(), spots.0.last()) else {
-            return (false, false);
+            return false;
         };
         let high = self.room.map(|room| last.at + self.from + room);
-        let mut any_new = false;
         self.each(view, first.at + self.from, high, |at| {
             let end = at + self.len();
             let low = self.room.map_or(i64::MIN, |room| end - self.from - room);
             if let Some(new) = spots.between(low, at - self.from) {
                 let new = new || end as usize > view.since;
-                any_new |= new;
                 next.0.push(Spot { at: end, new });
             }
             true
         });
         std::mem::swap(spots, next);
-        (!spots.0.is_empty(), any_new)
+        !spots.0.is_empty()
     }
 
     /// Keeps the spots behind which it is not.
-    fn none_behind(&self, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+    fn none_behind(&self, view: View<'_>, scratch: &mut Scratch) -> bool {
         let Scratch { spots, starts, .. } = scratch;
         starts.clear();
-        let Some(first) = spots.0.first() else { return (false, false) };
+        let Some(first) = spots.0.first() else { return false };
         self.each(view, first.at + self.from, None, |at| {
             starts.push(at);
             true
@@ -101,6 +96,6 @@ impl Place {
                 |start: &i64| self.room.is_none_or(|room| start + self.len() <= low + room);
             !next.is_some_and(is_near)
         });
-        (!spots.0.is_empty(), false)
+        !spots.0.is_empty()
     }
 }

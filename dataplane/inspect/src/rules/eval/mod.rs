@@ -22,16 +22,33 @@ pub struct Outcome {
     pub matched: bool,
     /// And were not before: something new takes part.
     pub new: bool,
+    /// They are not, but what is complete is, and more of what comes piece by piece may make them.
+    pub open: bool,
     /// It was given up because of [`REGEX_BYTES_MAX`], and counts as matched.
     pub exhausted: bool,
 }
 
 impl Outcome {
-    const NO: Outcome = Outcome { matched: false, new: false, exhausted: false };
+    pub(super) const NO: Outcome =
+        Outcome { matched: false, new: false, open: false, exhausted: false };
+
+    pub(super) const YES: Outcome =
+        Outcome { matched: true, new: true, open: false, exhausted: false };
 
     /// Whether it is to be told.
     pub const fn fires(self) -> bool {
         self.matched && self.new
+    }
+
+    /// What is found on either occasion. What matches on one without being new is not told because
+    /// of what is new on the other.
+    pub(super) const fn or(self, other: Outcome) -> Outcome {
+        Outcome {
+            matched: self.matched | other.matched,
+            new: self.fires() | other.fires(),
+            open: self.open | other.open,
+            exhausted: self.exhausted | other.exhausted,
+        }
     }
 }
 
@@ -67,6 +84,16 @@ impl Spots {
         }
     }
 
+    /// Only the beginning of what there is to see.
+    fn begin(&mut self, view: View<'_>) {
+        self.0.clear();
+        self.0.push(Spot { at: -(view.base as i64), new: false });
+    }
+
+    fn is_any_new(&self) -> bool {
+        self.0.iter().any(|spot| spot.new)
+    }
+
     /// Those from `low` to `high`: whether there are any, and any new.
     fn between(&self, low: i64, high: i64) -> Option<bool> {
         let from = self.0.partition_point(|spot| spot.at < low);
@@ -80,12 +107,13 @@ impl Compiled {
     /// matches, and is always new.
     pub fn evaluate(&self, views: &dyn Views, scratch: &mut Scratch) -> Outcome {
         scratch.budget = REGEX_BYTES_MAX;
-        let mut all = Outcome { matched: true, new: self.chains.is_empty(), exhausted: false };
+        let mut all = Outcome { matched: true, new: self.chains.is_empty(), ..Outcome::NO };
         for chain in &self.chains {
-            let Some(view) = views.view(chain.buffer) else { return Outcome::NO };
+            let open = Outcome { open: chain.buffer.is_stream(), ..Outcome::NO };
+            let Some(view) = views.view(chain.buffer) else { return open };
             let outcome = chain.evaluate(view, scratch);
             if !outcome.matched {
-                return Outcome::NO;
+                return open;
             }
             all.new |= outcome.new;
             all.exhausted |= outcome.exhausted;
@@ -97,44 +125,44 @@ impl Compiled {
 
 impl Chain {
     fn evaluate(&self, view: View<'_>, scratch: &mut Scratch) -> Outcome {
-        let mut all = Outcome { matched: true, new: false, exhausted: false };
-        let beginning = Spot { at: -(view.base as i64), new: false };
-        scratch.spots.0.clear();
-        scratch.spots.0.push(beginning);
+        let mut all = Outcome { matched: true, ..Outcome::NO };
+        scratch.spots.begin(view);
         let mut is_positive = false;
         for step in &self.steps {
-            let moves = step.what.moves();
-            is_positive |= moves;
+            is_positive |= step.what.is_positive();
+            if step.what.moves() && !step.what.is_relative() {
+                // What went before is a group of its own, and complete.
+                all.new |= scratch.spots.is_any_new();
+            }
             let (matched, new) = match &step.what {
-                What::Content(place) => place.evaluate(view, scratch),
+                What::Content(place) => {
+                    (place.evaluate(view, scratch), place.negated && place.ends && view.has_new())
+                }
                 What::Pcre { expression, negated, relative } => {
                     let search = regex::Search { expression, relative: *relative, view };
-                    let wants_all = step.is_followed;
-                    if *negated { search.none(scratch) } else { search.run(wants_all, scratch) }
+                    if *negated {
+                        (search.none(scratch), expression.looks_ahead && view.has_new())
+                    } else {
+                        (search.run(step.is_followed, scratch), false)
+                    }
                 }
-                What::DataAt(it) => {
-                    is_positive |= !it.negated;
-                    numbers::data_at(it, view, scratch)
-                }
-                What::ByteTest(it) => {
-                    is_positive = true;
-                    numbers::test(it, view, scratch)
-                }
-                What::ByteJump(it) => numbers::jump(it, view, scratch),
+                What::DataAt(it) => numbers::data_at(it, view, scratch),
+                What::ByteTest(it) => numbers::test(it, view, scratch),
+                What::ByteJump(it) => (numbers::jump(it, view, scratch), false),
                 What::Size(range) => {
                     let len = u32::try_from(view.bytes.len()).unwrap_or(u32::MAX);
                     (range.contains(len), view.fresh)
                 }
             };
             if scratch.budget == 0 {
-                return Outcome { matched: true, new: true, exhausted: true };
+                return Outcome { matched: true, new: true, open: false, exhausted: true };
             }
             if !matched {
                 return Outcome::NO;
             }
             all.new |= new;
         }
-        all.new |= !is_positive && view.fresh;
+        all.new |= scratch.spots.is_any_new() || (!is_positive && view.fresh);
         all
     }
 }

@@ -5,7 +5,8 @@ use crate::rules::matches::{ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom,
 use crate::rules::view::View;
 
 /// Keeps the spots that pass `test`, which says whether what is new takes part; where it is not told
-/// from the match before, the beginning is asked, and the spots stay.
+/// from the match before, the beginning is asked, the spots stay, and the answer says whether what is
+/// new takes part.
 fn filter(
     relative: bool,
     view: View<'_>,
@@ -16,16 +17,14 @@ fn filter(
         let outcome = test(-(view.base as i64));
         return (outcome.is_some(), outcome == Some(true));
     }
-    let mut any_new = false;
     scratch.spots.0.retain_mut(|spot| match test(spot.at) {
         Some(new) => {
             spot.new |= new;
-            any_new |= spot.new;
             true
         }
         None => false,
     });
-    (!scratch.spots.0.is_empty(), any_new)
+    (!scratch.spots.0.is_empty(), false)
 }
 
 /// Whether there is as much data.
@@ -42,20 +41,28 @@ fn is_new(end: i64, view: View<'_>) -> bool {
     end > 0 && end as usize > view.since
 }
 
-/// The number at a place, and where it ends.
-fn read(number: &Number, spot: i64, view: View<'_>) -> Option<(u64, i64)> {
+/// A number that was read.
+struct Read {
+    value: u64,
+    /// Behind it.
+    end: i64,
+    /// It took part of what was not there before.
+    new: bool,
+}
+
+/// The number at a place.
+fn read(number: &Number, spot: i64, view: View<'_>) -> Option<Read> {
     let at = usize::try_from(spot + i64::from(number.offset)).ok()?;
     let bytes = view.bytes.get(at..at + usize::from(number.bytes))?;
-    let end = (at + bytes.len()) as i64;
     let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-    match number.form {
-        Form::Binary(Order::Big) => Some((bytes.iter().fold(0, fold), end)),
-        Form::Binary(Order::Little) => Some((bytes.iter().rev().fold(0, fold), end)),
-        Form::Digits(base) => {
-            let (value, len) = digits(bytes, base)?;
-            Some((value, (at + len) as i64))
-        }
-    }
+    let (value, len) = match number.form {
+        Form::Binary(Order::Big) => (bytes.iter().fold(0, fold), bytes.len()),
+        Form::Binary(Order::Little) => (bytes.iter().rev().fold(0, fold), bytes.len()),
+        Form::Digits(base) => digits(bytes, base)?,
+    };
+    // All bytes must be there, even if fewer are digits.
+    let new = is_new((at + bytes.len()) as i64, view);
+    Some(Read { value, end: (at + len) as i64, new })
 }
 
 /// The number that digits make, and how many bytes it takes with the spaces before it.
@@ -80,7 +87,7 @@ fn digits(bytes: &[u8], base: u8) -> Option<(u64, usize)> {
 /// Whether a number is as wanted.
 pub(super) fn test(it: &ByteTest, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
     filter(it.number.relative, view, scratch, |spot| {
-        let (mut number, end) = read(&it.number, spot, view)?;
+        let Read { value: mut number, new, .. } = read(&it.number, spot, view)?;
         if let Some(mask) = it.mask {
             number = (number & u64::from(mask)) >> mask.trailing_zeros();
         }
@@ -93,31 +100,30 @@ pub(super) fn test(it: &ByteTest, view: View<'_>, scratch: &mut Scratch) -> (boo
             Compare::And => number & it.value != 0,
             Compare::Xor => number ^ it.value != 0,
         };
-        (is_so != it.negated).then(|| is_new(end, view))
+        (is_so != it.negated).then_some(new)
     })
 }
 
 /// Moves the spots as far as numbers say.
-pub(super) fn jump(it: &ByteJump, view: View<'_>, scratch: &mut Scratch) -> (bool, bool) {
+pub(super) fn jump(it: &ByteJump, view: View<'_>, scratch: &mut Scratch) -> bool {
     let beginning = -(view.base as i64);
     let Scratch { spots, next, .. } = scratch;
     next.0.clear();
     if !it.number.relative {
-        spots.0.clear();
-        spots.0.push(Spot { at: beginning, new: false });
+        spots.begin(view);
     }
     for spot in &spots.0 {
-        let Some((number, end)) = read(&it.number, spot.at, view) else { continue };
-        let Some(to) = target(it, number, end, beginning) else { continue };
+        let Some(number) = read(&it.number, spot.at, view) else { continue };
+        let Some(to) = target(it, number.value, number.end, beginning) else { continue };
         // There must be a byte there.
         if to < 0 || to >= view.bytes.len() as i64 {
             continue;
         }
-        let new = spot.new || is_new(end.max(to + 1), view);
+        let new = spot.new || number.new || is_new(to + 1, view);
         next.add(Spot { at: to, new });
     }
     std::mem::swap(spots, next);
-    (!spots.0.is_empty(), spots.0.iter().any(|spot| spot.new))
+    !spots.0.is_empty()
 }
 
 fn target(it: &ByteJump, number: u64, end: i64, beginning: i64) -> Option<i64> {

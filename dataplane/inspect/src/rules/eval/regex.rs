@@ -15,14 +15,13 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether it is found, and whether what is new takes part. Moves the spots behind the matches:
-    /// behind all of them if `wants_all`.
-    pub(super) fn run(&self, wants_all: bool, scratch: &mut Scratch) -> (bool, bool) {
+    /// Whether it is found. Moves the spots behind the matches: behind all of them if `wants_all`,
+    /// else at least behind one that is new, if there is one.
+    pub(super) fn run(&self, wants_all: bool, scratch: &mut Scratch) -> bool {
         let Scratch { spots, next, budget, .. } = scratch;
         next.0.clear();
         if !self.relative {
-            spots.0.clear();
-            spots.0.push(Spot { at: -(self.view.base as i64), new: false });
+            spots.begin(self.view);
         }
         let first = spots.0.first().copied();
         // What begins anywhere is found from the first spot as well as from the others; whether
@@ -50,20 +49,20 @@ impl Search<'_> {
             }
         }
         std::mem::swap(spots, next);
-        (!spots.0.is_empty(), spots.0.iter().any(|spot| spot.new))
+        !spots.0.is_empty()
     }
 
     /// Whether it is not found; behind no spot, if it is told from a match: such stay.
-    pub(super) fn none(&self, scratch: &mut Scratch) -> (bool, bool) {
+    pub(super) fn none(&self, scratch: &mut Scratch) -> bool {
         let Scratch { spots, budget, .. } = scratch;
         if !self.relative {
-            return (self.find(self.view.bytes, 0, budget).is_none(), false);
+            return self.find(self.view.bytes, 0, budget).is_none();
         }
         spots.0.retain(|spot| {
             let bytes = self.view.bytes.get(spot.at.max(0) as usize..).unwrap_or(&[]);
             self.find(bytes, 0, budget).is_none()
         });
-        (!spots.0.is_empty(), false)
+        !spots.0.is_empty()
     }
 
     fn find(&self, bytes: &[u8], start: usize, budget: &mut usize) -> Option<(usize, usize)> {

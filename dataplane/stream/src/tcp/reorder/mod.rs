@@ -113,6 +113,7 @@ pub struct Reorder {
     /// First free slot plus 1; 0 for none.
     free: u32,
     total_cost: u64,
+    packets: usize,
     spent: Vec<Packet>,
     stats: Stats,
 }
@@ -162,7 +163,15 @@ impl Reorder {
     #[must_use]
     pub fn new(bounds: Bounds) -> Reorder {
         let (slots, spent) = (Vec::new(), Vec::new());
-        Reorder { bounds, slots, free: 0, total_cost: 0, spent, stats: Stats::default() }
+        Reorder {
+            bounds,
+            slots,
+            free: 0,
+            total_cost: 0,
+            packets: 0,
+            spent,
+            stats: Stats::default(),
+        }
     }
 
     /// Takes a segment in: its bytes are those of `parts`, from `seq` on, and `fin` says whether
@@ -251,6 +260,12 @@ impl Reorder {
             }
             Some(range)
         })
+    }
+
+    /// Packets that wait.
+    #[must_use]
+    pub fn packets(&self) -> usize {
+        self.packets
     }
 
     /// Bytes of packet memory that all of them hold.
@@ -351,6 +366,7 @@ impl Reorder {
         waiting.packets = waiting.packets.saturating_sub(1);
         waiting.cost = waiting.cost.saturating_sub(cost);
         self.total_cost -= u64::from(cost);
+        self.packets -= 1;
         Some(node)
     }
 
@@ -380,6 +396,7 @@ impl Reorder {
         waiting.packets += 1;
         waiting.cost += cost;
         self.total_cost += u64::from(cost);
+        self.packets += 1;
     }
 }
 

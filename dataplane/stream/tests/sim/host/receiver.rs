@@ -229,6 +229,7 @@ impl Receiver {
         self.urgency = Urgency::None;
         self.unacknowledged = 0;
         self.delayed = None;
+        self.duplicate = None;
     }
 
     /// Blocks to report: a duplicate first (RFC 2883 section 4), then what came last first.

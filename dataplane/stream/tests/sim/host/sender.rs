@@ -39,6 +39,8 @@ pub struct SenderConfig {
     pub forgets: bool,
     /// Closed windows are probed with a byte of data, not with an old sequence number.
     pub probes_with_data: bool,
+    /// What it sends again is not what it sent first.
+    pub lies: bool,
     /// Idle connections are probed so often.
     pub keepalive: Option<i64>,
 }
@@ -303,27 +305,27 @@ impl Sender {
         self.timer = Some(now + self.rto());
     }
 
-    /// An acknowledgement that acknowledges nothing that was not sent. Says whether the right edge
-    /// of the window moved to the left.
-    pub fn acked(&mut self, news: AckNews, now: i64) -> bool {
-        let shrunk = self.take_window(&news);
+    /// An acknowledgement that acknowledges nothing that was not sent. By how much the right edge of
+    /// the window moved.
+    pub fn acked(&mut self, news: AckNews, now: i64) -> i64 {
+        let moved = self.take_window(&news);
         if news.ack > self.una {
             self.take_progress(&news, now);
         } else if news.ack == self.una && self.una < self.max && !news.has_data {
-            self.take_duplicate(&news, shrunk.is_some());
+            self.take_duplicate(&news, moved != 0);
         }
-        shrunk.is_some_and(|by| by < 0)
+        moved
     }
 
     /// The window of a segment that is not older than the last that was taken (RFC 9293 section
-    /// 3.10.7.4); by how much the edge moved, if it did.
-    fn take_window(&mut self, news: &AckNews) -> Option<i64> {
+    /// 3.10.7.4); by how much the edge moved.
+    fn take_window(&mut self, news: &AckNews) -> i64 {
         if news.ack < self.una || (news.seq, news.ack) < self.window_from {
-            return None;
+            return 0;
         }
         let moved = news.edge - self.edge;
         if moved < 0 && (news.seq, news.ack) == self.window_from {
-            return Some(moved); // perhaps only late: as Linux, it is not taken
+            return moved; // perhaps only late: as Linux, it is not taken
         }
         self.window_from = (news.seq, news.ack);
         self.edge = news.edge;
@@ -332,7 +334,7 @@ impl Sender {
             self.persist = None;
             self.backoff = if self.una == self.max { 0 } else { self.backoff };
         }
-        (moved != 0).then_some(moved)
+        moved
     }
 
     fn take_progress(&mut self, news: &AckNews, now: i64) {

@@ -1,0 +1,257 @@
+//! HTTPIn: the bodies of HTTP messages.
+
+use std::any::Any;
+use std::fmt::Write as _;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
+    HandlerError, Layer, Needs, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+use thruway_stream::http::{Asks, Enter, EnterState, Fault, OnRefused, Rules, Settings, Shown};
+use thruway_stream::stage::Memory;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "HTTPIn",
+        topic: Topic::Streams,
+        summary: "begins the context of HTTP/1: functions behind it see heads and bodies of messages",
+        docs: "Finds messages in the payload of TCP: heads that span packets are held until they \
+               are complete, packets that have parts of several messages are split. Functions \
+               between here and HTTPOut see heads and bodies, and a body ends where its message \
+               does. Requests go from the side that opened the connection. Where functions hold \
+               bytes back or change lengths, the lines between chunks are taken out here and \
+               written anew by HTTPOut; else messages stay as they are.\n\n\
+               POLICY strict refuses what two receivers may understand differently: two lengths, a \
+               length with a transfer coding, folded lines, lines without CR, answers nobody asked \
+               for, and more; handler `refused_reasons` lists them all. POLICY lenient puts up with \
+               those that most receivers read in one way, and counts them. REFUSED says what \
+               becomes of a connection with a message that is refused: close, or pass (it goes on, \
+               and functions see nothing more of it). After CONNECT or a change of protocol that \
+               the server agreed to, functions see nothing more either; with UPGRADE false clients \
+               cannot ask for another protocol.\n\n\
+               TYPES are the types of bodies that functions see, parted by spaces: TYPE/SUBTYPE, \
+               TYPE/*, +SUFFIX, none (bodies without a type), *. By default, all where functions \
+               change nothing, else what text comes in: none text/* application/json \
+               application/javascript application/xml application/xhtml+xml \
+               application/x-javascript application/x-www-form-urlencoded multipart/form-data \
+               +json +xml. Bodies that are compressed are not shown, whatever their type: with \
+               IDENTITY true servers are asked not to compress, with WHOLE true not to answer in \
+               ranges (which would hide a word that lies in two).\n\n\
+               Heads have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions of a chunk at \
+               most EXTENSION_MAX bytes.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+                  -> HTTPIn(IDENTITY true) -> HTTPOut -> TCPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::keyword("POLICY", Ty::Choice(&["strict", "lenient"]), "how messages are judged")
+                .or("strict"),
+            Arg::keyword("REFUSED", Ty::Choice(&["close", "pass"]), "a connection that is refused")
+                .or("close"),
+            Arg::keyword("TYPES", Ty::Str, "types of bodies that functions see"),
+            Arg::keyword("IDENTITY", Ty::Bool, "ask servers not to compress").or("false"),
+            Arg::keyword("WHOLE", Ty::Bool, "ask servers for whole bodies").or("false"),
+            Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol")
+                .or("true"),
+            Arg::keyword("HEAD_MAX", Ty::Size, "longest head, in bytes").or("16K"),
+            Arg::keyword("FIELDS_MAX", Ty::UInt, "most fields of a head").or("128"),
+            Arg::keyword("EXTENSION_MAX", Ty::UInt, "longest extensions of a chunk").or("256"),
+        ],
+        handlers: &[
+            Handler::sum("requests", "requests seen"),
+            Handler::sum("responses", "responses seen, interim ones (1xx) included"),
+            Handler::sum("shown", "messages whose body functions were shown"),
+            Handler::sum("hidden", "messages whose body they were not, by its type or encoding"),
+            Handler::sum("switched", "connections that became tunnels or changed protocol"),
+            Handler::sum("refused", "connections refused"),
+            Handler::sum("refused_reasons", "the same by reason"),
+            Handler::sum("tolerated", "faults put up with"),
+            Handler::sum("tolerated_reasons", "the same by reason"),
+            Handler::sum("no_memory", "connections closed because packet memory was used up"),
+            Handler::sum("held", "incomplete heads held now"),
+        ],
+        wants: Wants::session::<State>("connection"),
+        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "header-parse", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Limits of HEAD_MAX: a head lies in one packet, with the payload that came with it.
+const HEAD_MAX: std::ops::RangeInclusive<u64> = 256..=32 << 10;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
+#[repr(C)]
+struct State {
+    memory: Memory,
+    enter: EnterState,
+}
+
+struct HttpIn {
+    enter: Enter,
+    needs: Needs,
+    /// The types are not configured: they follow from what functions do.
+    is_typed: bool,
+    out: Vec<Packet>,
+    problem: Option<String>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let head = args.get::<Size>("HEAD_MAX")?.0;
+    if !HEAD_MAX.contains(&head) {
+        let message = format!("must be from {} to {} bytes", HEAD_MAX.start(), HEAD_MAX.end());
+        return Err(args.error("HEAD_MAX", message).into());
+    }
+    let fields = args.get::<u16>("FIELDS_MAX")?;
+    if fields == 0 {
+        return Err(args.error("FIELDS_MAX", "must be at least 1").into());
+    }
+    let types = args.opt::<String>("TYPES")?;
+    let shown = Shown::parse(types.as_deref().unwrap_or(Shown::TEXT))
+        .map_err(|why| args.error("TYPES", why.to_string()))?;
+    let asks = Asks {
+        identity: args.get("IDENTITY")?,
+        whole: args.get("WHOLE")?,
+        stay: !args.get::<bool>("UPGRADE")?,
+    };
+    let passes = args.choice("REFUSED")? == 1;
+    let settings = Settings {
+        rules: Rules {
+            lenient: args.choice("POLICY")? == 1,
+            head_bytes: head as u32,
+            fields,
+            extension_bytes: args.get("EXTENSION_MAX")?,
+        },
+        shown,
+        resize: false,
+        asks,
+        on_refused: if passes { OnRefused::Pass } else { OnRefused::Close },
+    };
+    // Heads that are not complete are held back.
+    let needs = Needs { stall: true, resize: asks.any(), close: !passes, ..Needs::ORDER };
+    Ok(Box::new(HttpIn {
+        enter: Enter::new(settings),
+        needs: needs.complete(),
+        is_typed: types.is_some(),
+        out: Vec::new(),
+        problem: None,
+    }))
+}
+
+impl HttpIn {
+    fn counts(&self, name: &str) -> Option<u64> {
+        let counts = &self.enter.counts;
+        Some(match name {
+            "requests" => counts.requests,
+            "responses" => counts.responses,
+            "shown" => counts.shown,
+            "hidden" => counts.hidden,
+            "switched" => counts.switched,
+            "refused" => counts.refused.iter().sum(),
+            "tolerated" => counts.tolerated.iter().sum(),
+            "no_memory" => counts.no_memory,
+            "held" => self.enter.holding() as u64,
+            _ => return None,
+        })
+    }
+}
+
+impl Element for HttpIn {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Enter(Layer::Http, self.needs))
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.enter.set_resize(plan.needs.resize || plan.needs.stall);
+        let changes = plan.needs.change || plan.needs.resize;
+        if let Ok(all) = Shown::parse(Shown::ALL)
+            && !self.is_typed
+            && !changes
+        {
+            self.enter.set_shown(all);
+        }
+        self.problem = (plan.within != Some(Layer::Tcp)).then(|| {
+            "HTTP is what TCP carries: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut"
+                .into()
+        });
+    }
+
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.problem.take().map_or(Ok(()), Err)
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let now = cx.now();
+        let (enter, out) = (&mut self.enter, &mut self.out);
+        cx.take_sessions::<State>(batch, |packet, known| match known {
+            Some(known) if !known.related => {
+                let direction = usize::from(known.direction == Direction::Reply);
+                let State { memory, enter: state } = known.state;
+                enter.packet((memory, state), (direction, now), packet, out);
+            }
+            _ => out.push(packet),
+        });
+        send(cx, port, &mut self.out, batch);
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(mut state) = State::read_from_bytes(state) {
+            self.enter.forget(&mut state.memory);
+        }
+    }
+
+    fn holding(&self) -> usize {
+        self.enter.holding()
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "refused_reasons" => Ok(by_reason(&self.enter.counts.refused)),
+            "tolerated_reasons" => Ok(by_reason(&self.enter.counts.tolerated)),
+            _ => match self.counts(name) {
+                Some(number) => Ok(number.to_string()),
+                None => Err(HandlerError::no_read(name)),
+            },
+        }
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let settings = self.enter.settings().clone();
+        Some(Box::new(std::mem::replace(&mut self.enter, Enter::new(settings))))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(enter) = state.downcast::<Enter>() {
+            self.enter.take_over(*enter);
+        }
+    }
+}
+
+/// A line for each reason that there is.
+fn by_reason(counts: &[u64]) -> String {
+    let mut text = String::new();
+    for (fault, count) in Fault::ALL.iter().zip(counts) {
+        let _ = writeln!(text, "{count} {}", fault.name()); // a String does not fail
+    }
+    text
+}
+
+/// Sends on what one of the two ends of the context made of a batch.
+pub(super) fn send(cx: &mut Cx<'_>, port: usize, out: &mut Vec<Packet>, batch: &mut Batch) {
+    for packet in out.drain(..) {
+        if batch.len() == MAX_BATCH {
+            cx.emit_all(port, batch);
+        }
+        batch.push(packet);
+    }
+    if port != 0 {
+        cx.emit_all(port, batch);
+    }
+}

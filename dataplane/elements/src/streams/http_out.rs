@@ -1,0 +1,142 @@
+//! HTTPOut: the end of what HTTPIn began.
+
+use std::any::Any;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
+    HandlerError, Layer, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_stream::http::{Leave, LeaveState};
+use thruway_stream::stage::Memory;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::http_in::send;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "HTTPOut",
+        topic: Topic::Streams,
+        summary: "ends the context of HTTP/1: the length of bodies is told anew where it may differ",
+        docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
+               that they saw is told anew: by Content-Length where all of it is in one packet, else \
+               in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
+               chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
+               requests go on in chunks, answers to old clients end with the connection, and \
+               connections on which an old client sends more are closed. Sums of the body \
+               (Content-MD5, Digest and the like) are taken out of heads that are written anew.\n\n\
+               Where functions do neither, messages leave as they came.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+                  -> HTTPIn -> HTTPOut(HOLD_MAX 4K) -> TCPOut -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[Arg::keyword(
+            "HOLD_MAX",
+            Ty::Size,
+            "bytes of a body held until its length is known",
+        )
+        .or("16K")],
+        handlers: &[
+            Handler::sum("lengths", "messages whose Content-Length was written anew"),
+            Handler::sum("chunked", "messages that went on in chunks"),
+            Handler::sum("until_close", "answers that were made to end with the connection"),
+            Handler::sum("too_long", "connections closed: an old client sent more than HOLD_MAX"),
+            Handler::sum("bad_head", "connections closed: a function made a head that is none"),
+            Handler::sum("no_memory", "connections closed because packet memory was used up"),
+            Handler::sum("held", "messages held now"),
+        ],
+        wants: Wants::session::<State>("connection"),
+        changes: Changes::Nothing,
+        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Most fields of a head as functions may leave it.
+const FIELDS_MAX: usize = 4096;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
+#[repr(C)]
+struct State {
+    memory: Memory,
+    leave: LeaveState,
+}
+
+struct HttpOut {
+    hold_bytes: usize,
+    leave: Leave,
+    out: Vec<Packet>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let hold_bytes = args.get::<Size>("HOLD_MAX")?.0;
+    if hold_bytes > Leave::MAX_HOLD as u64 {
+        let message = format!("must be at most {} bytes", Leave::MAX_HOLD);
+        return Err(args.error("HOLD_MAX", message).into());
+    }
+    let hold_bytes = hold_bytes as usize;
+    let leave = Leave::new(hold_bytes, FIELDS_MAX);
+    Ok(Box::new(HttpOut { hold_bytes, leave, out: Vec::new() }))
+}
+
+impl Element for HttpOut {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Leave(Layer::Http))
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.leave.set_resize(plan.needs.resize || plan.needs.stall);
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let now = cx.now();
+        let (leave, out) = (&mut self.leave, &mut self.out);
+        cx.take_sessions::<State>(batch, |packet, known| match known {
+            Some(known) if !known.related => {
+                let direction = usize::from(known.direction == Direction::Reply);
+                let State { memory, leave: state } = known.state;
+                leave.packet((memory, state), (direction, now), packet, out);
+            }
+            _ => out.push(packet),
+        });
+        send(cx, port, &mut self.out, batch);
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(mut state) = State::read_from_bytes(state) {
+            self.leave.forget(&mut state.memory);
+        }
+    }
+
+    fn holding(&self) -> usize {
+        self.leave.holding()
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let counts = &self.leave.counts;
+        let number = match name {
+            "lengths" => counts.lengths,
+            "chunked" => counts.chunked,
+            "until_close" => counts.until_close,
+            "too_long" => counts.too_long,
+            "bad_head" => counts.bad_head,
+            "no_memory" => counts.no_memory,
+            "held" => self.leave.holding() as u64,
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let fresh = Leave::new(self.hold_bytes, FIELDS_MAX);
+        Some(Box::new(std::mem::replace(&mut self.leave, fresh)))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(leave) = state.downcast::<Leave>() {
+            self.leave.take_over(*leave);
+        }
+    }
+}

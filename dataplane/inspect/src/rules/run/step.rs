@@ -1,0 +1,235 @@
+//! One step: some bytes, and which rules are worth a look because of them.
+
+use std::ops::ControlFlow;
+
+use crate::patterns::State;
+use crate::rules::areas::Area;
+use crate::rules::buffer::{Buffer, Side};
+use crate::rules::compiled::Scope;
+use crate::rules::run::memory::Session;
+use crate::rules::run::{App, Facts, Found, Inspector, Kind, Part, Piece};
+use crate::rules::set::RuleSet;
+
+/// How many bytes of a stream are enough to know what it speaks.
+pub(super) const RECOGNISED_WITHIN: u64 = 16;
+
+/// A rule worth a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub rule: u32,
+    /// Where its fast pattern ended last, if it was found in this step: place in the stream; the
+    /// end of time where it is in a head.
+    pub at: Option<u64>,
+}
+
+/// Some bytes of a stream, and how many before them are remembered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span<'a> {
+    pub slot: u32,
+    pub part: Part<'a>,
+    /// Bytes that are remembered before the chunk.
+    pub before: usize,
+    /// Place in the stream of the first of them.
+    pub base: u64,
+    /// The stream begins.
+    pub is_fresh: bool,
+}
+
+/// The candidates of a step, each once.
+pub(super) struct Candidates<'a> {
+    all: &'a mut Vec<Candidate>,
+    marks: &'a mut [(u64, u32)],
+    step: u64,
+}
+
+impl Candidates<'_> {
+    pub(super) fn add(&mut self, rule: u32, at: Option<u64>) {
+        let Some(mark) = self.marks.get_mut(rule as usize) else { return };
+        if mark.0 == self.step {
+            let known = &mut self.all[mark.1 as usize];
+            known.at = known.at.max(at);
+        } else {
+            *mark = (self.step, self.all.len() as u32);
+            self.all.push(Candidate { rule, at });
+        }
+    }
+
+    /// Those whose fast patterns are in bytes that go on where `state` was left; `place` tells where
+    /// in the stream a pattern is that ends so far in them.
+    fn search(
+        &mut self,
+        (area, set): (&Area, &RuleSet),
+        state: &mut State,
+        bytes: &[u8],
+        place: impl Fn(usize) -> Option<u64>,
+    ) {
+        let all = area.patterns.feed(state, bytes, |pattern, end| {
+            let number = area.numbers[pattern] as usize;
+            for rule in &set.fast_patterns()[number].rules {
+                self.add(*rule, place(end));
+            }
+            ControlFlow::Continue(())
+        });
+        debug_assert!(all.is_continue(), "nothing stops the search");
+    }
+
+    /// Those that have no fast pattern.
+    fn without(&mut self, set: &RuleSet, is_wanted: impl Fn(&Scope) -> bool) {
+        for rule in set.without_pattern() {
+            if is_wanted(&set.rules()[*rule as usize].scope) {
+                self.add(*rule, None);
+            }
+        }
+    }
+}
+
+fn server_port(facts: &Facts) -> u16 {
+    match facts.side {
+        Side::ToServer => facts.destination_port,
+        Side::ToClient => facts.source_port,
+    }
+}
+
+const fn body_of(side: Side) -> Buffer {
+    match side {
+        Side::ToServer => Buffer::HttpClientBody,
+        Side::ToClient => Buffer::HttpServerBody,
+    }
+}
+
+impl Inspector {
+    fn begin(&mut self) {
+        self.candidates.clear();
+        self.step += 1;
+    }
+
+    /// A packet of its own.
+    pub(super) fn packet_step(
+        &mut self,
+        session: &mut Session,
+        piece: Piece<'_>,
+        found: &mut Found,
+    ) {
+        self.begin();
+        self.has_message = false;
+        if session.app == 0 {
+            session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
+        }
+        let set = std::sync::Arc::clone(&self.set);
+        let mut candidates = self.candidates();
+        if let Some(area) = set.area(Buffer::Payload) {
+            candidates.search((area, &set), &mut State::default(), piece.bytes, |_| None);
+        }
+        candidates.without(&set, |scope| scope.packet);
+        self.look(&set, session, (piece, None), found);
+    }
+
+    /// A part of a stream, at most a window long.
+    pub(super) fn stream_step(
+        &mut self,
+        session: &mut Session,
+        piece: Piece<'_>,
+        part: Part<'_>,
+        found: &mut Found,
+    ) {
+        self.begin();
+        let chunk = part.chunk;
+        let set = std::sync::Arc::clone(&self.set);
+        let side = piece.facts.side;
+        let state = &mut session.sides[side.index()];
+        let before = self.slots.append(state.slot, chunk);
+        let (slot, came) = (state.slot, state.stream);
+        let base = came - before as u64;
+        let span = Span { slot, part, before, base, is_fresh: came == 0 };
+        let place = |end: usize| Some(came + end as u64);
+        let mut candidates = self.candidates();
+        if let Some(area) = set.area(Buffer::Payload) {
+            candidates.search((area, &set), &mut state.payload, chunk, place);
+        }
+        if let Some(area) = set.area(body_of(side)).filter(|_| piece.kind == Kind::Body) {
+            candidates.search((area, &set), &mut state.body, chunk, place);
+        }
+        state.stream += chunk.len() as u64;
+        let in_message = state.in_message != 0;
+        candidates
+            .without(&set, |scope| scope.packet || scope.stream || (scope.message && in_message));
+        if session.app == 0 && came <= RECOGNISED_WITHIN {
+            let bytes = self.slots.last(slot, before + chunk.len());
+            let bytes = if bytes.is_empty() { chunk } else { bytes };
+            session.app = App::recognise(bytes, server_port(piece.facts)) as u8;
+        }
+        self.remembered(&set, &span);
+        self.has_message = in_message && (part.head_is_fresh || slot != 0);
+        if in_message {
+            self.read_head(&set, piece, &span);
+        }
+        self.look(&set, session, (piece, Some(&span)), found);
+        session.sides[side.index()].in_body |= u8::from(piece.kind == Kind::Body);
+    }
+
+    fn candidates(&mut self) -> Candidates<'_> {
+        Candidates { all: &mut self.candidates, marks: &mut self.marks, step: self.step }
+    }
+
+    /// Adds what is waited for; all that can be found, where more is waited for than can be kept.
+    fn remembered(&mut self, set: &RuleSet, span: &Span<'_>) {
+        let Inspector { slots, candidates: all, marks, step, .. } = self;
+        let mut candidates = Candidates { all, marks, step: *step };
+        let Some(slot) = slots.slot(span.slot) else { return };
+        slot.pending.retain(|pending| pending.at > span.base);
+        slot.pending.iter().for_each(|pending| candidates.add(pending.rule, None));
+        let (is_lost, is_head_lost) = (slot.lost > span.base, slot.lost_head);
+        let bytes = slots.last(span.slot, span.before + span.part.chunk.len());
+        for buffer in Buffer::ALL {
+            let Some(area) = set.area(*buffer) else { continue };
+            if buffer.is_stream() && is_lost {
+                candidates.search((area, set), &mut State::default(), bytes, |_| None);
+            } else if !buffer.is_stream() && is_head_lost {
+                let rules = |number: &u32| &set.fast_patterns()[*number as usize].rules;
+                let all = area.numbers.iter().flat_map(rules);
+                all.for_each(|rule| candidates.add(*rule, None));
+            }
+        }
+    }
+
+    /// Takes the head of the message under way apart, if that is of use; adds the rules whose
+    /// patterns are in it if it is new.
+    fn read_head(&mut self, set: &RuleSet, piece: Piece<'_>, span: &Span<'_>) {
+        let side = piece.facts.side;
+        if !span.part.head_is_fresh {
+            if !self.candidates.is_empty() || self.is_exhaustive() {
+                self.head.read(side, self.slots.head(span.slot));
+            }
+            return;
+        }
+        self.head.read(side, piece.bytes);
+        let Inspector { head, candidates: all, marks, step, .. } = self;
+        let mut candidates = Candidates { all, marks, step: *step };
+        for buffer in Buffer::ALL.iter().filter(|buffer| !buffer.is_stream()) {
+            if let (Some(area), Some(bytes)) = (set.area(*buffer), head.get(*buffer)) {
+                let always = |_| Some(u64::MAX);
+                candidates.search((area, set), &mut State::default(), bytes, always);
+            }
+        }
+    }
+
+    #[cfg(not(test))]
+    fn is_exhaustive(&self) -> bool {
+        false
+    }
+
+    #[cfg(test)]
+    fn is_exhaustive(&self) -> bool {
+        self.exhaustive
+    }
+
+    /// Where tests want it, all rules become candidates.
+    #[cfg(test)]
+    pub(super) fn add_all(&mut self) {
+        if self.exhaustive {
+            let rules = self.set.rules().len() as u32;
+            let mut candidates = self.candidates();
+            (0..rules).for_each(|rule| candidates.add(rule, None));
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! The context: whole pipelines through its beginning, a function, and its end, against the same
+//! done to whole messages.
+
+use proptest::prelude::*;
+use thruway_packet::Packet;
+use thruway_payload::{Content, Layer, Next, StreamCursor, flag};
+use thruway_stream::content::HasContent;
+use thruway_stream::http::{
+    Asks, Enter, EnterState, Fault, Kind, Leave, LeaveState, OnRefused, Rules, Settings, Shown,
+};
+use thruway_stream::stage::{Hold, Memory, Stage, is_shown};
+
+use crate::feeder::{Feeder, Part, Parts};
+use crate::generate::{Body, Exchange, Script, script};
+use crate::pipelines::deliver;
+
+const FIN: u8 = 1;
+const ACK: u8 = 0x10;
+
+/// A segment as TCPIn hands it on, over Ethernet.
+fn segment(seq: u32, flags: u8, payload: &[u8]) -> Packet {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend((payload.len() as u16 + 40).to_be_bytes());
+    frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([3, 232, 0, 80]);
+    frame.extend(seq.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    frame.extend(payload);
+    let mut packet = Packet::new(&frame).expect("packet memory");
+    packet.set_mac_offset(0);
+    packet.set_network(14, 20);
+    packet.set_fcb(7);
+    let mut mark = Content::new(Layer::Tcp, 40, payload.len() as u16);
+    mark.flags = if flags & FIN != 0 { flag::LAST } else { 0 };
+    mark.conn = 3;
+    packet.set_content_mark(mark);
+    packet
+}
+
+fn seq_of(packet: &Packet) -> u32 {
+    u32::from_be_bytes(packet.data()[38..42].try_into().unwrap())
+}
+
+/// What stands between the beginning and the end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Edit {
+    /// Nothing: framing is left as it is.
+    Look,
+    /// Every `a` becomes `*`, in place.
+    Mask,
+    /// Every `ab` becomes something else.
+    Replace(&'static [u8]),
+    /// Everything is held back until the message ends, and `!` follows it.
+    Append,
+}
+
+impl Edit {
+    fn resizes(self) -> bool {
+        matches!(self, Edit::Replace(_) | Edit::Append)
+    }
+
+    /// Changes every `a` where it is.
+    fn mask(data: &mut StreamCursor<'_>) -> Next {
+        while let Some(byte) = data.next() {
+            if byte == b'a' {
+                data.mask_back(1, b'*');
+            }
+        }
+        Next::Continue
+    }
+
+    fn process(self, data: &mut StreamCursor<'_>) -> Next {
+        let with = match self {
+            Edit::Look => return Next::Continue,
+            Edit::Append if data.is_last() => {
+                data.skip_all();
+                data.insert(b"!");
+                return Next::Continue;
+            }
+            Edit::Append => return Next::NeedMore,
+            Edit::Mask => return Edit::mask(data),
+            Edit::Replace(with) => with,
+        };
+        let mut last = 0;
+        while let Some(byte) = data.next() {
+            if last == b'a' && byte == b'b' {
+                data.replace_back(2, with);
+                last = 0;
+            } else {
+                last = byte;
+            }
+        }
+        if last == b'a' && !data.is_last() {
+            data.back(1);
+            return Next::NeedMore;
+        }
+        Next::Continue
+    }
+
+    /// The same to a whole body.
+    fn plainly(self, body: &[u8]) -> Vec<u8> {
+        let with = match self {
+            Edit::Look => return body.to_vec(),
+            Edit::Append => return [body, b"!"].concat(),
+            Edit::Mask => return body.iter().map(|b| if *b == b'a' { b'*' } else { *b }).collect(),
+            Edit::Replace(with) => with,
+        };
+        let (mut out, mut at) = (Vec::new(), 0);
+        while at < body.len() {
+            let is_word = body[at..].starts_with(b"ab");
+            out.extend_from_slice(if is_word { with } else { &body[at..=at] });
+            at += if is_word { 2 } else { 1 };
+        }
+        out
+    }
+}
+
+/// A chain for one connection.
+struct Chain {
+    enter: Enter,
+    entered: (Memory, EnterState),
+    stage: Stage,
+    kept: Memory,
+    edit: Edit,
+    leave: Leave,
+    left: (Memory, LeaveState),
+    next: [u32; 2],
+    /// What left, in order.
+    out: Vec<(Kind, Packet)>,
+}
+
+impl Chain {
+    fn new(edit: Edit, settings: Settings, hold_bytes: usize) -> Chain {
+        let mut leave = Leave::new(hold_bytes, 128);
+        leave.set_resize(edit.resizes());
+        Chain {
+            enter: Enter::new(Settings { resize: edit.resizes(), ..settings }),
+            entered: Default::default(),
+            stage: Stage::new(Hold::default()),
+            kept: Memory::default(),
+            edit,
+            leave,
+            left: Default::default(),
+            next: [1000, 2000],
+            out: Vec::new(),
+        }
+    }
+
+    /// A segment goes through.
+    fn send(&mut self, kind: Kind, payload: &[u8], fin: bool) {
+        let way = kind as usize;
+        let packet = segment(self.next[way], if fin { FIN | ACK } else { ACK }, payload);
+        self.next[way] += payload.len() as u32;
+        let was_holding = self.enter.holding() > 0;
+        let mut inside = Vec::new();
+        let (memory, state) = &mut self.entered;
+        self.enter.packet((memory, state), (way, 1), packet, &mut inside);
+        let mut rest = &mut inside[..];
+        while !rest.is_empty() {
+            let pairs = rest.windows(2).take_while(|pair| Stage::continues(&pair[0], &pair[1]));
+            let n = if is_shown(&rest[0]) { pairs.count() + 1 } else { 1 };
+            let (run, behind) = rest.split_at_mut(n);
+            if is_shown(&run[0]) {
+                let edit = self.edit;
+                check_heads(run);
+                let mut show = |data: &mut StreamCursor<'_>| edit.process(data);
+                self.stage.run(&mut self.kept, run, (0, way, 1), &mut show);
+            }
+            rest = behind;
+        }
+        let mut out = Vec::new();
+        let (memory, state) = &mut self.left;
+        let parts = inside.len();
+        for packet in inside {
+            self.leave.packet((memory, state), (way, 1), packet, &mut out);
+        }
+        if !self.edit.resizes() && !was_holding && self.enter.holding() == 0 {
+            // Parts of what was one packet are one again.
+            assert_eq!(out.len(), 1, "of {parts}");
+        }
+        self.out.extend(out.into_iter().map(|packet| (kind, packet)));
+    }
+
+    /// Payloads that left in a direction.
+    fn bytes(&self, kind: Kind) -> Vec<u8> {
+        let these = self.out.iter().filter(|(of, _)| *of == kind);
+        these.flat_map(|(_, packet)| packet.content().to_vec()).collect()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.out.iter().any(|(_, packet)| packet.content_mark().has(flag::CLOSE))
+    }
+
+    /// What TCP counts on: numbers follow each other, nothing is lost, the end is the last.
+    fn check_packets(&self, kind: Kind, fin: bool) -> Result<(), TestCaseError> {
+        let mut at = [1000, 2000][kind as usize];
+        let these: Vec<&Packet> =
+            self.out.iter().filter(|(of, _)| *of == kind).map(|(_, packet)| packet).collect();
+        for (index, packet) in these.iter().enumerate() {
+            let mark = packet.content_mark();
+            let is_last = fin && index + 1 == these.len();
+            prop_assert_eq!((mark.layer(), mark.conn, packet.fcb()), (Layer::Tcp, 3, 7));
+            prop_assert_eq!((mark.start, mark.suffix), (40, 0));
+            prop_assert_eq!(mark.has(flag::LAST), is_last);
+            prop_assert!(!mark.has(flag::HEAD | flag::FIRST | flag::LATE));
+            prop_assert_eq!(packet.data()[47] & FIN != 0 && mark.has(flag::LAST), is_last);
+            if mark.took > 0 || is_last {
+                prop_assert_eq!(seq_of(packet), at);
+            }
+            at += u32::from(mark.took);
+        }
+        prop_assert_eq!(at, self.next[kind as usize]);
+        Ok(())
+    }
+}
+
+/// A head is whole where it is said to be there.
+fn check_heads(run: &[Packet]) {
+    for packet in run {
+        let mark = packet.content_mark();
+        if mark.has(flag::HEAD) {
+            let head = &packet.data()[54..packet.content_place().start];
+            assert!(mark.has(flag::FIRST) && head.ends_with(b"\r\n\r\n"));
+            assert!(head.starts_with(b"HTTP/1.") || head.windows(8).any(|w| w == b" HTTP/1."));
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        rules: Rules::STRICT,
+        shown: Shown::parse(Shown::TEXT).unwrap(),
+        resize: false,
+        asks: Asks::default(),
+        on_refused: OnRefused::Close,
+    }
+}
+
+/// Heads without what framing changes, each with its body.
+fn messages(parts: &Parts) -> Vec<(Vec<String>, Vec<u8>)> {
+    let mut messages: Vec<(Vec<String>, Vec<u8>)> = Vec::new();
+    for (part, bytes) in parts {
+        match part {
+            Part::Head => messages.push((comparable(bytes), Vec::new())),
+            Part::Body => messages.last_mut().expect("a head").1.extend(bytes),
+            Part::Opaque => messages.push((vec!["opaque".to_owned()], bytes.clone())),
+            Part::Framing | Part::Trailer | Part::End => {}
+        }
+    }
+    messages
+}
+
+fn comparable(head: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(head).replace("HTTP/1.0", "HTTP/1.1");
+    let changes = ["content-length:", "transfer-encoding:", "connection:"];
+    let stays = |line: &&str| !changes.iter().any(|name| line.to_lowercase().starts_with(name));
+    text.split("\r\n").filter(stays).map(str::to_owned).collect()
+}
+
+fn content_of(body: &Body) -> Vec<u8> {
+    match body {
+        Body::None => Vec::new(),
+        Body::Length(bytes) | Body::UntilClose(bytes) => bytes.clone(),
+        Body::Chunked(chunks, ..) => chunks.concat(),
+    }
+}
+
+/// The bodies that should leave, in the order of [`messages`].
+fn bodies(script: &Script, edit: Edit, kind: Kind) -> Vec<Vec<u8>> {
+    let edited = |body: &Body, is_bare: bool, is_hidden: bool| {
+        let content = content_of(body);
+        let has_body = !is_bare && !matches!(body, Body::None) && {
+            !(matches!(body, Body::Length(_)) && content.is_empty())
+        };
+        match (has_body, is_hidden) {
+            (false, _) => Vec::new(),
+            (true, true) => content,
+            (true, false) => edit.plainly(&content),
+        }
+    };
+    let mut bodies = Vec::new();
+    for one in &script.exchanges {
+        match kind {
+            Kind::Request => bodies.push(edited(&one.body, false, one.is_hidden[0])),
+            Kind::Response => {
+                bodies.extend(vec![Vec::new(); usize::from(one.interim.min(2))]);
+                bodies.push(edited(&one.answer, one.is_bare(), one.is_hidden[1]));
+            }
+        }
+    }
+    if let Some(switch) = &script.switch {
+        bodies.push(Vec::new());
+        let then = &switch.then[kind as usize];
+        bodies.extend((!then.is_empty()).then(|| then.clone()));
+    }
+    bodies
+}
+
+/// Without clients that do not know chunks.
+fn new_only(mut script: Script) -> Script {
+    script.exchanges.iter_mut().for_each(|one: &mut Exchange| one.is_old = false);
+    script
+}
+
+fn edits() -> impl Strategy<Value = Edit> {
+    let with = prop::sample::select(vec![&b""[..], b"X", b"**", b"a longer word"]);
+    prop_oneof![
+        Just(Edit::Look),
+        Just(Edit::Mask),
+        with.prop_map(Edit::Replace),
+        Just(Edit::Append),
+    ]
+}
+
+fn check(
+    script: &Script,
+    steps: &[(bool, usize)],
+    edit: Edit,
+    hold_bytes: usize,
+    fin_alone: bool,
+) -> Result<(), TestCaseError> {
+    let built = script.build();
+    let mut chain = Chain::new(edit, settings(), hold_bytes);
+    let mut sent = [0, 0];
+    deliver(&built, steps, |kind, bytes| {
+        sent[kind as usize] += bytes.len();
+        let is_end = sent[kind as usize] == built.bytes[kind as usize].len();
+        if !bytes.is_empty() {
+            chain.send(kind, bytes, kind == Kind::Response && is_end && !fin_alone);
+        }
+    });
+    if fin_alone || built.bytes[1].is_empty() {
+        chain.send(Kind::Response, b"", true);
+    }
+    prop_assert!(!chain.is_closed(), "{:?}", chain.enter.counts);
+    let holding = (chain.enter.holding(), chain.stage.holding(), chain.leave.holding());
+    prop_assert_eq!(holding, (0, 0, 0));
+    chain.check_packets(Kind::Request, false)?;
+    chain.check_packets(Kind::Response, true)?;
+    // What left is read again, in the order in which it left.
+    let mut feeder = Feeder::new(Rules::STRICT);
+    for (kind, packet) in &chain.out {
+        let text = String::from_utf8_lossy(packet.content()).into_owned();
+        prop_assert_eq!(feeder.feed(*kind, packet.content()), Ok(()), "{:?}", text);
+    }
+    prop_assert!(feeder.finish(Kind::Response).is_ok());
+    for kind in [Kind::Request, Kind::Response] {
+        if !edit.resizes() {
+            // Framing is as it was.
+            prop_assert_eq!(chain.bytes(kind).len(), built.bytes[kind as usize].len());
+        }
+        let (came, left) =
+            (messages(&built.parts[kind as usize]), messages(&feeder.parts[kind as usize]));
+        let heads = |all: &[(Vec<String>, Vec<u8>)]| -> Vec<Vec<String>> {
+            all.iter().map(|(head, _)| head.clone()).collect()
+        };
+        prop_assert_eq!(heads(&left), heads(&came));
+        let got: Vec<Vec<u8>> = left.into_iter().map(|(_, body)| body).collect();
+        prop_assert_eq!(got, bodies(script, edit, kind));
+    }
+    if edit == Edit::Look {
+        prop_assert_eq!(chain.bytes(Kind::Request), &built.bytes[0][..]);
+        prop_assert_eq!(chain.bytes(Kind::Response), &built.bytes[1][..]);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whole_messages_are_edited(
+        script in script(),
+        steps in prop::collection::vec((any::<bool>(), 0..80usize), 0..60),
+        edit in edits(),
+        fin_alone in any::<bool>(),
+    ) {
+        check(&script, &steps, edit, 10_000, fin_alone)?;
+    }
+
+    /// Bodies of requests are too long to be held: they go on in chunks.
+    #[test]
+    fn long_requests_are_chunked(
+        script in script().prop_map(new_only),
+        steps in prop::collection::vec((any::<bool>(), 0..80usize), 0..60),
+        edit in edits(),
+        hold_bytes in prop::sample::select(vec![0usize, 5, 20]),
+    ) {
+        check(&script, &steps, edit, hold_bytes, true)?;
+    }
+}
+
+/// Sends a request, then segments of its answer.
+fn answered(edit: Edit, hold_bytes: usize, request: &str, answer: &[&str], fin: bool) -> Chain {
+    let mut chain = Chain::new(edit, settings(), hold_bytes);
+    chain.send(Kind::Request, request.as_bytes(), false);
+    for (index, bytes) in answer.iter().enumerate() {
+        chain.send(Kind::Response, bytes.as_bytes(), fin && index + 1 == answer.len());
+    }
+    chain
+}
+
+fn text(chain: &Chain, kind: Kind) -> String {
+    String::from_utf8(chain.bytes(kind)).unwrap()
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+#[test]
+fn the_length_of_a_body_in_one_packet_is_fixed() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nxaby";
+    let chain = answered(Edit::Replace(b"word"), 0, GET, &[answer], false);
+    let wanted = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nxwordy";
+    assert_eq!(text(&chain, Kind::Response), wanted);
+    assert_eq!(chain.out.len(), 2);
+    assert_eq!(chain.leave.counts.lengths, 1);
+    // The same length: nothing is changed.
+    let chain = answered(Edit::Replace(b"XY"), 0, GET, &[answer], false);
+    assert_eq!((chain.leave.counts.lengths, chain.out.len()), (0, 2));
+}
+
+#[test]
+fn a_body_in_several_packets_is_chunked() {
+    let answer = ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nxa", "b", "yz"];
+    let chain = answered(Edit::Replace(b"word"), 0, GET, &answer, false);
+    let wanted = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  1\r\nx\r\n4\r\nword\r\n2\r\nyz\r\n0\r\n\r\n";
+    assert_eq!(text(&chain, Kind::Response), wanted);
+}
+
+#[test]
+fn who_does_not_know_chunks_gets_none() {
+    let get = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    let answer = ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nxa", "b", "yz"];
+    // It is held until its length is known.
+    let chain = answered(Edit::Replace(b"word"), 100, get, &answer, false);
+    let wanted = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nxwordyz";
+    assert_eq!(text(&chain, Kind::Response), wanted);
+    assert_eq!(text(&chain, Kind::Request), "GET / HTTP/1.0\r\nConnection: close\r\n\r\n");
+    // It is too long for that.
+    let chain = answered(Edit::Replace(b"word"), 3, get, &answer, false);
+    let wanted = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nxwordyz";
+    assert_eq!(text(&chain, Kind::Response), wanted);
+    assert_eq!(chain.leave.counts.until_close, 1);
+}
+
+#[test]
+fn a_long_body_of_an_old_request_ends_the_connection() {
+    let mut chain = Chain::new(Edit::Append, settings(), 3);
+    chain.send(Kind::Request, b"POST / HTTP/1.0\r\nContent-Length: 9\r\n\r\n", false);
+    chain.edit = Edit::Look;
+    chain.send(Kind::Request, b"abcd", false);
+    assert!(chain.is_closed());
+    assert_eq!(chain.leave.counts.too_long, 1);
+}
+
+#[test]
+fn who_waits_for_continue_does_not_wait_for_us() {
+    let mut chain = Chain::new(Edit::Replace(b"word"), settings(), 1000);
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    chain.send(Kind::Request, head.as_bytes(), false);
+    let gone = text(&chain, Kind::Request);
+    assert!(gone.ends_with("Transfer-Encoding: chunked\r\n\r\n"), "{gone}");
+    chain.send(Kind::Response, b"HTTP/1.1 100 Continue\r\n\r\n", false);
+    chain.send(Kind::Request, b"ab.", false);
+    assert_eq!(text(&chain, Kind::Request)[gone.len()..], *"5\r\nword.\r\n0\r\n\r\n");
+}
+
+#[test]
+fn trailers_stay_with_chunks() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let pieces = [head, "2;x\r\nab\r\n", "1\r\n.\r\n0\r\nA: b\r\n\r\n"];
+    let chain = answered(Edit::Replace(b"word"), 0, GET, &pieces, false);
+    let wanted = format!("{head}4\r\nword\r\n1\r\n.\r\n0\r\nA: b\r\n\r\n");
+    assert_eq!(text(&chain, Kind::Response), wanted);
+    // A body in one packet gets a length instead, and cannot have any.
+    let chain = answered(Edit::Replace(b"word"), 0, GET, &[&pieces.concat()], false);
+    let wanted = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nword.";
+    assert_eq!(text(&chain, Kind::Response), wanted);
+}
+
+#[test]
+fn what_is_cut_short_stays_so() {
+    let answer = ["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nxa", "b"];
+    for fin in [&answer[..], &answer[..1]] {
+        let chain = answered(Edit::Replace(b"word"), 0, GET, fin, true);
+        let got = text(&chain, Kind::Response);
+        assert!(!got.contains("\r\n0\r\n") && !got.contains("Content-Length"), "{got}");
+        assert!(got.contains(if fin.len() == 2 { "word" } else { "xa" }), "{got}");
+        chain.check_packets(Kind::Response, true).unwrap();
+    }
+}
+
+#[test]
+fn bodies_are_not_put_where_there_can_be_none() {
+    let answer = "HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n";
+    let chain = answered(Edit::Append, 0, GET, &[answer], false);
+    assert_eq!(text(&chain, Kind::Response), answer);
+    assert_eq!(text(&chain, Kind::Request), GET);
+}
+
+#[test]
+fn refused_connections_end_or_are_not_looked_into() {
+    let bad = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabab";
+    let chain = answered(Edit::Replace(b""), 0, GET, &[bad, "more"], false);
+    assert!(chain.is_closed());
+    let closed = chain.out.iter().filter(|(_, p)| p.content_mark().has(flag::CLOSE)).count();
+    assert_eq!(closed, 2);
+    assert_eq!(chain.enter.counts.refused[Fault::ContentLengthsDiffer as usize], 1);
+
+    let mut chain = Chain::new(Edit::Replace(b""), settings(), 0);
+    let settings = Settings { on_refused: OnRefused::Pass, resize: true, ..settings() };
+    chain.enter = Enter::new(settings);
+    chain.send(Kind::Request, GET.as_bytes(), false);
+    chain.send(Kind::Response, bad.as_bytes(), false);
+    chain.send(Kind::Response, b"ab", true);
+    assert_eq!(text(&chain, Kind::Response), format!("{bad}ab"));
+    assert!(!chain.is_closed());
+    chain.check_packets(Kind::Response, true).unwrap();
+}
+
+#[test]
+fn a_packet_of_too_many_messages_is_refused() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let many = format!("{head}{}0\r\n\r\n", "1\r\na\r\n".repeat(200));
+    // With framing taken away it is one range of content.
+    let chain = answered(Edit::Replace(b""), 0, GET, &[&many], false);
+    let wanted = format!("HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n{}", "a".repeat(200));
+    assert_eq!(text(&chain, Kind::Response), wanted);
+    let chain = answered(Edit::Look, 0, GET, &[&many], false);
+    assert!(chain.is_closed());
+    assert_eq!(chain.enter.counts.refused[Fault::TooManyParts as usize], 1);
+}
+
+#[test]
+fn requests_are_changed_before_functions_see_them() {
+    let asks = Asks { identity: true, ..Asks::default() };
+    let mut chain = Chain::new(Edit::Look, Settings { asks, ..settings() }, 0);
+    for bytes in [&GET[..9], &GET[9..], GET] {
+        chain.send(Kind::Request, bytes.as_bytes(), false);
+    }
+    let wanted = "GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: identity\r\n\r\n";
+    assert_eq!(text(&chain, Kind::Request), wanted.repeat(2));
+    chain.check_packets(Kind::Request, false).unwrap();
+}

@@ -1,0 +1,203 @@
+//! Connections through the engine: what each end receives is the whole stream, replaced as a whole.
+
+use thruway_stream::stage::Hold;
+use thruway_stream::tcp::overlap::Overlap;
+use thruway_stream::tcp::{AtBound, Mode, Settings};
+
+use crate::engine::{Engine, EngineConfig};
+use crate::frame::{Side, Wire};
+use crate::functions::Function;
+use crate::host::MILLISECOND;
+use crate::plan;
+use crate::random::Random;
+use crate::run_seeds;
+use crate::world::{BEGINNING, Failure, PairPlan, World};
+
+/// All that is decided for a run.
+struct Trial {
+    plans: Vec<PairPlan>,
+    engine: EngineConfig,
+    /// The same ports are used once more.
+    is_again: bool,
+    /// The middle may reset connections.
+    may_break: bool,
+}
+
+impl Trial {
+    /// Functions that hold back what they want until more comes, so that nothing is missed.
+    fn new(random: &mut Random, functions: Vec<Function>) -> Trial {
+        let plans = plan::pairs(random);
+        let settings = Settings {
+            mode: Mode::Guard,
+            overlap: *random.one_of(&[Overlap::First, Overlap::Last]),
+            ..Settings::default()
+        };
+        let engine = EngineConfig {
+            functions,
+            settings,
+            hold: Hold { time: 0, max: 3000 },
+            one_by_one: random.chance(500),
+            deaf_until: 0,
+        };
+        Trial { plans, engine, is_again: random.chance(200), may_break: false }
+    }
+
+    /// Runs it. Each end must get what becomes of what the other wrote, or, if `is_seen` says so,
+    /// of what functions were shown.
+    fn run(self, random: Random, is_seen: bool) -> Result<(), Failure> {
+        let functions = self.engine.functions.clone();
+        let mut middle = Engine::new(self.engine);
+        let seen = middle.seen.clone();
+        let expected = |wire: &Wire, from: Side, data: &[u8]| {
+            let key = (if wire.v6 { 6 } else { 4 }, wire.ports);
+            let shown = seen.borrow_mut().remove(&key);
+            let Some(shown) = shown.filter(|_| is_seen) else {
+                return Engine::whole(&functions, data);
+            };
+            let wanted = Engine::whole(&functions, &shown[from.index()]);
+            seen.borrow_mut().insert(key, shown);
+            wanted
+        };
+        let mut world = World::new(self.plans, &mut middle, random);
+        world.may_break = self.may_break;
+        world.run(expected)?;
+        if self.is_again {
+            seen.borrow_mut().clear();
+            world.again();
+            world.run(expected)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the seeds of a test: a trial with functions, adapted.
+fn run(
+    choose: impl Fn(&mut Random) -> Vec<Function>,
+    adapt: impl Fn(&mut Trial, &mut Random),
+    is_seen: bool,
+) {
+    run_seeds(0, |seed| {
+        let mut random = Random::new(seed);
+        let functions = choose(&mut random);
+        let mut trial = Trial::new(&mut random, functions);
+        adapt(&mut trial, &mut random);
+        trial.run(random, is_seen)
+    });
+}
+
+fn as_it_is(_: &mut Trial, _: &mut Random) {}
+
+/// Nothing that changes the stream, in one of the ways of the engine.
+fn unchanging(random: &mut Random) -> Vec<Function> {
+    match random.size(0..=2) {
+        0 => vec![Function::Look],
+        1 => vec![Function::Look, Function::Hold(2)],
+        _ => vec![Function::Hold(1), Function::Look, Function::Hold(3)],
+    }
+}
+
+#[test]
+fn what_is_only_seen_is_not_changed() {
+    run(|_| vec![Function::Look], as_it_is, false);
+}
+
+#[test]
+fn changes_in_place_are_those_of_the_whole_stream() {
+    run(|_| vec![Function::Upper], as_it_is, false);
+}
+
+#[test]
+fn changes_are_those_of_the_whole_stream() {
+    run(Function::chain, as_it_is, false);
+}
+
+/// Where nothing is guarded, packets go on as they come, and functions see the stream all the same.
+#[test]
+fn order_and_no_more() {
+    let only_order = |trial: &mut Trial, random: &mut Random| {
+        trial.engine.settings.mode = *random.one_of(&[Mode::Follow, Mode::Order]);
+    };
+    run(|_| vec![Function::Look], only_order, true);
+}
+
+/// What a sender sends again differs from what it sent first: the receiver gets what functions saw.
+#[test]
+fn liars_do_not_get_past_functions() {
+    let lies = |trial: &mut Trial, _: &mut Random| {
+        for plan in &mut trial.plans {
+            plan.hosts.iter_mut().for_each(|host| host.sender.lies = true);
+        }
+    };
+    let choose = |random: &mut Random| {
+        let mut functions = vec![Function::Look];
+        if random.chance(500) {
+            functions.extend(Function::chain(random));
+        }
+        functions
+    };
+    run(choose, lies, true);
+}
+
+/// Bytes that change on the way to the middle are not made right by it.
+#[test]
+fn spoilt_packets_do_not_get_through() {
+    let spoil = |trial: &mut Trial, random: &mut Random| {
+        for plan in &mut trial.plans {
+            plan.before.iter_mut().for_each(|link| link.spoilt = random.size(1..=50) as u32);
+        }
+    };
+    run(Function::chain, spoil, false);
+}
+
+/// Bytes held back are let go when nothing comes for a time.
+#[test]
+fn late_bytes_are_let_go() {
+    let hurry = |trial: &mut Trial, random: &mut Random| {
+        trial.engine.hold.time = random.within(1..=300) * MILLISECOND;
+    };
+    let choose = |random: &mut Random| {
+        let mut functions = unchanging(random);
+        functions.push(Function::Hold(random.size(1..=4) as u64));
+        functions.push(Function::Stretch(random.size(1..=2)));
+        functions
+    };
+    run(choose, hurry, false);
+}
+
+/// With little memory connections become slow, not wrong.
+#[test]
+fn little_memory_is_enough() {
+    let scarce = |trial: &mut Trial, random: &mut Random| {
+        let settings = &mut trial.engine.settings;
+        settings.buffer = random.size(10_000..=200_000) as u32;
+        settings.total = random.size(20_000..=400_000) as u64;
+        settings.at_bound = AtBound::Drop;
+    };
+    run(Function::chain, scarce, false);
+}
+
+/// A function that ends connections lets nothing more through, and both ends learn of it.
+#[test]
+fn closed_connections_end() {
+    let may_break = |trial: &mut Trial, _: &mut Random| trial.may_break = true;
+    let choose = |random: &mut Random| {
+        let mut functions = unchanging(random);
+        functions.push(Function::Close(random.magnitude(20_000) as u64));
+        functions
+    };
+    run(choose, may_break, false);
+}
+
+/// Connections that were not seen to begin go on as they are.
+#[test]
+fn connections_under_way_are_picked_up() {
+    let late = |trial: &mut Trial, random: &mut Random| {
+        trial.engine.deaf_until = BEGINNING + random.magnitude(2000) as i64 * MILLISECOND;
+        // Neither the MSS is known then nor what windows are told in.
+        for host in trial.plans.iter_mut().flat_map(|plan| &mut plan.hosts) {
+            host.offer.mss = host.offer.mss.map(|mss| mss.max(600));
+            host.is_strict = false;
+        }
+    };
+    run(|_| vec![Function::Look], late, false);
+}
