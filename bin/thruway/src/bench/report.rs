@@ -25,7 +25,16 @@ pub fn columns(width: usize, goals: bool) -> String {
     let goal = if goals { "   goal" } else { "" };
     format!(
         "{:width$} {:>9} {:>15} {:>8} {:>7} {:>8} {:>8} {:>7} {:>7} {:>8}{goal}\n",
-        "case", "ns/packet", "min..max", "Mpps", "Gbit/s", "cycles", "instr", "misses", "ratio", "step"
+        "case",
+        "ns/packet",
+        "min..max",
+        "Mpps",
+        "Gbit/s",
+        "cycles",
+        "instr",
+        "misses",
+        "ratio",
+        "step"
     )
 }
 

@@ -7,6 +7,7 @@
 //! it, and steps are over the same without the function.
 
 mod elements;
+mod segment;
 mod subject;
 mod words;
 
@@ -33,77 +34,89 @@ const SHORT: u32 = 10;
 /// One of so many runs of four segments comes in another order, where they do at all.
 const DISORDER: u32 = 64;
 
-/// A chain that segments go through; `words` is a file for `FILE`.
-fn chain(payload: u32, disorder: u32, middle: fn(&Place) -> anyhow::Result<String>) -> SetUp {
-    Box::new(move |place| {
-        let setting = Setting { middle: middle(place)?, payload, disorder };
-        Ok(Box::new(Connections::new(&setting)?))
-    })
-}
+/// Makes the blocks of a chain, see [`Setting`].
+type Chain = fn(&Place) -> anyhow::Result<Vec<Vec<String>>>;
 
-fn plain(name: &str, payload: u32, middle: fn(&Place) -> anyhow::Result<String>) -> Case {
-    let payload_told = (payload == FULL).then_some(payload);
+/// A case without a baseline.
+fn case(name: &str, (payload, disorder): (u32, u32), chain: Chain) -> Case {
+    let set_up: SetUp = Box::new(move |place| {
+        let setting = Setting { blocks: chain(place)?, payload, disorder };
+        Ok(Box::new(Connections::new(&setting)?))
+    });
     Case {
         name: name.to_owned(),
         goal: None,
         baseline: None,
         steps: 1,
-        payload: payload_told,
+        payload: (payload == FULL).then_some(payload),
         is_long: false,
-        set_up: chain(payload, 0, middle),
+        set_up,
     }
 }
 
-fn over(baseline: &str, case: Case) -> Case {
-    Case { baseline: Some(baseline.to_owned()), ..case }
+fn over(baseline: &str, name: &str, chain: Chain) -> Case {
+    Case { baseline: Some(baseline.to_owned()), ..case(name, (FULL, 0), chain) }
 }
 
-const NAT: &str = "NAT(SNAT 10.0.0.0/8 -> 203.0.113.0-203.0.113.63, MAPPINGS 1000)";
-
-/// TCP's context around a function.
-fn within(function: &str) -> String {
-    format!("TCPIn {function} TCPOut")
+fn nat() -> Vec<String> {
+    vec!["NAT(SNAT 10.0.0.0/8 -> 203.0.113.0-203.0.113.63, MAPPINGS 1000)".to_owned()]
 }
 
-fn matcher(count: usize, place: &Place, mode: &str) -> anyhow::Result<String> {
+/// TCP's context around functions.
+fn tcp(functions: &[&str]) -> Vec<String> {
+    let all = [&["TCPIn"], functions, &["TCPOut"]].concat();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// The same around a matcher of so many words.
+fn matcher(count: usize, place: &Place, mode: &str) -> anyhow::Result<Vec<Vec<String>>> {
     let file = words::write(&place.dir, count)?;
-    Ok(within(&format!("WordMatcher(FILE {}, MODE {mode})", file.display())))
+    Ok(vec![tcp(&[&format!("WordMatcher(FILE {}, MODE {mode})", file.display())])])
 }
 
 fn cases() -> Vec<Case> {
-    let mut all = vec![
-        plain("pass/short", SHORT, |_| Ok("SessionPass".to_owned())),
-        over("pass/short", plain("nat", SHORT, |_| Ok(NAT.to_owned()))),
+    let short = (SHORT, 0);
+    let nat_over = |baseline: &str, name: &str, chain: Chain| Case {
+        baseline: Some(baseline.to_owned()),
+        ..case(name, short, chain)
+    };
+    vec![
+        case("short", short, |_| Ok(vec![session_only()])),
+        nat_over("short", "nat", |_| Ok(vec![nat()])),
         Case {
             goal: Some(Goal::StepNs(30.0)),
-            ..over("nat", plain("nat-tcp", SHORT, |_| Ok(format!("TCPIn TCPOut {NAT}"))))
+            ..nat_over("nat", "nat-tcp", |_| Ok(vec![tcp(&[]), nat()]))
         },
-        plain("pass", FULL, |_| Ok("SessionPass".to_owned())),
-        over("pass", plain("follow", FULL, |_| Ok(within("")))),
-        over("pass", plain("count", FULL, |_| Ok(within("PayloadStats")))),
-        over("pass", plain("order", FULL, |_| Ok(within("StreamPass(ORDER)")))),
-    ];
-    let out_of_order = chain(FULL, DISORDER, |_| Ok(within("StreamPass(ORDER)")));
-    let disorder = plain("order/disorder", FULL, |_| Ok(String::new()));
-    all.push(over("order", Case { set_up: out_of_order, ..disorder }));
-    all.extend([
-        over("pass", plain("guard", FULL, |_| Ok(within("StreamPass(GUARD)")))),
-        over("pass", plain("change", FULL, |_| Ok(within("StreamPass(RESIZE)")))),
-        over("order", plain("inspect/1", FULL, |place| matcher(1, place, "ALERT"))),
-        over("order", plain("inspect/2000", FULL, |place| matcher(2_000, place, "ALERT"))),
-        over("order", plain("inspect/20000", FULL, |place| matcher(20_000, place, "ALERT"))),
-        over("guard", plain("prevent/2000", FULL, |place| matcher(2_000, place, "CLOSE"))),
-        over("order", plain(GIVEN, FULL, given)),
-        over("change", plain("replace", FULL, |_| {
+        case("full", (FULL, 0), |_| Ok(vec![session_only()])),
+        over("full", "follow", |_| Ok(vec![tcp(&[])])),
+        over("full", "count", |_| Ok(vec![tcp(&["PayloadStats"])])),
+        over("full", "order", |_| Ok(vec![tcp(&["StreamPass(ORDER)"])])),
+        Case {
+            baseline: Some("order".to_owned()),
+            ..case("order/disorder", (FULL, DISORDER), |_| Ok(vec![tcp(&["StreamPass(ORDER)"])]))
+        },
+        over("full", "guard", |_| Ok(vec![tcp(&["StreamPass(GUARD)"])])),
+        over("full", "resize", |_| Ok(vec![tcp(&["StreamPass(RESIZE)"])])),
+        over("order", "inspect/1", |place| matcher(1, place, "ALERT")),
+        over("order", "inspect/2000", |place| matcher(2_000, place, "ALERT")),
+        over("order", "inspect/20000", |place| matcher(20_000, place, "ALERT")),
+        over("order", GIVEN, given),
+        over("guard", "mask/2000", |place| matcher(2_000, place, "MASK")),
+        over("resize", "replace", |_| {
             let word = words::PLANTED;
-            Ok(within(&format!("WordMatcher({word}, MODE REPLACE, WITH \"{word} or more\")")))
-        })),
-    ]);
-    all
+            let with = format!("WordMatcher({word}, MODE REPLACE, WITH \"{word}, longer\")");
+            Ok(vec![tcp(&[&with])])
+        }),
+    ]
+}
+
+fn session_only() -> Vec<String> {
+    vec!["StreamSession".to_owned()]
 }
 
 /// A matcher of the words that the user gave.
-fn given(place: &Place) -> anyhow::Result<String> {
+fn given(place: &Place) -> anyhow::Result<Vec<Vec<String>>> {
     let Some(file) = &place.words else { anyhow::bail!("give the words: --words FILE") };
-    Ok(within(&format!("WordMatcher(FILE {}, MODE ALERT)", file.canonicalize()?.display())))
+    let file = file.canonicalize()?;
+    Ok(vec![tcp(&[&format!("WordMatcher(FILE {}, MODE ALERT)", file.display())])])
 }

@@ -14,8 +14,8 @@ pub const PERIOD: usize = 64 * 1_400;
 
 /// What texts and words are made of.
 const SYLLABLES: [&str; 24] = [
-    "con", "ser", "ver", "ad", "min", "user", "pass", "log", "in", "cgi", "php", "get", "post", "id",
-    "ex", "ec", "sel", "ect", "un", "ion", "host", "file", "path", "data",
+    "con", "ser", "ver", "ad", "min", "user", "pass", "log", "in", "cgi", "php", "get", "post",
+    "id", "ex", "ec", "sel", "ect", "un", "ion", "host", "file", "path", "data",
 ];
 const JOINTS: [&str; 12] = [" ", " ", " ", "/", "=", "&", ".", "-", "\r\n", ": ", "<", ">"];
 
