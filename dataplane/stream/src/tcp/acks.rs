@@ -3,6 +3,8 @@
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
 
+use super::arrive::WINDOW_UNKNOWN;
+use super::edits::Edits;
 use super::half::Half;
 use super::options::{self, Timestamps};
 use super::seg::Seg;
@@ -37,18 +39,14 @@ impl Work<'_> {
             return Ok(());
         }
         let half = &mut self.conn.halves[1 - dir];
-        if !half.has_syn && seg.ack.after(half.sent) {
-            self.skip_unseen(1 - dir, seg.ack);
-        }
-        let half = &mut self.conn.halves[1 - dir];
-        if seg.ack.after(half.sent) {
-            return if half.has_syn && self.conn.mode >= Mode::Guard {
-                Err(Why::BadAck)
-            } else {
-                Ok(())
-            };
-        }
         half.is_behind &= seg.ack.before(half.isn);
+        if seg.ack.after(half.sent) {
+            if half.has_syn && self.conn.mode >= Mode::Guard {
+                return Err(Why::BadAck);
+            }
+            self.skip(1 - dir, seg.ack);
+            return Ok(());
+        }
         let before = half.edits.acked_out();
         let is_news = seg.ack.after(before);
         self.is_news = is_news;
@@ -84,15 +82,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The receiver has bytes that passed before the connection was picked up.
-    fn skip_unseen(&mut self, dir: usize, at: Seq) {
+    /// The receiver has bytes that did not come by here: what follows them is next. (A connection
+    /// whose first packet here was a keep-alive, or of which packets take another way.)
+    fn skip(&mut self, dir: usize, ack: Seq) {
         let half = &mut self.conn.halves[dir];
-        if half.next != half.sent {
-            return; // a packet is on its way to the exit
+        let ahead = ack.distance(half.sent);
+        let is_quiet = half.edits.end_in() == half.next && half.sent == half.end_out();
+        if !is_quiet || half.fin.is_some() || ahead > WINDOW_UNKNOWN {
+            return;
         }
-        self.stores.copies.clear(&mut half.copies);
+        half.next = half.next + ahead;
         half.edits.release(&mut self.stores.slab);
-        half.begin(at);
+        self.stores.copies.clear(&mut half.copies);
+        half.edits = Edits::new(half.next, ack);
+        half.sent = ack;
+        half.told = half.told.max(half.next);
+        half.told_right = half.told_right.max(half.told);
         self.drain(dir);
     }
 

@@ -14,7 +14,7 @@ use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, cut_back, finish, split, tcp_mut};
 
 /// What may come ahead where the receiver's window is not known.
-const WINDOW_UNKNOWN: u32 = 1 << 20;
+pub(super) const WINDOW_UNKNOWN: u32 = 1 << 20;
 /// Most blocks of what waits that a sender is told (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
 
