@@ -89,6 +89,8 @@ fn configuration(dir: &Path, files: &Path, name: &str) -> String {
     write!(
         text,
         "server {{ listen 80 backlog=4096; root {files};
+         location /chunked/ {{ alias {files}/; sub_filter_types *;
+           sub_filter \"what is in no file\" \"-\"; }}
          location = /who {{ return 200 \"$remote_addr {name}\"; }}
          location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }} }} }}\n"
     )
@@ -106,6 +108,21 @@ pub fn get(client: &Namespace, url: &str) -> String {
 /// Fetches files by `count` connections, 32 at a time; every body must be right.
 #[track_caller]
 pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize) {
+    let options = ["--parallel", "--parallel-immediate", "--parallel-max", "32"];
+    let options = [&options[..], &["-H", "Connection: close"]].concat();
+    fetch_all(client, files, (address, count), &options);
+}
+
+/// Fetches the first `count` files (beginning anew behind the last one) from `base`, with these
+/// options of curl: one after the other, by one connection, unless they say otherwise. Every body
+/// must be right.
+#[track_caller]
+pub fn fetch_all(
+    client: &Namespace,
+    files: &Files,
+    (base, count): (&str, usize),
+    options: &[&str],
+) {
     need("curl", "curl");
     let dir = tempfile::tempdir().expect("a directory");
     let (mut urls, mut sums) = (String::new(), String::new());
@@ -113,20 +130,19 @@ pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize
         let file = number % files.hashes.len();
         let copy = dir.path().join(number.to_string());
         let copy = copy.display();
-        write!(urls, "url = \"http://{address}/{file}\"\noutput = \"{copy}\"\n").unwrap();
+        write!(urls, "url = \"http://{base}/{file}\"\noutput = \"{copy}\"\n").unwrap();
         writeln!(sums, "{}  {copy}", files.hashes[file]).unwrap();
     }
     let (list, expected) = (dir.path().join("urls"), dir.path().join("sums"));
     fs::write(&list, urls).expect("room for a list");
     fs::write(&expected, sums).expect("room for a list");
     let mut command = client.command("curl");
-    command.args(["-sS", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", "32"]);
-    command.args(["--max-time", "25", "-H", "Connection: close", "-K"]).arg(list);
+    command.args(["-sS", "--fail", "--max-time", "25"]).args(options).arg("-K").arg(list);
     let done = run(&mut command);
     assert_eq!(done.code(), 0, "{done:#?}");
     let mut check = std::process::Command::new("sha256sum");
     let done = run(check.args(["--check", "--quiet"]).arg(expected));
-    assert_eq!((done.code(), &*done.stdout), (0, ""), "{done:#?}");
+    assert_eq!((done.code(), &*done.stdout), (0, ""), "{base} {options:?} {done:#?}");
 }
 
 /// Puts a file of random bytes; it must be kept as it was.
