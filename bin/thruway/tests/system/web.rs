@@ -56,8 +56,9 @@ impl Files {
     }
 }
 
-/// A server: `/N` is a file, `/who` tells the client's address and the server's name, what is put
-/// under `/put/` is kept.
+/// A server: `/N` is a file, `/binary/N` the same as bytes of no known type, `/chunked/N` in chunks,
+/// `/gzip/N` compressed if the client likes; `/who` tells the client's address and the server's
+/// name, what is put under `/put/` is kept.
 pub struct Web {
     process: Running,
     dir: TempDir,
@@ -89,10 +90,11 @@ fn configuration(dir: &Path, files: &Path, name: &str) -> String {
     write!(
         text,
         "server {{ listen 80 backlog=4096; root {files};
-         location /chunked/ {{ alias {files}/; sub_filter_types *;
-           sub_filter \"what is in no file\" \"-\"; }}
          location = /who {{ return 200 \"$remote_addr {name}\"; }}
-         location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }} }} }}\n"
+         location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }}
+         location /binary/ {{ alias {files}/; default_type application/octet-stream; }}
+         location /chunked/ {{ alias {files}/; ssi on; ssi_types *; }}
+         location /gzip/ {{ alias {files}/; gzip on; gzip_types *; gzip_min_length 1; }} }} }}\n"
     )
     .unwrap();
     text
@@ -108,19 +110,17 @@ pub fn get(client: &Namespace, url: &str) -> String {
 /// Fetches files by `count` connections, 32 at a time; every body must be right.
 #[track_caller]
 pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize) {
-    let options = ["--parallel", "--parallel-immediate", "--parallel-max", "32"];
-    let options = [&options[..], &["-H", "Connection: close"]].concat();
-    fetch_all(client, files, (address, count), &options);
+    let parallel = ["--parallel", "--parallel-immediate", "--parallel-max", "32"];
+    let options = [&parallel[..], &["-H", "Connection: close"]].concat();
+    fetch_with(client, files, (address, count), &options);
 }
 
-/// Fetches the first `count` files (beginning anew behind the last one) from `base`, with these
-/// options of curl: one after the other, by one connection, unless they say otherwise. Every body
-/// must be right.
+/// Fetches files `count` times by curl with these options; every body must be right.
 #[track_caller]
-pub fn fetch_all(
+pub fn fetch_with(
     client: &Namespace,
     files: &Files,
-    (base, count): (&str, usize),
+    (address, count): (&str, usize),
     options: &[&str],
 ) {
     need("curl", "curl");
@@ -130,7 +130,7 @@ pub fn fetch_all(
         let file = number % files.hashes.len();
         let copy = dir.path().join(number.to_string());
         let copy = copy.display();
-        write!(urls, "url = \"http://{base}/{file}\"\noutput = \"{copy}\"\n").unwrap();
+        write!(urls, "url = \"http://{address}/{file}\"\noutput = \"{copy}\"\n").unwrap();
         writeln!(sums, "{}  {copy}", files.hashes[file]).unwrap();
     }
     let (list, expected) = (dir.path().join("urls"), dir.path().join("sums"));
@@ -142,17 +142,24 @@ pub fn fetch_all(
     assert_eq!(done.code(), 0, "{done:#?}");
     let mut check = std::process::Command::new("sha256sum");
     let done = run(check.args(["--check", "--quiet"]).arg(expected));
-    assert_eq!((done.code(), &*done.stdout), (0, ""), "{base} {options:?} {done:#?}");
+    assert_eq!((done.code(), &*done.stdout), (0, ""), "{done:#?}");
 }
 
 /// Puts a file of random bytes; it must be kept as it was.
 #[track_caller]
 pub fn put(client: &Namespace, web: &Web, address: &str, len: usize) {
+    put_edited(client, web, address, [&random_bytes(len); 2]);
+}
+
+/// Puts a file, of which something else may arrive: the second one.
+#[track_caller]
+pub fn put_edited(client: &Namespace, web: &Web, address: &str, [content, edited]: [&Vec<u8>; 2]) {
     need("curl", "curl");
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    fs::write(file.path(), random_bytes(len)).expect("room for a file");
+    fs::write(file.path(), content).expect("room for a file");
     let line = format!("curl -sS --fail --max-time 20 http://{address}/put/file -T");
     client.succeed(&format!("{line} {}", file.path().display()));
+    fs::write(file.path(), edited).expect("room for a file");
     assert_eq!(web.hash("file"), sha256(file.path()));
 }
 

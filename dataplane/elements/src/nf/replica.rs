@@ -148,12 +148,14 @@ impl Nf {
         Ok(())
     }
 
-    /// Finds the marks of a batch's packets, if they are of use: to a function that runs, or will.
+    /// Finds the marks of a batch's packets, if they are of use: to a function that runs, or will;
+    /// to one of streams in any case, of which bytes may be here.
     #[inline]
     pub fn mark(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
         let Some(state) = &mut self.running else { return };
         let Some(entries) = &mut state.entries else { return };
-        if state.link.is_some() || matches!(self.settings.on_failure, OnFailure::Restart(_)) {
+        let waits = matches!(self.settings.on_failure, OnFailure::Restart(_));
+        if state.link.is_some() || waits || self.settings.stream.is_some() {
             entries.mark(cx, input, batch);
         } else {
             entries.unmark();
@@ -236,6 +238,10 @@ impl Nf {
                 state.lose(cx, mark, packet, Lost::Failed);
             }
         });
+        // Those that wait came behind these, and nothing that comes later may be in front of them.
+        for (mark, packet) in if passes { state.take_waiting() } else { Vec::new() } {
+            state.pass(cx, mark, packet);
+        }
         state.outlet.flush(cx);
         self.down_since = cx.now();
     }

@@ -29,6 +29,8 @@ pub(super) struct Streams {
     known: Box<[Known]>,
     needs: Needs,
     bytes: Vec<u8>,
+    /// Whether the packet that was packed last is shown.
+    is_shown: bool,
     /// Of the function that runs now.
     pub generation: u32,
     /// Answers that cannot be.
@@ -58,6 +60,7 @@ impl Streams {
             known: vec![Known::default(); entries as usize].into_boxed_slice(),
             needs,
             bytes: Vec::new(),
+            is_shown: false,
             generation: 0,
             lies: 0,
         }
@@ -74,6 +77,7 @@ impl Streams {
         let mut front = StreamHead { now, ..StreamHead::default() };
         let known = entry.and_then(|entry| self.known.get(entry as usize));
         let known = known.filter(|known| Self::is_shown(packet) && !known.memory.is_closed());
+        self.is_shown = known.is_some();
         let Some(known) = known else {
             self.bytes.extend(front.to_bytes());
             return &self.bytes;
@@ -97,9 +101,10 @@ impl Streams {
         &self.bytes
     }
 
-    /// A packet went into its slot.
+    /// The packet that was packed last went into its slot.
     pub fn put(&mut self, mark: Mark, entry: Option<u32>) {
-        if let Some(known) = entry.and_then(|entry| self.known.get_mut(entry as usize)) {
+        let known = entry.and_then(|entry| self.known.get_mut(entry as usize));
+        if let Some(known) = known.filter(|_| self.is_shown) {
             known.given[usize::from(mark.direction & 1)] = self.generation;
         }
     }

@@ -3,6 +3,8 @@
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
 
+use super::arrive::WINDOW_UNKNOWN;
+use super::edits::Edits;
 use super::half::Half;
 use super::options::{self, Timestamps};
 use super::seg::Seg;
@@ -31,18 +33,18 @@ impl Work<'_> {
 
     /// Takes what a segment of direction `dir` acknowledges of the other one's data.
     pub(super) fn ack(&mut self, dir: usize, seg: &Seg) -> Result<(), Why> {
-        let scale = if seg.has(flags::SYN) { Some(0) } else { self.scale(dir) };
+        let scale = self.scale(dir).map(|scale| if seg.has(flags::SYN) { 0 } else { scale });
         if !self.conn.halves[1 - dir].is_known {
             self.conn.halves[dir].window = seg.window;
             return Ok(());
         }
         let half = &mut self.conn.halves[1 - dir];
         if seg.ack.after(half.sent) {
-            return if half.has_syn && self.conn.mode >= Mode::Guard {
-                Err(Why::BadAck)
-            } else {
-                Ok(())
-            };
+            if half.has_syn && self.conn.mode >= Mode::Guard {
+                return Err(Why::BadAck);
+            }
+            self.skip(1 - dir, seg.ack);
+            return Ok(());
         }
         let before = half.edits.acked_out();
         let is_news = seg.ack.after(before);
@@ -77,6 +79,25 @@ impl Work<'_> {
         }
         self.arm(1 - dir);
         Ok(())
+    }
+
+    /// The receiver has bytes that did not come by here: what follows them is next. (A connection
+    /// whose first packet here was a keep-alive, or of which packets take another way.)
+    fn skip(&mut self, dir: usize, ack: Seq) {
+        let half = &mut self.conn.halves[dir];
+        let ahead = ack.distance(half.sent);
+        let is_quiet = half.edits.end_in() == half.next && half.sent == half.end_out();
+        if !is_quiet || half.fin.is_some() || ahead > WINDOW_UNKNOWN {
+            return;
+        }
+        half.next = half.next + ahead;
+        half.edits.release(&mut self.stores.slab);
+        self.stores.copies.clear(&mut half.copies);
+        half.edits = Edits::new(half.next, ack);
+        half.sent = ack;
+        half.told = half.told.max(half.next);
+        half.told_right = half.told_right.max(half.told);
+        self.drain(dir);
     }
 
     /// What the sender of a half is told next: acknowledgement and window. Never less than it was

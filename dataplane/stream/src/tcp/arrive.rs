@@ -13,7 +13,7 @@ use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, cut_back, finish, tcp_mut};
 
 /// What may come ahead where the receiver's window is not known.
-const WINDOW_UNKNOWN: u32 = 1 << 20;
+pub(super) const WINDOW_UNKNOWN: u32 = 1 << 20;
 /// Most blocks of what waits that a sender is told (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
 
@@ -177,7 +177,7 @@ impl Work<'_> {
     }
 
     /// Shows all that is in order now.
-    fn drain(&mut self, dir: usize) {
+    pub(super) fn drain(&mut self, dir: usize) {
         loop {
             let half = &mut self.conn.halves[dir];
             let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {

@@ -1,92 +1,173 @@
-//! Pages by HTTP, through chains that change their text.
+//! Pages that functions change on their way from nginx to curl and wrk.
 
-use super::content::{Edit, WORD};
+use super::chains::Functions;
+use super::content::{Edit, Stream, WORD, whole};
 use super::path::{Chain, Faults, Path, SERVERS};
 use crate::process::privileged;
-use crate::traffic::random_bytes;
 use crate::trials::{Trial, undergo};
-use crate::web::{Files, fetch_all, fetch_many, load, put};
+use crate::web::{Files, fetch_many, fetch_with, load, put_edited};
 
-/// What a page's words become.
-const WITH: &str = "peaches and cream";
+const MASK: Functions = Functions {
+    text: "HTTPIn(IDENTITY true)
+        => [0, 1]WordMatcher(NANANAS, MODE MASK, HOLD 0) => [0, 1]HTTPOut",
+    edits: &[Edit { word: WORD, with: "*******" }],
+};
 
-/// Lengths of pages, and of what stands between words: none, few, many.
-const PAGES: [(usize, usize); 9] = [
-    (0, 10),
-    (5, 100),
-    (300, 40),
-    (1400, 200),
-    (20_000, 1500),
-    (20_000, 7),
-    (100_000, 5000),
-    (700_000, 300),
-    (700_000, 900_000),
+const REMOVE: Functions = Functions {
+    text: "HTTPIn(IDENTITY true)
+        => [0, 1]WordMatcher(NANANAS, MODE REMOVE, HOLD 0) => [0, 1]HTTPOut",
+    edits: &[Edit { word: WORD, with: "" }],
+};
+
+const LONGER: Functions = Functions {
+    text: "HTTPIn(IDENTITY true)
+        => [0, 1]WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream', HOLD 0)
+        => [0, 1]HTTPOut",
+    edits: &[Edit { word: WORD, with: "peaches and cream" }],
+};
+
+const TRIALS: &[Trial<Path>] = &[
+    ("a connection for each page", pages),
+    ("many pages on a connection", in_turn),
+    ("pages in chunks", chunked),
+    ("an old client", old),
+    ("compressed, if anybody wanted it", compressed),
+    ("other types", binary),
+    ("heads alone, and parts", parts),
+    ("pages that are put", puts),
+    ("requests", requests),
 ];
 
-/// A page, and what is to arrive of it.
-fn page((len, gap): (usize, usize)) -> [Vec<u8>; 2] {
-    let [mut page, mut edited] = [Vec::new(), Vec::new()];
-    while page.len() < len {
-        let noise = random_bytes(gap.min(len));
-        for (bytes, word) in [(&mut page, WORD), (&mut edited, WITH)] {
-            bytes.extend(&noise);
-            bytes.extend(word.as_bytes());
-        }
-    }
-    [page, edited]
+/// Lengths of pages: about a segment, about what is held until its length is known, long.
+const LENGTHS: [u64; 12] =
+    [0, 1, 7, 100, 1459, 1461, 4096, 16_383, 16_385, 40_000, 100_000, 300_000];
+
+/// A page of about this length, and what is to become of it.
+fn page(len: u64, edits: &[Edit]) -> [Vec<u8>; 2] {
+    let stream = Stream { seed: len, len, gap: 150 };
+    [whole(stream, &[]), whole(stream, edits)]
 }
 
-/// The contexts around a function of HTTP's bodies.
-const CHAIN: &str = "input -> there :: FlowClassifier ~> tcp :: TCPIn;
-    input[1] -> back :: FlowClassifier ~> [1]tcp;
-    tcp => [0, 1]http :: HTTPIn(IDENTITY true)
-        => [0, 1]words :: WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream', HOLD 0)
-        => [0, 1]end :: HTTPOut => [0, 1]TCPOut => [0, 1]output";
+/// Pages, and what is to become of them.
+fn edited(path: &Path) -> Files {
+    Files::edited(LENGTHS.iter().map(|len| page(*len, &path.edits)))
+}
 
-const ALL: &[Trial<Path>] = &[("pages", pages), ("what is put, and much", others)];
-
-/// Pages by connections of their own, several by one, with a length and in chunks, in old HTTP.
 fn pages(path: &Path) {
-    let files = Files::edited(PAGES.iter().copied().map(page));
+    let files = edited(path);
     let web = files.serve(path.server(), "server");
-    fetch_many(path.client(), &files, SERVERS[0], 90);
-    for base in [SERVERS[0], &format!("{}/chunked", SERVERS[0])] {
-        for options in [&[][..], &["--http1.0"], &["--compressed"]] {
-            fetch_all(path.client(), &files, (base, PAGES.len()), options);
-        }
+    fetch_many(path.client(), &files, SERVERS[0], 120);
+    web.content();
+}
+
+fn in_turn(path: &Path) {
+    let files = edited(path);
+    let web = files.serve(path.server(), "server");
+    fetch_with(path.client(), &files, (SERVERS[0], 120), &[]);
+    web.content();
+}
+
+fn chunked(path: &Path) {
+    let files = edited(path);
+    let web = files.serve(path.server(), "server");
+    let address = format!("{}/chunked", SERVERS[0]);
+    fetch_with(path.client(), &files, (&address, 36), &[]);
+    fetch_many(path.client(), &files, &address, 36);
+    web.content();
+}
+
+/// It speaks HTTP/1.0, which knows no chunks.
+fn old(path: &Path) {
+    let files = edited(path);
+    let web = files.serve(path.server(), "server");
+    for place in ["", "/chunked"] {
+        let address = format!("{}{place}", SERVERS[0]);
+        fetch_with(path.client(), &files, (&address, 36), &["--http1.0"]);
     }
     web.content();
 }
 
-/// What has no words arrives as it is, and no request fails.
-fn others(path: &Path) {
-    let files = Files::new();
+/// The server is asked not to, whatever the client says.
+fn compressed(path: &Path) {
+    let files = edited(path);
     let web = files.serve(path.server(), "server");
-    for len in [0, 10, 5000, 500_000, 3_000_000] {
-        put(path.client(), &web, SERVERS[0], len);
-    }
-    let url = format!("http://{}/4", SERVERS[0]);
-    load(path.client(), &url, false);
-    load(path.client(), &url, true);
+    let address = format!("{}/gzip", SERVERS[0]);
+    fetch_with(path.client(), &files, (&address, 36), &["--compressed"]);
     web.content();
+}
+
+fn binary(path: &Path) {
+    let files = Files::edited(LENGTHS.iter().map(|len| page(*len, &[])));
+    let web = files.serve(path.server(), "server");
+    fetch_with(path.client(), &files, (&format!("{}/binary", SERVERS[0]), 36), &[]);
+    web.content();
+}
+
+/// Answers without a body and of a part of one, on a connection on which others follow.
+fn parts(path: &Path) {
+    let files = Files::edited([4096, 40_000].into_iter().map(|len| page(len, &[])));
+    let web = files.serve(path.server(), "server");
+    let url = |file| format!("http://{}/binary/{file}", SERVERS[0]);
+    let line = format!("curl -sS --fail --max-time 20 -I {} {}", url(0), url(1));
+    let heads = path.client().succeed(&line);
+    for length in ["Content-Length: 4096", "Content-Length: 40000"] {
+        assert!(heads.contains(length), "{heads}");
+    }
+    let line = format!(
+        "curl -sS --fail --max-time 20 -r 100-199 -o /dev/null -o /dev/null \
+         -w %{{http_code}}:%{{size_download}}:%{{num_connects}}\\n {} {}",
+        url(0),
+        url(1)
+    );
+    assert_eq!(path.client().succeed(&line), "206:100:1\n206:100:0\n");
+    web.content();
+}
+
+fn puts(path: &Path) {
+    let web = edited(path).serve(path.server(), "server");
+    for len in LENGTHS {
+        let [content, edited] = page(len, &path.edits);
+        put_edited(path.client(), &web, SERVERS[0], [&content, &edited]);
+    }
+    web.content();
+}
+
+/// Of pages of the usual sizes, on connections that stay and on ones of their own.
+fn requests(path: &Path) {
+    let files = edited(path);
+    let web = files.serve(path.server(), "server");
+    for (file, close) in [(3, false), (3, true), (6, false), (9, false)] {
+        load(path.client(), &format!("http://{}/{file}", SERVERS[0]), close);
+    }
+    web.content();
+}
+
+/// All trials on a good path, files on a bad one.
+fn carry(test: &str, functions: &Functions) {
+    if !privileged(test) {
+        return;
+    }
+    functions.with(|chain| {
+        let path = Path::new(chain);
+        undergo(&path, TRIALS);
+        path.stop();
+        let path = Path::new(&Chain { faults: Faults::ROUGH, ..*chain });
+        undergo(&path, &TRIALS[..2]);
+        path.stop();
+    });
 }
 
 #[test]
-fn pages_grow() {
-    if !privileged("pages_grow") {
-        return;
-    }
-    let edits = [Edit { word: WORD, with: WITH }];
-    let chain = Chain { text: CHAIN, edits: &edits, ..Chain::CABLE };
-    for faults in [Faults::NONE, Faults::ROUGH] {
-        let path = Path::new(&Chain { faults, ..chain });
-        undergo(&path, ALL);
-        let read = |handler| path.control().read(&format!("chain/{handler}")).trim().to_owned();
-        assert_eq!(read("http.refused"), "0");
-        // Each way to tell where a body ends was taken.
-        for handler in ["end.lengths", "end.chunked", "end.until_close"] {
-            assert_ne!(read(handler), "0", "{handler}");
-        }
-        path.stop();
-    }
+fn words_of_pages_are_masked() {
+    carry("words_of_pages_are_masked", &MASK);
+}
+
+#[test]
+fn words_of_pages_are_removed() {
+    carry("words_of_pages_are_removed", &REMOVE);
+}
+
+#[test]
+fn words_of_pages_grow() {
+    carry("words_of_pages_grow", &LONGER);
 }

@@ -97,6 +97,8 @@ enum Step {
     Packet(u8, Vec<u8>),
     /// It is not treated.
     Passes(u8, Vec<u8>),
+    /// One without content.
+    Bare(u8),
     Remind,
     Restart,
 }
@@ -106,6 +108,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..2u8, content()).prop_map(|(way, content)| Step::Packet(way, content)),
         1 => (0..2u8, content()).prop_map(|(way, content)| Step::Passes(way, content)),
+        2 => (0..2u8).prop_map(Step::Bare),
         1 => Just(Step::Remind),
         1 => Just(Step::Restart),
     ]
@@ -143,6 +146,15 @@ proptest! {
                         prop_assert!(game.honest(way, &mut packet));
                         got[usize::from(way)].extend(packet.content());
                     }
+                }
+                Step::Bare(way) => {
+                    let mut bare = packet(b"", 0);
+                    bare.set_content_mark(Content::NONE);
+                    let (head, content) = game.slot(*way, &bare);
+                    prop_assert_eq!((head.flags, content.len()), (0, 0));
+                    let bytes = head.to_bytes();
+                    prop_assert!(game.answers(*way, &mut bare, HEADROOM, &bytes));
+                    prop_assert_eq!(bare.content_mark(), Content::NONE);
                 }
                 Step::Restart => game.restarts(),
             }

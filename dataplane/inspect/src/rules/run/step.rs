@@ -73,11 +73,12 @@ impl Candidates<'_> {
         debug_assert!(all.is_continue(), "nothing stops the search");
     }
 
-    /// Those that have no fast pattern.
-    fn without(&mut self, set: &RuleSet, is_wanted: impl Fn(&Scope) -> bool) {
-        for rule in set.without_pattern() {
-            if is_wanted(&set.rules()[*rule as usize].scope) {
-                self.add(*rule, None);
+    /// Those that have no fast pattern. What is said of ends only is said once for each direction.
+    fn without(&mut self, set: &RuleSet, is_seen: bool, is_wanted: impl Fn(&Scope) -> bool) {
+        for number in set.without_pattern() {
+            let rule = &set.rules()[*number as usize];
+            if is_wanted(&rule.scope) && !(is_seen && rule.is_of_ends()) {
+                self.add(*number, None);
             }
         }
     }
@@ -116,11 +117,12 @@ impl Inspector {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
         let set = std::sync::Arc::clone(&self.set);
+        let is_seen = session.has_seen(piece.facts.side);
         let mut candidates = self.candidates();
         if let Some(area) = set.area(Buffer::Payload) {
             candidates.search((area, &set), &mut State::default(), piece.bytes, |_| None);
         }
-        candidates.without(&set, |scope| scope.packet);
+        candidates.without(&set, is_seen, |scope| scope.packet);
         self.look(&set, session, (piece, None), found);
     }
 
@@ -136,6 +138,7 @@ impl Inspector {
         let chunk = part.chunk;
         let set = std::sync::Arc::clone(&self.set);
         let side = piece.facts.side;
+        let is_seen = session.has_seen(side);
         let state = &mut session.sides[side.index()];
         let before = self.slots.append(state.slot, chunk);
         let (slot, came) = (state.slot, state.stream);
@@ -151,8 +154,9 @@ impl Inspector {
         }
         state.stream += chunk.len() as u64;
         let in_message = state.in_message != 0;
-        candidates
-            .without(&set, |scope| scope.packet || scope.stream || (scope.message && in_message));
+        candidates.without(&set, is_seen, |scope| {
+            scope.packet || scope.stream || (scope.message && in_message)
+        });
         if session.app == 0 && came <= RECOGNISED_WITHIN {
             let bytes = self.slots.last(slot, before + chunk.len());
             let bytes = if bytes.is_empty() { chunk } else { bytes };
