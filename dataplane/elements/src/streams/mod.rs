@@ -2,6 +2,7 @@
 
 mod http_in;
 mod http_out;
+mod intrusion_prevention;
 mod ip;
 mod journal;
 mod parties;
@@ -15,6 +16,7 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &intrusion_prevention::ENTRY,
     &http_in::ENTRY,
     &http_out::ENTRY,
     &ip::IN,

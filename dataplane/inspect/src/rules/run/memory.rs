@@ -99,6 +99,10 @@ impl Session {
         self.bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
+    pub(super) fn clear_bits(&mut self) {
+        self.bits = Default::default();
+    }
+
     pub(super) fn set_bit(&mut self, number: u16, value: bool) {
         let number = usize::from(number);
         if let Some(word) = self.bits.get_mut(number / 64) {
