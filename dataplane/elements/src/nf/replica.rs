@@ -202,7 +202,7 @@ impl Nf {
             let link = Link::new(end, self.settings.outputs, self.tuning, frames, has_sessions);
             let link = if self.settings.stream.is_some() { link.of_streams() } else { link };
             if let Some(streams) = state.entries.as_mut().and_then(Entries::streams) {
-                streams.generation = present;
+                streams.begin();
             }
             let arena = state.function.arena();
             state.entries.iter_mut().for_each(|entries| entries.set_arena(arena.clone()));

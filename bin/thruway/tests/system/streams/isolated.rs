@@ -11,7 +11,7 @@ use thruway_nf_abi::{StreamHead, stream_flag};
 use super::content::{Edit, WORD};
 use super::path::{Chain, Faults, Path};
 use super::talks::{Talk, hold};
-use super::trials::{ALL, SOME};
+use super::trials::{ALL, SOME, SWAPS};
 use crate::functions::parts::exec;
 use crate::process::privileged;
 use crate::trials::undergo;
@@ -132,6 +132,9 @@ fn an_isolated_function_replaces_words() {
         let text = chain(&format!("replaces:{with}"), HELD);
         let path = Path::new(&Chain { text: &text, edits: &replacing(with), ..Chain::CABLE });
         undergo(&path, if with == 1 { ALL } else { SOME });
+        if with == 3 {
+            undergo(&path, SWAPS);
+        }
         let mut control = path.control();
         assert_eq!(control.read("chain/nf.streams_lies"), "0");
         assert_eq!(control.read("chain/nf.restarts"), "0");
