@@ -95,7 +95,9 @@ impl Work<'_> {
         let other = &self.conn.halves[1 - dir];
         let never = self.conn.halves[dir].has_syn && !other.is_known;
         let over = self.conn.phase != Phase::Alive || self.conn.is_over();
-        if seg.has(flags::ACK) || !(never || over) {
+        // Of a connection under way that was picked up too little may be known to ask back.
+        let mute = self.conn.halves[dir].is_behind || !self.can_speak();
+        if seg.has(flags::ACK) || !(never || over || mute) {
             return false;
         }
         for half in &mut self.conn.halves {

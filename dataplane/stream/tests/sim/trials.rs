@@ -17,7 +17,7 @@ use crate::world::{BEGINNING, Failure, PairPlan, World};
 struct Trial {
     plans: Vec<PairPlan>,
     engine: EngineConfig,
-    /// The same ports are used once more.
+    /// The same ports are used once more, at once.
     is_again: bool,
     /// The middle may reset connections.
     may_break: bool,
@@ -66,7 +66,7 @@ impl Trial {
             world.again();
             world.run(expected)?;
         }
-        Ok(())
+        world.be_forgotten()
     }
 }
 

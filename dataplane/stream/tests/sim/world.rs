@@ -222,13 +222,16 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Runs until all connections have ended and are forgotten. `expected` tells what becomes of
-    /// what a side of a connection writes.
+    /// Runs until all connections have ended. `expected` tells what becomes of what a side of a
+    /// connection writes.
     pub fn run(&mut self, expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
-        self.run_until(|world| world.pairs.iter().all(Pair::is_over), TIME_LIMIT)?;
-        for pair in &self.pairs {
-            pair.judge(&expected, self.may_break)?;
-        }
+        let deadline = self.now - BEGINNING + TIME_LIMIT;
+        self.run_until(|world| world.pairs.iter().all(Pair::is_over), deadline)?;
+        self.pairs.iter().try_for_each(|pair| pair.judge(&expected, self.may_break))
+    }
+
+    /// Waits until the middle has forgotten them.
+    pub fn be_forgotten(&mut self) -> Result<(), Failure> {
         let deadline = self.now - BEGINNING + MEMORY_LIMIT;
         let is_forgotten = |world: &World<'_>| world.middle.connections() == 0;
         self.run_until(is_forgotten, deadline).map_err(|failure| match failure {
