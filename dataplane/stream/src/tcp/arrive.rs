@@ -119,13 +119,13 @@ impl Work<'_> {
         if half.fin.is_some_and(|fin| seg.end().after(fin + 1)) {
             return self.out.drop(Why::OutOfWindow, packet);
         }
-        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
-            return self.full(dir, packet);
-        }
-        let half = &self.conn.halves[dir];
         if seg.seq.before(half.next) && self.conn.mode >= Mode::Guard {
             let (from, to) = (seg.seq, half.next);
             self.resend_for_sender(dir, from, to);
+        }
+        // What is sent again comes first: what is kept is kept until it has arrived.
+        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
+            return self.full(dir, packet);
         }
         let half = &self.conn.halves[dir];
         let room = self.room(dir);

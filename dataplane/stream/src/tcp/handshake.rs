@@ -30,6 +30,9 @@ impl Work<'_> {
             self.conn.halves[dir].is_known = false;
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
+            // It answers a SYN that its sender has forgotten, who would say so (RFC 9293 section
+            // 3.10.7.3).
+            self.say(1 - dir, Saying { flags: flags::RST, seq: seg.ack, ..Saying::default() }, &[]);
             return self.out.drop(Why::BadAck, packet);
         }
         if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {

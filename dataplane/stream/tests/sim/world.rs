@@ -39,6 +39,8 @@ pub struct PairPlan {
     pub behind: [LinkConfig; 2],
     /// When each side calls the other, nanoseconds from the beginning; `None`: it waits.
     pub calls: [Option<i64>; 2],
+    /// When A forgets everything and calls anew, nanoseconds from the beginning.
+    pub restart: Option<i64>,
 }
 
 /// What goes wrong.
@@ -119,6 +121,10 @@ struct Pair {
     calls: [Option<i64>; 2],
     in_flight: usize,
     give_up: Option<i64>,
+    restart: Option<i64>,
+    /// A has called anew, B does not know yet.
+    is_forgotten: bool,
+    random: Random,
 }
 
 impl Pair {
@@ -140,11 +146,51 @@ impl Pair {
         let before = plan.before.clone().map(|config| Link::new(config, random.fork()));
         let behind = plan.behind.clone().map(|config| Link::new(config, random.fork()));
         let calls = plan.calls.map(|call| call.map(|after| now + after));
-        Pair { plan, hosts, apps, before, behind, calls, in_flight: 0, give_up: None }
+        let restart = plan.restart.map(|after| now + after);
+        let random = random.fork();
+        let (in_flight, give_up, is_forgotten) = (0, None, false);
+        Pair {
+            plan,
+            hosts,
+            apps,
+            before,
+            behind,
+            calls,
+            in_flight,
+            give_up,
+            restart,
+            is_forgotten,
+            random,
+        }
+    }
+
+    /// Puts another host and application in the place of one.
+    fn renew(&mut self, side: Side, now: i64) {
+        let mut config = self.plan.hosts[side.index()].clone();
+        config.iss = self.random.next() as u32;
+        let app = self.plan.apps[side.index()].clone();
+        self.hosts[side.index()] = Host::new(config, self.plan.wire, side, self.random.fork());
+        self.apps[side.index()] = App::new(app, now, self.random.fork());
+    }
+
+    /// A crashes and calls anew; B listens again once it knows that the former connection is gone.
+    fn restart(&mut self, now: i64) {
+        if self.restart.is_some_and(|at| at <= now) {
+            self.restart = None;
+            self.renew(Side::A, now);
+            self.hosts[0].connect(now);
+            self.is_forgotten = self.hosts[1].stage != Stage::Listen;
+        }
+        if self.is_forgotten && self.hosts[1].is_over() {
+            self.is_forgotten = false;
+            self.renew(Side::B, now);
+            self.hosts[1].listen();
+        }
     }
 
     fn is_over(&self) -> bool {
-        self.calls == [None, None] && self.hosts.iter().all(Host::is_over) && self.in_flight == 0
+        let nothing_comes = self.calls == [None, None] && self.restart.is_none();
+        nothing_comes && self.hosts.iter().all(Host::is_over) && self.in_flight == 0
     }
 
     fn was_aborted(&self) -> bool {
@@ -157,7 +203,7 @@ impl Pair {
             [host.next_tick(), self.apps[side.index()].next_tick(host), self.calls[side.index()]]
         };
         let give_up = self.give_up.filter(|_| !self.hosts.iter().all(Host::is_over));
-        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).min()
+        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).chain(self.restart).min()
     }
 
     fn tick(&mut self, now: i64, may_break: bool) {
@@ -179,6 +225,7 @@ impl Pair {
                 app.tick(now, host);
             }
         }
+        self.restart(now);
         // A reset may be lost: who did not hear of it gives up some day.
         let is_broken = may_break && self.hosts.iter().any(|host| host.got_reset);
         if self.give_up.is_none() && (is_broken || self.was_aborted()) {
