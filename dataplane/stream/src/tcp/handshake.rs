@@ -30,9 +30,7 @@ impl Work<'_> {
             self.conn.halves[dir].is_known = false;
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
-            // It answers a SYN that its sender has forgotten, who would say so (RFC 9293 section
-            // 3.10.7.3).
-            self.say(1 - dir, Saying { flags: flags::RST, seq: seg.ack, ..Saying::default() }, &[]);
+            self.disown(dir, &seg);
             return self.out.drop(Why::BadAck, packet);
         }
         if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {
@@ -62,6 +60,12 @@ impl Work<'_> {
         }
         self.templates[dir] = Template::of(&packet, &seg.parts);
         self.bypass(dir, packet);
+    }
+
+    /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows:
+    /// it would say so (RFC 9293 section 3.10.7.3).
+    pub(super) fn disown(&mut self, dir: usize, seg: &Seg) {
+        self.say(1 - dir, Saying { flags: flags::RST, seq: seg.ack, ..Saying::default() }, &[]);
     }
 
     /// Takes what a SYN says.

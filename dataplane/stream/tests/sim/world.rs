@@ -122,8 +122,8 @@ struct Pair {
     in_flight: usize,
     give_up: Option<i64>,
     restart: Option<i64>,
-    /// A has called anew, B does not know yet.
-    is_forgotten: bool,
+    /// A has called anew; perhaps B does not know yet.
+    has_restarted: bool,
     random: Random,
 }
 
@@ -148,7 +148,7 @@ impl Pair {
         let calls = plan.calls.map(|call| call.map(|after| now + after));
         let restart = plan.restart.map(|after| now + after);
         let random = random.fork();
-        let (in_flight, give_up, is_forgotten) = (0, None, false);
+        let (in_flight, give_up, has_restarted) = (0, None, false);
         Pair {
             plan,
             hosts,
@@ -159,7 +159,7 @@ impl Pair {
             in_flight,
             give_up,
             restart,
-            is_forgotten,
+            has_restarted,
             random,
         }
     }
@@ -173,16 +173,20 @@ impl Pair {
         self.apps[side.index()] = App::new(app, now, self.random.fork());
     }
 
+    /// B has closed the connection that A has forgotten.
+    fn must_listen(&self) -> bool {
+        self.has_restarted && self.hosts[0].stage == Stage::SynSent && self.hosts[1].is_over()
+    }
+
     /// A crashes and calls anew; B listens again once it knows that the former connection is gone.
     fn restart(&mut self, now: i64) {
         if self.restart.is_some_and(|at| at <= now) {
             self.restart = None;
             self.renew(Side::A, now);
             self.hosts[0].connect(now);
-            self.is_forgotten = self.hosts[1].stage != Stage::Listen;
+            self.has_restarted = true;
         }
-        if self.is_forgotten && self.hosts[1].is_over() {
-            self.is_forgotten = false;
+        if self.must_listen() {
             self.renew(Side::B, now);
             self.hosts[1].listen();
         }
@@ -202,8 +206,9 @@ impl Pair {
             let host = &self.hosts[side.index()];
             [host.next_tick(), self.apps[side.index()].next_tick(host), self.calls[side.index()]]
         };
+        let restart = if self.must_listen() { Some(0) } else { self.restart };
         let give_up = self.give_up.filter(|_| !self.hosts.iter().all(Host::is_over));
-        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).chain(self.restart).min()
+        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).chain(restart).min()
     }
 
     fn tick(&mut self, now: i64, may_break: bool) {
@@ -348,6 +353,7 @@ impl<'m> World<'m> {
             Target::Host(side) => {
                 self.pairs[pair].hosts[side.index()].frame(self.now, packet.data());
                 self.send_all(pair);
+                self.pairs[pair].restart(self.now);
             }
             Target::Middle(side) => {
                 packet.set_timestamp(self.now);
