@@ -31,8 +31,9 @@ pub(super) struct Streams {
     bytes: Vec<u8>,
     /// Whether the packet that was packed last is shown.
     is_shown: bool,
-    /// Of the function that runs now.
-    pub generation: u32,
+    /// Of the function that runs now: another one for each process, also of another program that
+    /// takes these streams over.
+    generation: u32,
     /// Answers that cannot be.
     lies: u64,
 }
@@ -64,6 +65,11 @@ impl Streams {
             generation: 0,
             lies: 0,
         }
+    }
+
+    /// Another process has the other end: it has no copies.
+    pub fn begin(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
     }
 
     fn is_shown(packet: &Packet) -> bool {

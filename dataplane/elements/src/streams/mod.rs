@@ -17,10 +17,10 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
-    &intrusion_prevention::ENTRY,
     &http_in::ENTRY,
     &http_out::ENTRY,
     &http_rewriter::ENTRY,
+    &intrusion_prevention::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,

@@ -24,7 +24,6 @@ struct Game {
     streams: Streams,
     /// What the function holds back, by direction.
     copies: [Vec<u8>; 2],
-    generation: u32,
 }
 
 const ENTRY: u32 = 3;
@@ -39,8 +38,9 @@ fn bytes_of(head: StreamHead, content: &[u8]) -> Vec<u8> {
 
 impl Game {
     fn new(needs: Needs) -> Game {
-        let streams = Streams { generation: 1, ..Streams::new(needs, 8, 1000) };
-        Game { streams, copies: Default::default(), generation: 1 }
+        let mut game = Game { streams: Streams::new(needs, 8, 1000), copies: Default::default() };
+        game.restarts();
+        game
     }
 
     /// What the function finds in the slot.
@@ -86,8 +86,7 @@ impl Game {
     }
 
     fn restarts(&mut self) {
-        self.generation += 1;
-        self.streams.generation = self.generation;
+        self.streams.begin();
         self.copies = Default::default();
     }
 }
