@@ -11,7 +11,8 @@ use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use super::link::Link;
-use super::replica::{Nf, STREAM_TIMER};
+use super::reminders::STREAM_TIMER;
+use super::replica::Nf;
 use super::report;
 use super::sessions::Place;
 use super::state::State;

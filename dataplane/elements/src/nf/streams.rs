@@ -29,8 +29,11 @@ pub(super) struct Streams {
     known: Box<[Known]>,
     needs: Needs,
     bytes: Vec<u8>,
-    /// Of the function that runs now.
-    pub generation: u32,
+    /// Whether the packet that was packed last is shown.
+    is_shown: bool,
+    /// Of the function that runs now: another one for each process, also of another program that
+    /// takes these streams over.
+    generation: u32,
     /// Answers that cannot be.
     lies: u64,
 }
@@ -58,9 +61,15 @@ impl Streams {
             known: vec![Known::default(); entries as usize].into_boxed_slice(),
             needs,
             bytes: Vec::new(),
+            is_shown: false,
             generation: 0,
             lies: 0,
         }
+    }
+
+    /// Another process has the other end: it has no copies.
+    pub fn begin(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
     }
 
     fn is_shown(packet: &Packet) -> bool {
@@ -74,6 +83,7 @@ impl Streams {
         let mut front = StreamHead { now, ..StreamHead::default() };
         let known = entry.and_then(|entry| self.known.get(entry as usize));
         let known = known.filter(|known| Self::is_shown(packet) && !known.memory.is_closed());
+        self.is_shown = known.is_some();
         let Some(known) = known else {
             self.bytes.extend(front.to_bytes());
             return &self.bytes;
@@ -97,9 +107,10 @@ impl Streams {
         &self.bytes
     }
 
-    /// A packet went into its slot.
+    /// The packet that was packed last went into its slot.
     pub fn put(&mut self, mark: Mark, entry: Option<u32>) {
-        if let Some(known) = entry.and_then(|entry| self.known.get_mut(entry as usize)) {
+        let known = entry.and_then(|entry| self.known.get_mut(entry as usize));
+        if let Some(known) = known.filter(|_| self.is_shown) {
             known.given[usize::from(mark.direction & 1)] = self.generation;
         }
     }
