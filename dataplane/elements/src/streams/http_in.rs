@@ -32,9 +32,9 @@ pub static ENTRY: Entry = Entry::new(
                and functions see nothing more of it). After CONNECT or a change of protocol that \
                the server agreed to, functions see nothing more either; with UPGRADE false clients \
                cannot ask for another protocol.\n\n\
-               TYPES are the types of bodies that functions see, parted by spaces: TYPE/SUBTYPE, \
-               TYPE/*, +SUFFIX, none (bodies without a type), *. By default, all where functions \
-               change nothing, else what text comes in: none text/* application/json \
+               TYPES are the types of bodies that functions see, parted by spaces: TYPE, \
+               TYPE/SUBTYPE, +SUFFIX, none (bodies without a type), *. By default, all where \
+               functions change nothing, else what text comes in: none text application/json \
                application/javascript application/xml application/xhtml+xml \
                application/x-javascript application/x-www-form-urlencoded multipart/form-data \
                +json +xml. Bodies that are compressed are not shown, whatever their type: with \

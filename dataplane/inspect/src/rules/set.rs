@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::rules::areas::{Area, Areas};
+use crate::rules::areas::{Area, Areas, Way};
 use crate::rules::ast::Rule;
 use crate::rules::bits::BitNames;
 use crate::rules::buffer::Buffer;
@@ -71,7 +71,7 @@ impl RuleSet {
         let set = &mut loaded.set;
         (set.fast, set.without) = fast::gather(chosen);
         set.ranks = order::ranks(&set.rules);
-        match Areas::new(&set.fast) {
+        match Areas::new(&set.fast, &set.rules) {
             Ok(areas) => set.areas = areas,
             Err(reason) => {
                 loaded.refused += set.rules.len();
@@ -93,8 +93,8 @@ impl RuleSet {
     }
 
     /// The patterns that are looked for in a buffer.
-    pub(super) fn area(&self, buffer: Buffer) -> Option<&Area> {
-        self.areas.get(buffer)
+    pub(super) fn area(&self, way: Way, buffer: Buffer) -> Option<&Area> {
+        self.areas.get(way, buffer)
     }
 
     /// A rule's place in the order in which they are obeyed.

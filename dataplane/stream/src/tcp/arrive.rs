@@ -4,16 +4,17 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
+use super::depart::set_part;
 use super::half::Phase;
 use super::reorder::{Expected, Outcome, Taken};
 use super::seg::Seg;
 use super::template::Template;
 use super::{AtBound, Mode, Seq, Urgent, Why, Work};
 use crate::content::{Content, HasContent, Layer, flag};
-use crate::segment::{Parts, cut_back, finish, tcp_mut};
+use crate::segment::{Parts, cut_back, finish, split, tcp_mut};
 
 /// What may come ahead where the receiver's window is not known.
-const WINDOW_UNKNOWN: u32 = 1 << 20;
+pub(super) const WINDOW_UNKNOWN: u32 = 1 << 20;
 /// Most blocks of what waits that a sender is told (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
 
@@ -109,6 +110,9 @@ impl Work<'_> {
         if seg.len + seg.fin() == 0 {
             return self.pure_ack(dir, &seg, packet);
         }
+        if half.is_behind && seg.seq.before(half.isn) && seg.end().after(half.isn) {
+            return self.straddling(dir, seg, packet);
+        }
         if !seg.end().after(half.next) {
             return self.repeated(dir, &seg, packet);
         }
@@ -132,6 +136,20 @@ impl Work<'_> {
             return self.show(dir, Taken { packet, parts, seq: seg.seq, fin }, false);
         }
         self.disorder(dir, &seg, packet, room);
+    }
+
+    /// A segment that begins before the first byte that was seen: the front of it passes.
+    fn straddling(&mut self, dir: usize, seg: Seg, mut packet: Packet) {
+        let isn = self.conn.halves[dir].isn;
+        let (mut parts, keep) = (seg.parts, isn.distance(seg.seq));
+        let Some((mut second, mut behind)) = split(&mut packet, &mut parts, keep as usize) else {
+            return self.out.drop(Why::NoMemory, packet);
+        };
+        set_part(&mut packet, &mut parts, seg.seq, false);
+        set_part(&mut second, &mut behind, isn, seg.fin() == 1);
+        self.bypass(dir, packet);
+        let rest = Seg { seq: isn, len: seg.len - keep, parts: behind, ..seg };
+        self.data(dir, rest, second);
     }
 
     /// How many bytes from the next one on the receiver has room for, and its sender was told of.
@@ -172,12 +190,16 @@ impl Work<'_> {
             self.counts.reordered += 1;
             self.pass_ack_on(dir);
             self.ack_hole(dir);
+            if !self.conn.halves[dir].has_syn {
+                // What seems to be missing may have passed before the connection was picked up.
+                self.ask(dir);
+            }
         }
         self.drain(dir);
     }
 
     /// Shows all that is in order now.
-    fn drain(&mut self, dir: usize) {
+    pub(super) fn drain(&mut self, dir: usize) {
         loop {
             let half = &mut self.conn.halves[dir];
             let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {

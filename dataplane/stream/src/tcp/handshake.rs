@@ -66,11 +66,11 @@ impl Work<'_> {
         let half = &mut self.conn.halves[dir];
         half.begin(seg.seq);
         half.has_syn = true;
-        half.isn = seg.seq;
+        half.is_behind = false;
         half.scale = seg.said.window_scale;
         half.sack = seg.said.is_sack_permitted;
         half.mss = seg.said.mss.unwrap_or(DEFAULT_MSS);
-        half.window = seg.window;
+        half.window = seg.scaled_window();
         half.timestamps = seg.said.timestamps.map(|ts| (ts.value, ts.echo));
         // A list of two never fails.
         let _ = half.edits.push(&mut self.stores.slab, 1, 1);

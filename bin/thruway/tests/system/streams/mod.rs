@@ -9,6 +9,7 @@ mod cable;
 mod chains;
 mod content;
 mod ends;
+mod http;
 pub mod isolated;
 mod long;
 mod options;
