@@ -227,6 +227,7 @@ pub fn settings() -> Settings {
         shown: Shown::parse(Shown::TEXT).unwrap(),
         resize: false,
         asks: Asks::default(),
+        refuse_encoded: false,
         on_refused: OnRefused::Close,
     }
 }
