@@ -5,6 +5,7 @@
 //!
 //! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
 
+mod alerts;
 mod cable;
 mod chains;
 mod content;
