@@ -2,6 +2,7 @@
 
 mod http_in;
 mod http_out;
+mod http_rewriter;
 mod intrusion_prevention;
 mod ip;
 mod journal;
@@ -16,9 +17,10 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
-    &intrusion_prevention::ENTRY,
     &http_in::ENTRY,
     &http_out::ENTRY,
+    &http_rewriter::ENTRY,
+    &intrusion_prevention::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,

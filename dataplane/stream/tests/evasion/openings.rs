@@ -130,3 +130,16 @@ fn mid_stream() {
     assert_eq!(pick_up(&talk, true), ["the middle of thingXXlater", "I hear"]);
     assert_eq!(pick_up(&talk, false), [""; 2]);
 }
+
+/// A keep-alive has the number before the next one.
+#[test]
+fn mid_stream_from_a_keep_alive_on() {
+    let mut talk = Talk::silent();
+    talk.push(Client, 99, b"");
+    let ack = talk.begin[0].wrapping_add(101);
+    talk.push(Server, 0, b"").ack = ack;
+    talk.say(Client, 100, b"awake");
+    talk.push(Client, 100, b"AWAKE");
+    talk.say(Client, 105, b" again");
+    assert_eq!(pick_up(&talk, true), ["awake again", ""]);
+}

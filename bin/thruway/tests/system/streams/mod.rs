@@ -10,6 +10,7 @@ mod cable;
 mod chains;
 mod content;
 mod ends;
+mod http;
 pub mod isolated;
 mod long;
 mod options;
