@@ -6,6 +6,7 @@
 //! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
 
 mod cable;
+mod captures;
 mod chains;
 mod content;
 mod ends;
