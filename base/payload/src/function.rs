@@ -77,6 +77,19 @@ impl Needs {
             | (self.close as u32) << 5
     }
 
+    /// From [`bits`](Self::bits); others mean nothing.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Needs {
+        Needs {
+            order: bits & 1 != 0,
+            guard: bits & 1 << 1 != 0,
+            change: bits & 1 << 2 != 0,
+            resize: bits & 1 << 3 != 0,
+            stall: bits & 1 << 4 != 0,
+            close: bits & 1 << 5 != 0,
+        }
+    }
+
     /// With what follows from it: who changes bytes also decides what the receiver gets, and who
     /// decides that, holds back or ends connections sees the payload in order.
     #[must_use]
@@ -101,5 +114,21 @@ pub trait StreamFunction {
     /// The session has ended; called once for each that was shown.
     fn ended(&mut self, state: &Self::State) {
         let _ = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_their_bits() {
+        for bits in 0..64 {
+            assert_eq!(Needs::from_bits(bits | 1 << 31).bits(), bits);
+        }
+        assert_eq!(Needs::ORDER.bits(), 0x01);
+        assert_eq!(Needs::GUARD.bits(), 0x23);
+        assert_eq!(Needs::CHANGE.bits(), 0x27);
+        assert_eq!(Needs { stall: false, ..Needs::RESIZE }.bits(), 0x2f);
     }
 }

@@ -249,6 +249,34 @@ fn matcher() {
 }
 
 #[test]
+fn word_replacer() {
+    let mut trial = example!("word_replacer", 1, &["attack", "greeting"]);
+    let mark = Mark::of(0, 0, 3);
+    let shown = trial.show(mark, &[b"an att", b"ack, atta", b"", b"attack"], false).unwrap();
+    assert_eq!((&shown.bytes[..], shown.held), (&b"an greeting, attagreeting"[..], 0));
+    // Connections and directions are apart.
+    assert_eq!(trial.show(mark, &[b"att"], false).unwrap().held, 3);
+    assert_eq!(trial.show(Mark::of(0, 1, 3), &[b"ack"], true).unwrap().bytes, b"ack");
+    assert_eq!(trial.show(mark, &[b"ac"], true).unwrap().bytes, b"attac");
+    trial.finish().unwrap();
+    assert!(start(1, env!("CARGO_BIN_EXE_word_replacer"), &[]).is_err());
+}
+
+#[test]
+fn payload_counter() {
+    let mut trial = example!("payload_counter", 1, &[]);
+    for (direction, session, pieces) in
+        [(0, 1, &[&b"one"[..], b"two"][..]), (1, 1, &[b"three"]), (0, 2, &[b"", b"four"])]
+    {
+        let shown = trial.show(Mark::of(0, direction, session), pieces, false).unwrap();
+        assert_eq!(shown.bytes, pieces.concat());
+    }
+    let told = ["bytes-out", "bytes-back", "bytes-most"].map(|name| trial.counter(name));
+    assert_eq!(told, [Some(10), Some(5), Some(11)]);
+    trial.finish().unwrap();
+}
+
+#[test]
 fn signature_and_dummy() {
     let packets: Vec<Vec<u8>> = (1..200_usize).map(|len| vec![len as u8; len]).collect();
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();

@@ -4,16 +4,22 @@ use std::time::{Duration, Instant};
 
 use thruway_exchange::{Mark, Master, Tuning};
 use thruway_nf_abi::message::Kind;
+use thruway_nf_abi::stream_need;
 use thruway_nf_host::{CallError, Function, FunctionSpec, Program, State};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts it in strict isolation, lets a packet through it, asks it something, and ends it.
 fn goes_through(program: &str, args: &[&str]) {
+    stream_goes_through(program, args, 0);
+}
+
+/// The same of a function of streams, for which the packet is nothing to look at.
+fn stream_goes_through(program: &str, args: &[&str], stream: u32) {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let outputs = 2;
     let program = Program { args, ..Program::new(program) };
-    let spec = FunctionSpec { outputs, ..FunctionSpec::new(program) };
+    let spec = FunctionSpec { outputs, stream, ..FunctionSpec::new(program) };
     let function = Function::start(spec).unwrap_or_else(|error| panic!("{error}"));
     let end = function.take_link(0).expect("a link");
     let mut master = Master::new(end.link, outputs, Tuning::DEFAULT);
@@ -55,4 +61,12 @@ isolated! {
     fragmenter("576");
     keep_alive("1000");
     matcher("20000", "attack");
+}
+
+#[test]
+fn functions_of_streams() {
+    let all = stream_need::STREAM | stream_need::ALL;
+    let replacer = env!("CARGO_BIN_EXE_word_replacer");
+    stream_goes_through(replacer, &["attack", "greeting"], all);
+    stream_goes_through(env!("CARGO_BIN_EXE_payload_counter"), &[], stream_need::STREAM | 1);
 }

@@ -26,13 +26,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Version of this header; the library refuses another. */
-#define THRUWAY_NF_API 2
+#define THRUWAY_NF_API 3
 
 /* What a callback has in hand. */
 typedef struct thruway thruway;
@@ -62,6 +63,7 @@ typedef struct thruway_config {
     uint32_t scratch_len;   /* bytes of scratch per session, 0 for none, at most 1 MB */
     uint32_t batch_len_max; /* most packets of a batch */
     uint32_t prefetch;      /* packets ahead whose first line is asked for; 0 if none is looked at */
+    uint32_t stream;        /* 0, or what a function of streams does: see "Functions of streams" */
     const char *name;       /* for people; at most 32 bytes are kept */
     void *user;             /* given to all callbacks */
 
@@ -96,6 +98,7 @@ static inline thruway_config thruway_default_config(const char *name,
     config.scratch_len = 0;
     config.batch_len_max = 256;
     config.prefetch = 6;
+    config.stream = 0;
     config.name = name;
     config.user = NULL;
     config.start = NULL;
@@ -159,6 +162,70 @@ static inline uint8_t *thruway_extend(thruway_packet *p, uint32_t count) {
     p->tailroom -= count;
     p->len += count;
     return end;
+}
+
+/* ---- Functions of streams: for an element with STREAM ----
+ *
+ * thruway_config.stream says what the function does, and scratch_len is not 0. Then packets are
+ * what their content is: the payload of sessions in order, without what else is in them. They are
+ * changed by these functions alone, and none is dropped. Bytes cannot be held back in C. */
+#define THRUWAY_STREAM_ORDER (UINT32_C(1) << 31 | 0x01)  /* sees the payload in order */
+#define THRUWAY_STREAM_GUARD (UINT32_C(1) << 31 | 0x23)  /* and what it saw is what is received */
+#define THRUWAY_STREAM_CHANGE (UINT32_C(1) << 31 | 0x27) /* and it writes over bytes */
+#define THRUWAY_STREAM_RESIZE (UINT32_C(1) << 31 | 0x2f) /* and inserts and removes some */
+
+/* Offsets and flags of what stands before the headers and the content: StreamHead in nf/abi. */
+#define THRUWAY_STREAM_HEAD_LEN 16
+#define THRUWAY_STREAM_FLAGS_AT 6
+#define THRUWAY_STREAM_SHOWN 1
+#define THRUWAY_STREAM_LAST 2
+#define THRUWAY_STREAM_CHANGED 16
+#define THRUWAY_STREAM_CLOSE 32
+
+/* The content and its length; NULL of a packet that only passes by. */
+static inline uint8_t *thruway_content(thruway_packet *p, uint32_t *len) {
+    uint32_t start;
+    if (p->len < THRUWAY_STREAM_HEAD_LEN ||
+        !(p->data[THRUWAY_STREAM_FLAGS_AT] & THRUWAY_STREAM_SHOWN))
+        return NULL;
+    start = THRUWAY_STREAM_HEAD_LEN + (uint32_t)p->data[0] + ((uint32_t)p->data[1] << 8);
+    if (start > p->len)
+        return NULL;
+    *len = p->len - start;
+    return p->data + start;
+}
+
+/* Whether nothing of this direction (of this message) follows. Of a packet with content. */
+static inline int thruway_is_last(const thruway_packet *p) {
+    return (p->data[THRUWAY_STREAM_FLAGS_AT] & THRUWAY_STREAM_LAST) != 0;
+}
+
+/* Says that bytes of the content were written over. */
+static inline void thruway_content_changed(thruway_packet *p) {
+    p->data[THRUWAY_STREAM_FLAGS_AT] |= THRUWAY_STREAM_CHANGED;
+}
+
+/* Ends the connection. */
+static inline void thruway_content_close(thruway_packet *p) {
+    p->data[THRUWAY_STREAM_FLAGS_AT] |= THRUWAY_STREAM_CLOSE;
+}
+
+/* Puts `count` bytes in the place of `len` bytes at `at` of the content, and gives where they are
+ * to be written (or would be, if there are none). NULL, and nothing done, when `len` bytes are not
+ * there, or there is no room: SLOT_SIZE of the element. Asks for thruway_content again. */
+static inline uint8_t *thruway_content_splice(thruway_packet *p, uint32_t at, uint32_t len,
+                                              uint32_t count) {
+    uint32_t all = 0;
+    uint8_t *content = thruway_content(p, &all);
+    if (content == NULL || at > all || len > all - at)
+        return NULL;
+    if (count > len && count - len > p->tailroom)
+        return NULL;
+    memmove(content + at + count, content + at + len, all - at - len);
+    p->tailroom = p->tailroom + len - count;
+    p->len = p->len + count - len;
+    thruway_content_changed(p);
+    return content + at;
 }
 
 /* What sending gives. */

@@ -24,6 +24,7 @@ pub struct CConfig {
     pub scratch_len: u32,
     pub batch_len_max: u32,
     pub prefetch: u32,
+    pub stream: u32,
     pub name: *const c_char,
     user: *mut c_void,
     start: Option<OnStart>,

@@ -14,14 +14,14 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use thruway_nf::{Config, NotSent, Timer};
+use thruway_nf::{Config, Needs, NotSent, Timer};
 
 use crate::callbacks::{CConfig, Callbacks};
 use crate::handle::{Phase, Thruway};
 use crate::packet::CPacket;
 
 /// Version of the header.
-const API: u32 = 2;
+const API: u32 = 3;
 
 /// Makes functions that C finds by their names.
 macro_rules! exported {
@@ -57,7 +57,7 @@ exported! {
             scratch_len: config.scratch_len,
             batch_len_max: config.batch_len_max,
             prefetch: config.prefetch,
-            stream: None,
+            stream: (config.stream != 0).then(|| Needs::from_bits(config.stream)),
         };
         let code = thruway_nf::run(&settings, |start| callbacks.start(start));
         c_int::from(code != ExitCode::SUCCESS)

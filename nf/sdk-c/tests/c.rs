@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use thruway_exchange::Mark;
 use thruway_nf::trial::{Given, Setup, Trial, Way};
+use thruway_nf_abi::stream_need;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const C: &[&str] = &["gcc", "-std=c11"];
@@ -105,6 +106,26 @@ fn everything_in_c_and_in_cpp() {
         let (_folder, program) = compile(compiler, "nf/sdk-c/tests/everything.c");
         let setup = Setup { outputs: 2, configuration: "text of CONFIG", ..Setup::DEFAULT };
         everything(setup.program(&Command::new(program)).unwrap());
+    }
+}
+
+#[test]
+fn streams_in_c_and_in_cpp() {
+    for compiler in [C, CPP] {
+        let (_folder, program) = compile(compiler, "nf/sdk-c/tests/stream.c");
+        let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
+        assert_eq!(trial.hello().stream, stream_need::STREAM | 0x2f);
+        let mark = Mark::of(0, 1, 5);
+        let shown = trial.show(mark, &[b"Abacus", b"", b"ccc", b"x"], true).unwrap();
+        assert_eq!((&shown.bytes[..], shown.is_closed), (&b"abbbusxend"[..], false));
+        assert!(trial.show(mark, &[b"is!"], false).unwrap().is_closed);
+        // It becomes too long.
+        assert!(trial.show(mark, &[&[b'a'; 800]], false).unwrap().is_closed);
+        let count = trial.arena().unwrap().session(5).unwrap().to_vec();
+        assert_eq!(count[..8], 813_u64.to_le_bytes());
+        // What passes by has no content.
+        assert_eq!(trial.exchange(&[&[0; 16]]).unwrap(), [returned(&[0; 16])]);
+        trial.finish().unwrap();
     }
 }
 

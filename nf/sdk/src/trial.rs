@@ -18,16 +18,20 @@
 //! # Ok::<(), thruway_nf::trial::TrialError>(())
 //! ```
 
+mod streams;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
+pub use streams::Shown;
+pub use thruway_exchange::Mark;
 use thruway_exchange::socket::{Message, Socket, SocketError};
 use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Mark, Master, Origin, PeerFault, Refusal, Token,
-    Tuning, ring,
+    Arena, Control, Doorbell, LinkError, Mapped, Master, Origin, PeerFault, Refusal, Token, Tuning,
+    ring,
 };
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::DRAIN;

@@ -6,11 +6,12 @@ use super::case::{Place, Suite};
 use super::flow;
 use super::measure::Meter;
 use super::path;
+use super::stream;
 
 /// Allocations of this thread while a case handles so many packets more than once before.
 fn allocations(suite: &Suite, name: &str, packets: [u64; 2]) -> [u64; 2] {
     let dir = tempfile::tempdir().expect("a directory");
-    let place = Place { dir: dir.path().to_owned() };
+    let place = Place { dir: dir.path().to_owned(), words: None };
     let case = (suite.cases)().into_iter().find(|case| case.name == name).expect("a case");
     let mut subject = (case.set_up)(&place).expect("set-up");
     // Vectors grow to their final size, addresses are resolved.
@@ -38,6 +39,15 @@ fn the_packet_path_does_not_allocate() {
 fn packets_of_known_sessions_do_not_allocate() {
     for name in ["lookup/10k/uniform", "chain/6", "balancer/10k"] {
         let [few, many] = allocations(&flow::SUITE, name, [4096, 20 * 4096]);
+        assert_eq!(few, many, "{name}: allocations in 4,096 and 81,920 packets");
+        assert!(few > 0, "{name}");
+    }
+}
+
+#[test]
+fn streams_do_not_allocate() {
+    for name in ["nat-tcp", "order/disorder", "guard", "inspect/2000", "replace"] {
+        let [few, many] = allocations(&stream::SUITE, name, [4096, 20 * 4096]);
         assert_eq!(few, many, "{name}: allocations in 4,096 and 81,920 packets");
         assert!(few > 0, "{name}");
     }

@@ -41,6 +41,8 @@ pub struct Case {
     pub baseline: Option<String>,
     /// How many steps, alike, lie between the baseline and this.
     pub steps: u32,
+    /// Bytes of payload in a packet, where bits per second are told.
+    pub payload: Option<u32>,
     /// Whether setting it up takes long.
     pub is_long: bool,
     /// Makes what is measured; not measured itself.
@@ -54,6 +56,8 @@ pub type SetUp = Box<dyn Fn(&Place) -> anyhow::Result<Box<dyn Subject>>>;
 pub struct Place {
     /// An existing directory.
     pub dir: PathBuf,
+    /// Words to look for that the user gave.
+    pub words: Option<PathBuf>,
 }
 
 /// What is measured.

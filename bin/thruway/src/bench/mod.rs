@@ -14,8 +14,10 @@ mod machine;
 mod measure;
 mod path;
 mod plot;
+mod registry;
 mod report;
 mod row;
+mod stream;
 mod traffic;
 
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ use measure::Meter;
 use row::{Repeat, Row};
 
 /// Every bench.
-const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE];
+const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE, &stream::SUITE];
 
 /// Packets of the first, unmeasured run, which warms up and says how long a packet takes.
 const PROBE: u64 = 200_000;
@@ -62,6 +64,9 @@ pub struct Options {
     /// Three repeats of 40 ms, without cases that take long to set up
     #[arg(long)]
     quick: bool,
+    /// Of bench stream: words to look for, as WordMatcher's FILE, for the cases inspect/given
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
     /// Put the cases' input files in DIR and leave them there (default: a temporary directory)
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -137,6 +142,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
         .iter()
         .filter(|case| wanted(options.case.as_deref(), &case.name))
         .filter(|case| !(options.quick && case.is_long))
+        .filter(|case| options.words.is_some() || !case.name.starts_with(stream::GIVEN))
         .collect();
     let reports: Vec<Report> = (suite.reports.iter())
         .filter(|(name, _)| wanted(options.case.as_deref(), name))
@@ -155,7 +161,10 @@ fn run(options: &Options) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let temporary = tempfile::tempdir()?;
-    let place = Place { dir: options.keep.clone().unwrap_or(temporary.path().to_owned()) };
+    let place = Place {
+        dir: options.keep.clone().unwrap_or(temporary.path().to_owned()),
+        words: options.words.clone(),
+    };
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| anyhow::anyhow!("{}: {error}", place.dir.display()))?;
     let bench = Bench { options, cases: &cases, place, machine: Machine::pin() };
@@ -223,6 +232,7 @@ impl Bench<'_> {
             row = row.against((name, case.steps), &own.repeats, &base.repeats);
         }
         row.goal = case.goal;
+        row.gbps = case.payload.map(|bytes| f64::from(bytes) * 8.0 / row.ns);
         Ok(row)
     }
 }

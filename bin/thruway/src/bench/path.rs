@@ -91,6 +91,7 @@ fn cases() -> Vec<Case> {
             goal: Some(Goal::Ns(work.goal_ns)),
             baseline: (work.name != "replay").then(|| format!("replay/{trace}")),
             steps: 1,
+            payload: None,
             is_long: false,
             set_up: Box::new(move |place| Ok(Box::new(Configured::new(work, packets, place)?))),
         })

@@ -24,8 +24,17 @@ pub fn heading(suite: &str, machine: &Machine, repeats: usize) -> String {
 pub fn columns(width: usize, goals: bool) -> String {
     let goal = if goals { "   goal" } else { "" };
     format!(
-        "{:width$} {:>9} {:>15} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8}{goal}\n",
-        "case", "ns/packet", "min..max", "Mpps", "cycles", "instr", "misses", "ratio", "step"
+        "{:width$} {:>9} {:>15} {:>8} {:>7} {:>8} {:>8} {:>7} {:>7} {:>8}{goal}\n",
+        "case",
+        "ns/packet",
+        "min..max",
+        "Mpps",
+        "Gbit/s",
+        "cycles",
+        "instr",
+        "misses",
+        "ratio",
+        "step"
     )
 }
 
@@ -34,10 +43,11 @@ pub fn line(row: &Row, width: usize, goals: bool) -> String {
     let spread = format!("{:.1}..{:.1}", row.ns_min, row.ns_max);
     let ratio = row.ratio.as_ref().map_or("-".into(), |(_, ratio)| format!("{ratio:.2}"));
     let mut text = format!(
-        "{:width$} {:>9.2} {spread:>15} {:>8.2} {:>8} {:>8} {:>7} {ratio:>7} {:>8}",
+        "{:width$} {:>9.2} {spread:>15} {:>8.2} {:>7} {:>8} {:>8} {:>7} {ratio:>7} {:>8}",
         row.case,
         row.ns,
         row.pps / 1e6,
+        row.gbps.map_or("-".into(), |gbps| format!("{gbps:.2}")),
         or_none(row.cycles, 1),
         or_none(row.instructions, 0),
         or_none(row.cache_misses, 2),
@@ -97,6 +107,7 @@ fn object(row: &Row) -> String {
         ("ns_max", number(Some(row.ns_max))),
         ("wall_ns_per_packet", number(Some(row.wall_ns))),
         ("packets_per_second", number(Some(row.pps))),
+        ("gbits_per_second", number(row.gbps)),
         ("cycles_per_packet", number(row.cycles)),
         ("instructions_per_packet", number(row.instructions)),
         ("cache_misses_per_packet", number(row.cache_misses)),

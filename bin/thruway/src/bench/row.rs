@@ -44,6 +44,8 @@ pub struct Row {
     pub wall_ns: f64,
     /// Packets per second of CPU time.
     pub pps: f64,
+    /// Gigabits of payload per second of CPU time, where that is asked for.
+    pub gbps: Option<f64>,
     /// Ticks of the time stamp counter; `None` where the processor has none.
     pub cycles: Option<f64>,
     /// Instructions.
@@ -95,6 +97,7 @@ impl Row {
             ns_max: ns().fold(0.0, f64::max),
             wall_ns: median_of(repeats, |usage| Some(usage.wall_ns)).unwrap_or(0.0),
             pps: if middle > 0.0 { 1e9 / middle } else { 0.0 },
+            gbps: None,
             cycles: (cycles > 0.0).then_some(cycles),
             instructions: median_of(repeats, |usage| usage.instructions),
             cache_misses: median_of(repeats, |usage| usage.cache_misses),

@@ -1,36 +1,25 @@
 //! Two hosts and a router between them, each in a network namespace of its own.
 
-use std::fs::File;
-use std::os::fd::AsFd as _;
 use std::process::Command;
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::{Done, Running, run, wait_for};
 
-/// A network namespace; it goes with this value.
-pub struct Namespace {
-    name: String,
-}
+#[path = "../../src/bench/ends/namespace.rs"]
+mod namespace;
+
+/// A network namespace; it goes with this value. What fails in it is the test's failure.
+pub struct Namespace(namespace::Namespace);
 
 impl Namespace {
     /// A new one, with its loopback up.
+    #[track_caller]
     pub fn new(role: &str) -> Namespace {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("twt-{}-{number}-{role}", std::process::id());
-        ip(&format!("netns add {name}"));
-        let namespace = Namespace { name };
-        namespace.ip("link set lo up");
-        namespace
+        Namespace(succeeded(namespace::Namespace::new("twt", role)))
     }
 
     /// A command to be run in it.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name, program]);
-        command
+        self.0.command(program)
     }
 
     /// The program under test, to be run in it.
@@ -57,51 +46,32 @@ impl Namespace {
     /// Configures its network.
     #[track_caller]
     pub fn ip(&self, line: &str) {
-        ip(&format!("-n {} {line}", self.name));
+        succeeded(self.0.ip(line));
     }
 
     /// Lays a cable from an interface `port` here to `far_port` there, with these options of each
     /// end. This end is up; the kernel here has no address on it.
+    #[track_caller]
     pub fn cable(&self, port: &str, far: (&Namespace, &str), options: &str) {
-        let peer = format!("peer name {} {options} netns {}", far.1, far.0.name);
-        self.ip(&format!("link add {port} {options} type veth {peer}"));
-        self.ip(&format!("link set {port} addrgenmode none"));
-        self.ip(&format!("link set {port} up"));
+        succeeded(self.0.cable(port, (&far.0.0, far.1), options));
     }
 
     /// What `work` gives, done by a thread in this namespace: sockets made there stay there.
+    #[track_caller]
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let enter = || {
-            let file = File::open(format!("/run/netns/{}", self.name)).expect("it is there");
-            let network = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(file.as_fd(), network).expect("root may enter");
-            work()
-        };
-        let done = std::thread::scope(|scope| scope.spawn(enter).join());
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        succeeded(self.0.within(work))
     }
 
     /// Sets a parameter of its kernel, named as under `/proc/sys/net`.
+    #[track_caller]
     pub fn set(&self, name: &str, value: &str) {
-        let path = format!("/proc/sys/net/{name}");
-        self.within(|| std::fs::write(&path, value)).unwrap_or_else(|e| panic!("{path}: {e}"));
+        succeeded(self.0.set(name, value));
     }
 }
 
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // Also where a test panics, so nothing is asserted here.
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
-    }
-}
-
-/// Runs `ip` with these arguments.
 #[track_caller]
-fn ip(line: &str) {
-    let output = Command::new("ip").args(line.split_whitespace()).output();
-    let output = output.expect("'ip' is missing; install the package iproute2");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {line}: {said}");
+fn succeeded<T>(result: anyhow::Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 /// Where a host stands.

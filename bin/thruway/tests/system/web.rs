@@ -56,8 +56,9 @@ impl Files {
     }
 }
 
-/// A server: `/N` is a file, `/who` tells the client's address and the server's name, what is put
-/// under `/put/` is kept.
+/// A server: `/N` is a file, `/binary/N` the same as bytes of no known type, `/chunked/N` in chunks,
+/// `/gzip/N` compressed if the client likes; `/who` tells the client's address and the server's
+/// name, what is put under `/put/` is kept.
 pub struct Web {
     process: Running,
     dir: TempDir,
@@ -90,7 +91,10 @@ fn configuration(dir: &Path, files: &Path, name: &str) -> String {
         text,
         "server {{ listen 80 backlog=4096; root {files};
          location = /who {{ return 200 \"$remote_addr {name}\"; }}
-         location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }} }} }}\n"
+         location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }}
+         location /binary/ {{ alias {files}/; default_type application/octet-stream; }}
+         location /chunked/ {{ alias {files}/; ssi on; ssi_types *; }}
+         location /gzip/ {{ alias {files}/; gzip on; gzip_types *; gzip_min_length 1; }} }} }}\n"
     )
     .unwrap();
     text
@@ -106,6 +110,19 @@ pub fn get(client: &Namespace, url: &str) -> String {
 /// Fetches files by `count` connections, 32 at a time; every body must be right.
 #[track_caller]
 pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize) {
+    let parallel = ["--parallel", "--parallel-immediate", "--parallel-max", "32"];
+    let options = [&parallel[..], &["-H", "Connection: close"]].concat();
+    fetch_with(client, files, (address, count), &options);
+}
+
+/// Fetches files `count` times by curl with these options; every body must be right.
+#[track_caller]
+pub fn fetch_with(
+    client: &Namespace,
+    files: &Files,
+    (address, count): (&str, usize),
+    options: &[&str],
+) {
     need("curl", "curl");
     let dir = tempfile::tempdir().expect("a directory");
     let (mut urls, mut sums) = (String::new(), String::new());
@@ -120,8 +137,7 @@ pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize
     fs::write(&list, urls).expect("room for a list");
     fs::write(&expected, sums).expect("room for a list");
     let mut command = client.command("curl");
-    command.args(["-sS", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", "32"]);
-    command.args(["--max-time", "25", "-H", "Connection: close", "-K"]).arg(list);
+    command.args(["-sS", "--fail", "--max-time", "25"]).args(options).arg("-K").arg(list);
     let done = run(&mut command);
     assert_eq!(done.code(), 0, "{done:#?}");
     let mut check = std::process::Command::new("sha256sum");
@@ -132,11 +148,18 @@ pub fn fetch_many(client: &Namespace, files: &Files, address: &str, count: usize
 /// Puts a file of random bytes; it must be kept as it was.
 #[track_caller]
 pub fn put(client: &Namespace, web: &Web, address: &str, len: usize) {
+    put_edited(client, web, address, [&random_bytes(len); 2]);
+}
+
+/// Puts a file, of which something else may arrive: the second one.
+#[track_caller]
+pub fn put_edited(client: &Namespace, web: &Web, address: &str, [content, edited]: [&Vec<u8>; 2]) {
     need("curl", "curl");
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    fs::write(file.path(), random_bytes(len)).expect("room for a file");
+    fs::write(file.path(), content).expect("room for a file");
     let line = format!("curl -sS --fail --max-time 20 http://{address}/put/file -T");
     client.succeed(&format!("{line} {}", file.path().display()));
+    fs::write(file.path(), edited).expect("room for a file");
     assert_eq!(web.hash("file"), sha256(file.path()));
 }
 

@@ -12,6 +12,7 @@ mod link;
 mod nf;
 mod outlet;
 mod process;
+mod reminders;
 mod replica;
 mod report;
 mod sessions;

@@ -16,7 +16,6 @@ use super::process;
 use super::sessions::{Entries, Place};
 use super::settings::{OnFailure, Settings, tuning};
 use super::state::{State, Waiting};
-use super::streams::Streams;
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
@@ -29,8 +28,6 @@ const PATIENCE: u32 = 64;
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.
 const AGE_TIMER: u32 = 1;
-/// Token of the timer that lets go what a function of streams holds back.
-pub(super) const STREAM_TIMER: u32 = 2;
 /// Why a function cannot begin.
 const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
                           out, or set scratch_len in the function's Config";
@@ -148,12 +145,14 @@ impl Nf {
         Ok(())
     }
 
-    /// Finds the marks of a batch's packets, if they are of use: to a function that runs, or will.
+    /// Finds the marks of a batch's packets, if they are of use: to a function that runs, or will;
+    /// to one of streams in any case, of which bytes may be here.
     #[inline]
     pub fn mark(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
         let Some(state) = &mut self.running else { return };
         let Some(entries) = &mut state.entries else { return };
-        if state.link.is_some() || matches!(self.settings.on_failure, OnFailure::Restart(_)) {
+        let waits = matches!(self.settings.on_failure, OnFailure::Restart(_));
+        if state.link.is_some() || waits || self.settings.stream.is_some() {
             entries.mark(cx, input, batch);
         } else {
             entries.unmark();
@@ -200,7 +199,7 @@ impl Nf {
             let link = Link::new(end, self.settings.outputs, self.tuning, frames, has_sessions);
             let link = if self.settings.stream.is_some() { link.of_streams() } else { link };
             if let Some(streams) = state.entries.as_mut().and_then(Entries::streams) {
-                streams.generation = present;
+                streams.begin();
             }
             let arena = state.function.arena();
             state.entries.iter_mut().for_each(|entries| entries.set_arena(arena.clone()));
@@ -236,6 +235,10 @@ impl Nf {
                 state.lose(cx, mark, packet, Lost::Failed);
             }
         });
+        // Those that wait came behind these, and nothing that comes later may be in front of them.
+        for (mark, packet) in if passes { state.take_waiting() } else { Vec::new() } {
+            state.pass(cx, mark, packet);
+        }
         state.outlet.flush(cx);
         self.down_since = cx.now();
     }
@@ -462,54 +465,6 @@ impl Nf {
 }
 
 impl Nf {
-    fn streams(&mut self) -> Option<&mut Streams> {
-        self.running.as_mut()?.entries.as_mut()?.streams()
-    }
-
-    /// Sets the timer for what is held back.
-    #[inline]
-    pub fn arm(&mut self, cx: &mut Cx<'_>) {
-        if self.settings.stream.is_some()
-            && let Some(due) = self.streams().and_then(Streams::ask_due)
-        {
-            cx.set_timer(STREAM_TIMER, due);
-        }
-    }
-
-    /// Asks the function for what it holds back for too long.
-    #[cold]
-    pub fn remind(&mut self, cx: &mut Cx<'_>) {
-        self.follow(cx);
-        self.be_awake();
-        let now = cx.now();
-        while let Some((port, packet)) = self.streams().and_then(|streams| streams.remind(now)) {
-            let Some(entries) = self.running.as_mut().and_then(|state| state.entries.as_mut())
-            else {
-                return;
-            };
-            let Some((mark, packet)) = entries.mark_one(cx, port as u8, packet) else { continue };
-            match &self.running {
-                Some(State { link: Some(_), .. }) => self.offer(cx, mark, packet),
-                _ => self.without(cx, mark, packet),
-            }
-        }
-        if let Some(streams) = self.streams() {
-            streams.disarm();
-        }
-        if let Some(state) = &mut self.running {
-            state.publish(cx);
-            state.outlet.flush(cx);
-        }
-        self.arm(cx);
-    }
-
-    /// A handler of functions of streams.
-    pub fn stream_figure(&self, name: &str) -> Result<String, HandlerError> {
-        let entries = self.running.as_ref().and_then(|state| state.entries.as_ref());
-        let figure = entries.and_then(|entries| entries.stream_figure(name));
-        Ok(figure.unwrap_or(0).to_string())
-    }
-
     /// Writes a handler of the function.
     pub fn call(&self, text: &str) -> Result<(), HandlerError> {
         let Some(state) = &self.running else {

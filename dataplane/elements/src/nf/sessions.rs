@@ -52,7 +52,7 @@ pub(super) struct Entries {
     input: u8,
     one: Batch,
     /// Of a function of streams.
-    streams: Option<Box<Streams>>,
+    pub streams: Option<Box<Streams>>,
 }
 
 impl Entries {
@@ -72,28 +72,6 @@ impl Entries {
             one: Batch::with_room(),
             streams: None,
         }
-    }
-
-    /// The same, of a function of streams.
-    pub fn with_streams(self, streams: Option<Streams>) -> Entries {
-        Entries { streams: streams.map(Box::new), ..self }
-    }
-
-    /// The streams of a function of streams.
-    pub fn streams(&mut self) -> Option<&mut Streams> {
-        self.streams.as_deref_mut()
-    }
-
-    /// What happened to streams.
-    pub fn stream_figure(&self, name: &str) -> Option<u64> {
-        self.streams.as_ref()?.figure(name)
-    }
-
-    /// The same, with the entry of a mark.
-    #[inline]
-    pub fn streams_at(&mut self, mark: Mark) -> Option<(&mut Streams, Option<u32>)> {
-        let entry = self.entry_of(mark);
-        Some((self.streams.as_deref_mut()?, entry))
     }
 
     /// See [`Entries::new`].
@@ -162,7 +140,7 @@ impl Entries {
 
     /// The entry of a mark.
     #[inline]
-    fn entry_of(&self, mark: Mark) -> Option<u32> {
+    pub fn entry_of(&self, mark: Mark) -> Option<u32> {
         let entry = mark.fcb.checked_sub(self.first)?;
         (entry < self.fresh).then_some(entry)
     }

@@ -25,12 +25,17 @@ struct Known {
 /// One thread's streams.
 pub(super) struct Streams {
     stage: Stage,
-    /// By entry of the session.
-    known: Box<[Known]>,
+    /// By entry of the session, as far as there were any.
+    known: Vec<Known>,
+    /// Entries that there can be.
+    limit: u32,
     needs: Needs,
     bytes: Vec<u8>,
-    /// Of the function that runs now.
-    pub generation: u32,
+    /// Whether the packet that was packed last is shown.
+    is_shown: bool,
+    /// Of the function that runs now: another one for each process, also of another program that
+    /// takes these streams over.
+    generation: u32,
     /// Answers that cannot be.
     lies: u64,
 }
@@ -55,12 +60,29 @@ impl Streams {
         let hold = Hold { max: usize::from(u16::MAX), time: hold_ns };
         Streams {
             stage: Stage::new(hold),
-            known: vec![Known::default(); entries as usize].into_boxed_slice(),
+            known: Vec::new(),
+            limit: entries,
             needs,
             bytes: Vec::new(),
+            is_shown: false,
             generation: 0,
             lies: 0,
         }
+    }
+
+    /// Another process has the other end: it has no copies.
+    pub fn begin(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// What is known of a session. (Entries are given out in their order: this grows with the most
+    /// that there were at once, by doubling.)
+    fn known(&mut self, entry: Option<u32>) -> Option<&mut Known> {
+        let entry = entry.filter(|entry| *entry < self.limit)? as usize;
+        if entry >= self.known.len() {
+            self.known.resize(entry + 1, Known::default());
+        }
+        self.known.get_mut(entry)
     }
 
     fn is_shown(packet: &Packet) -> bool {
@@ -72,8 +94,9 @@ impl Streams {
     pub fn pack(&mut self, mark: Mark, entry: Option<u32>, packet: &Packet, now: i64) -> &[u8] {
         self.bytes.clear();
         let mut front = StreamHead { now, ..StreamHead::default() };
-        let known = entry.and_then(|entry| self.known.get(entry as usize));
+        let known = self.known(entry).copied();
         let known = known.filter(|known| Self::is_shown(packet) && !known.memory.is_closed());
+        self.is_shown = known.is_some();
         let Some(known) = known else {
             self.bytes.extend(front.to_bytes());
             return &self.bytes;
@@ -97,10 +120,13 @@ impl Streams {
         &self.bytes
     }
 
-    /// A packet went into its slot.
+    /// The packet that was packed last went into its slot.
     pub fn put(&mut self, mark: Mark, entry: Option<u32>) {
-        if let Some(known) = entry.and_then(|entry| self.known.get_mut(entry as usize)) {
-            known.given[usize::from(mark.direction & 1)] = self.generation;
+        let generation = self.generation;
+        if self.is_shown
+            && let Some(known) = self.known(entry)
+        {
+            known.given[usize::from(mark.direction & 1)] = generation;
         }
     }
 
@@ -159,6 +185,7 @@ impl Streams {
         answer: Result<Answer, Lie>,
         now: i64,
     ) -> bool {
+        let _ = self.known(entry); // there is one from now on
         let known = entry.and_then(|entry| self.known.get_mut(entry as usize));
         let Some(known) = known.filter(|_| Self::is_shown(packet)) else { return true };
         if !known.memory.is_closed() && answer.is_err() {
@@ -196,6 +223,11 @@ impl Streams {
     /// A reminder for what was held back too long, and its input.
     pub fn remind(&mut self, now: i64) -> Option<(usize, Packet)> {
         self.stage.remind(now)
+    }
+
+    /// Packets of bytes that are held back.
+    pub fn held(&self) -> usize {
+        self.stage.holding()
     }
 
     /// When the next reminder is due, if it has not been asked before.

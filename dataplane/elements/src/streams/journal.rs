@@ -45,12 +45,13 @@ pub(super) struct Journal<R> {
 }
 
 impl<R> Journal<R> {
-    /// As the arguments FILE and RECORDS_MAX say; without FILE nothing is kept.
+    /// As the arguments `file` and RECORDS_MAX say; without `file` nothing is kept.
     pub(super) fn from_args(
         args: &Args<'_>,
+        file: &str,
         line: fn(&R, &mut String),
     ) -> Result<Journal<R>, ArgErrors> {
-        let path: Option<String> = args.opt("FILE")?;
+        let path: Option<String> = args.opt(file)?;
         let records_max: usize = args.get("RECORDS_MAX")?;
         if records_max == 0 || records_max > ROOM_MAX {
             let message = format!("must be from 1 to {ROOM_MAX}");

@@ -2,6 +2,8 @@
 
 mod http_in;
 mod http_out;
+mod http_rewriter;
+mod intrusion_prevention;
 mod ip;
 mod journal;
 mod parties;
@@ -17,6 +19,8 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &http_in::ENTRY,
     &http_out::ENTRY,
+    &http_rewriter::ENTRY,
+    &intrusion_prevention::ENTRY,
     &ip::IN,
     &ip::OUT,
     &payload_checksum::ENTRY,

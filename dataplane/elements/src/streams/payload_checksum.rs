@@ -156,7 +156,7 @@ struct PayloadChecksum {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let journal = Journal::from_args(args, line)?;
+    let journal = Journal::from_args(args, "FILE", line)?;
     let summer = Summer { bytes: [0; 2], sums: [0; 2], sessions: 0, journal };
     Ok(Box::new(PayloadChecksum { stage: Stage::default(), summer }))
 }

@@ -130,7 +130,7 @@ struct PayloadStats {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let needs = if args.get("ORDER")? { Needs::ORDER } else { Needs::NOTHING };
-    let journal = Journal::from_args(args, line)?;
+    let journal = Journal::from_args(args, "FILE", line)?;
     let meter = Meter { totals: Totals::default(), journal };
     Ok(Box::new(PayloadStats { needs, stage: Stage::default(), meter }))
 }

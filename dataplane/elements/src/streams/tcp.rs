@@ -54,6 +54,10 @@ pub static IN: Entry = Entry::new(
                TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
                reset.\n\n\
+               With GUARD true connections are guarded without any function: what no receiver \
+               should take (wrong checksums and numbers, forged RST, data before the handshake, \
+               overlaps that differ) goes no further; in front of a StatefulFirewall or whatever \
+               else goes by TCP's flags.\n\n\
                Packets that are not TCP, fragments, and ICMP errors pass by unseen.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> TCPOut -> Discard",
@@ -62,6 +66,8 @@ pub static IN: Entry = Entry::new(
         args: &[
             Arg::keyword("PICK_UP", Ty::Bool, "take connections that were not seen to open")
                 .or("true"),
+            Arg::keyword("GUARD", Ty::Bool, "guard connections even if no function needs it")
+                .or("false"),
             Arg::keyword("OVERLAP", Ty::Str, "whose bytes count where segments overlap")
                 .or("first"),
             Arg::keyword("URGENT", Ty::Choice(&["clear", "pass", "drop"]), "urgent data")
@@ -135,6 +141,8 @@ struct State {
 struct TcpIn {
     tcp: Tcp,
     settings: Settings,
+    /// Whatever functions need, this is done.
+    least: Mode,
     out: Out,
     /// When its timer comes.
     armed: Option<i64>,
@@ -161,8 +169,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             .map_err(|why| args.error("OVERLAP", format!("'{overlap}': {why}")))?,
         verify: args.get("CHECKSUM")?,
     };
+    let least = if args.get("GUARD")? { Mode::Guard } else { Mode::Follow };
     let (out, tcp) = (Out::default(), Tcp::new(settings));
-    Ok(Box::new(TcpIn { tcp, settings, out, armed: None, problem: None }))
+    Ok(Box::new(TcpIn { tcp, settings, least, out, armed: None, problem: None }))
 }
 
 impl Element for TcpIn {
@@ -171,7 +180,7 @@ impl Element for TcpIn {
     }
 
     fn take_stream(&mut self, plan: &StreamPlan) {
-        self.settings.mode = Mode::of(plan.needs);
+        self.settings.mode = Mode::of(plan.needs).max(self.least);
         self.tcp.set_settings(self.settings);
         self.problem = one_of_each(plan);
     }

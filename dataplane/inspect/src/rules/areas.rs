@@ -1,45 +1,89 @@
-//! Fast patterns, by the buffer that they are looked for in.
+//! Fast patterns, by where they are looked for.
 
 use crate::patterns::{Pattern, Patterns};
-use crate::rules::buffer::Buffer;
+use crate::rules::ast::Protocol;
+use crate::rules::buffer::{Buffer, Side};
+use crate::rules::compiled::Compiled;
 use crate::rules::error::Reason;
 use crate::rules::fast::FastPattern;
+
+/// What is looked for together: the fewer patterns, the faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// TCP, one of its sides.
+    Tcp(Side),
+    /// Everything else.
+    Other,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Tcp(Side::ToServer), Way::Tcp(Side::ToClient), Way::Other];
+
+    fn index(self) -> usize {
+        match self {
+            Way::Tcp(side) => side.index(),
+            Way::Other => 2,
+        }
+    }
+
+    /// Whether a rule can match there.
+    fn is_of(self, rule: &Compiled) -> bool {
+        match (self, rule.protocol) {
+            (_, Protocol::Ip | Protocol::Dns) | (Way::Other, Protocol::Udp | Protocol::Icmp) => {
+                true
+            }
+            (Way::Other, _) | (Way::Tcp(_), Protocol::Udp | Protocol::Icmp) => false,
+            (Way::Tcp(side), _) => rule.side.is_none_or(|wanted| wanted == side),
+        }
+    }
+}
 
 /// The patterns that are looked for in one buffer.
 #[derive(Debug)]
 pub(super) struct Area {
     pub patterns: Patterns,
-    /// Which fast pattern each of them is.
-    pub numbers: Vec<u32>,
+    /// The rules of each of them.
+    pub rules: Vec<Vec<u32>>,
 }
 
-/// Areas by buffer. What is looked for in the body of either side is in both of them.
+/// Areas by way and buffer. What is looked for in the body of either side is in both of them.
 #[derive(Debug, Default)]
 pub(super) struct Areas(Vec<Option<Area>>);
 
 impl Areas {
-    pub(super) fn new(fast: &[FastPattern]) -> Result<Areas, Reason> {
-        let area = |buffer: &Buffer| {
-            let mut area = (Vec::new(), Vec::new());
-            for (number, pattern) in (0u32..).zip(fast) {
-                let is_either = pattern.buffer == Buffer::FileData && buffer.is_body();
-                if pattern.buffer == *buffer || is_either {
-                    let FastPattern { bytes, nocase, .. } = pattern;
-                    area.0.push(Pattern { bytes: bytes.clone(), nocase: *nocase });
-                    area.1.push(number);
-                }
-            }
-            if area.0.is_empty() || *buffer == Buffer::FileData {
-                return Ok(None);
-            }
-            let patterns = Patterns::new(&area.0)
-                .map_err(|error| Reason::TooLarge(format!("fast patterns: {error}")))?;
-            Ok(Some(Area { patterns, numbers: area.1 }))
-        };
-        Buffer::ALL.iter().map(area).collect::<Result<_, _>>().map(Areas)
+    pub(super) fn new(fast: &[FastPattern], rules: &[Compiled]) -> Result<Areas, Reason> {
+        let places =
+            Way::ALL.iter().flat_map(|way| Buffer::ALL.iter().map(|buffer| (*way, *buffer)));
+        places.map(|place| area(fast, rules, place)).collect::<Result<_, _>>().map(Areas)
     }
 
-    pub(super) fn get(&self, buffer: Buffer) -> Option<&Area> {
-        self.0.get(buffer.index())?.as_ref()
+    pub(super) fn get(&self, way: Way, buffer: Buffer) -> Option<&Area> {
+        self.0.get(way.index() * Buffer::COUNT + buffer.index())?.as_ref()
     }
+}
+
+fn area(
+    fast: &[FastPattern],
+    rules: &[Compiled],
+    (way, buffer): (Way, Buffer),
+) -> Result<Option<Area>, Reason> {
+    let (mut patterns, mut owners) = (Vec::new(), Vec::new());
+    for pattern in fast {
+        let is_either = pattern.buffer == Buffer::FileData && buffer.is_body();
+        if buffer == Buffer::FileData || !(pattern.buffer == buffer || is_either) {
+            continue;
+        }
+        let is_here = |rule: &u32| way.is_of(&rules[*rule as usize]);
+        let mine: Vec<u32> = pattern.rules.iter().copied().filter(is_here).collect();
+        if !mine.is_empty() {
+            patterns.push(Pattern { bytes: pattern.bytes.clone(), nocase: pattern.nocase });
+            owners.push(mine);
+        }
+    }
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let patterns = Patterns::new(&patterns)
+        .map_err(|error| Reason::TooLarge(format!("fast patterns: {error}")))?;
+    Ok(Some(Area { patterns, rules: owners }))
 }

@@ -21,6 +21,10 @@ pub struct FastPattern {
     pub rules: Vec<u32>,
 }
 
+/// Shorter patterns are found too often to be worth looking for: what rules have nothing else are
+/// told apart by ports first.
+const LEN_MIN: usize = 2;
+
 /// What is looked for of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Choice {
@@ -34,7 +38,8 @@ const COMMON: [Buffer; 4] =
     [Buffer::HttpMethod, Buffer::HttpStatCode, Buffer::HttpStatMsg, Buffer::HttpProtocol];
 
 /// What to look for: the content that the rule says is the fast one; else the one that is worth
-/// most. None where all are negated.
+/// most. None where all are negated, or
+/// too short.
 pub(super) fn choose(rule: &Rule) -> Option<Choice> {
     let contents = rule.parts.iter().filter_map(|part| match &part.matches {
         Match::Content(content) if !content.negated => Some((part, content)),
@@ -48,7 +53,8 @@ pub(super) fn choose(rule: &Rule) -> Option<Choice> {
         }
         _ => content.bytes.clone(),
     };
-    Some(Choice { bytes, nocase: content.nocase, buffer: part.buffer })
+    let choice = Choice { bytes, nocase: content.nocase, buffer: part.buffer };
+    Some(choice).filter(|choice| choice.bytes.len() >= LEN_MIN)
 }
 
 /// Said to be fast; not in a common buffer; in a message's part rather than anywhere; its different

@@ -187,4 +187,4 @@ pub(super) fn pseudo_header(out: &[u8], plan: &Plan) -> Sum {
 
 #[cfg(test)]
 #[path = "segment_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// A frame of `payload_len` bytes of payload, with fields that the segments must change.
-fn frame(is_ipv6: bool, is_tcp: bool, is_tagged: bool, payload_len: usize) -> Vec<u8> {
+pub fn frame(is_ipv6: bool, is_tcp: bool, is_tagged: bool, payload_len: usize) -> Vec<u8> {
     let mut frame = vec![2; 12];
     if is_tagged {
         frame.extend([0x81, 0x00, 0x00, 0x05]);
@@ -25,7 +25,7 @@ fn frame(is_ipv6: bool, is_tcp: bool, is_tagged: bool, payload_len: usize) -> Ve
     frame
 }
 
-fn segments(frame: &[u8], segment_len: usize) -> Option<Vec<Vec<u8>>> {
+pub fn segments(frame: &[u8], segment_len: usize) -> Option<Vec<Vec<u8>>> {
     let mut segmenter = Segmenter::default();
     if !segmenter.load(frame, segment_len, true) {
         return None;
@@ -49,7 +49,7 @@ fn naive_sum(pieces: &[&[u8]]) -> u32 {
     (sum >> 16) + (sum & 0xFFFF)
 }
 
-fn assert_checksums(segment: &[u8], plan: &Plan) {
+pub fn assert_checksums(segment: &[u8], plan: &Plan) {
     let protocol = if plan.is_tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let len = ((segment.len() - plan.l4) as u16).to_be_bytes();
     let addresses = if plan.is_ipv6 {

@@ -93,3 +93,102 @@ fn vnet_header(frame: &[u8], plan: &Plan, segment_len: usize) -> [u8; VNET_LEN] 
     }
     header
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::tests::{assert_checksums, frame, segments};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A TCP frame as a stack hands it down: with its lengths, its checksums open or wrong.
+    fn large(is_ipv6: bool, is_tagged: bool, payload_len: usize) -> Vec<u8> {
+        let mut frame = frame(is_ipv6, true, is_tagged, payload_len);
+        let plan = plan(&frame, 1, true).expect("plain headers");
+        let ip_len = (frame.len() - plan.l3) as u16;
+        if is_ipv6 {
+            put_u16(&mut frame, plan.l3 + 4, ip_len - 40);
+        } else {
+            put_u16(&mut frame, plan.l3 + 2, ip_len);
+            put_u16(&mut frame, plan.l3 + 10, 0);
+            let checksum = thruway_wire::checksum::checksum(&frame[plan.l3..plan.l4]);
+            put_u16(&mut frame, plan.l3 + 10, checksum);
+        }
+        frame
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn what_goes_through_whole_is_cut_into_no_longer_and_no_more_frames(
+            (is_ipv6, is_tagged) in any::<(bool, bool)>(),
+            payload_len in 0..60_000_usize,
+            segment_len in 500..2000_usize,
+        ) {
+            let mut frame = large(is_ipv6, is_tagged, payload_len);
+            let count = complete(&mut frame, segment_len, true).expect("few segments");
+            prop_assert_eq!(usize::from(count), payload_len.div_ceil(segment_len).max(1));
+            let plan = plan(&frame, segment_len, true).expect("plain headers");
+            assert_checksums(&frame, &plan);
+            let mut head = Head::NONE;
+            let Some(payload) = head.set(&frame, count, true) else {
+                prop_assert!(count == 1);
+                return Ok(());
+            };
+            let (vnet, headers) = head.bytes().split_at(VNET_LEN);
+            let word = |at: usize| usize::from(u16::from_ne_bytes([vnet[at], vnet[at + 1]]));
+            prop_assert_eq!((word(2), word(6), word(8)), (plan.payload, plan.l4, 16));
+            prop_assert_eq!((vnet[0], vnet[1] & 0x7F), (1, if is_ipv6 { 4 } else { 1 }));
+            // What the kernel gets: the open checksum is the pseudo-header's sum, to which it adds
+            // the rest.
+            let handed = [headers, &frame[payload..]].concat();
+            let mut completed = handed.clone();
+            let sum = thruway_wire::checksum::checksum(&handed[plan.l4..]);
+            put_u16(&mut completed, plan.l4 + CHECKSUM_AT, sum);
+            prop_assert_eq!(&completed, &frame);
+            // Cut as the kernel cuts.
+            let cut = segments(&handed, word(4)).expect("plain headers");
+            prop_assert_eq!(cut.len(), usize::from(count));
+            let longest = cut.iter().map(|one| one.len() - plan.payload).max();
+            prop_assert!(longest <= Some(segment_len));
+            let carried: Vec<u8> =
+                cut.iter().flat_map(|one| one[plan.payload..].to_vec()).collect();
+            prop_assert_eq!(&carried[..], &frame[plan.payload..]);
+        }
+
+        #[test]
+        fn hostile_frames_are_refused_or_passed_without_panic(
+            (is_ipv6, is_tagged) in any::<(bool, bool)>(),
+            cut in any::<prop::sample::Index>(),
+            at in any::<prop::sample::Index>(),
+            value in any::<u8>(),
+            (segment_len, segments) in (0..3000_usize, any::<u8>()),
+        ) {
+            let mut frame = large(is_ipv6, is_tagged, 3000);
+            let at = at.index(100);
+            frame[at] = value;
+            frame.truncate(cut.index(frame.len()));
+            let _ = complete(&mut frame, segment_len, true);
+            let mut head = Head::NONE;
+            if let Some(payload) = head.set(&frame, segments, true) {
+                prop_assert!(payload <= frame.len() && head.bytes().len() == VNET_LEN + payload);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_such_a_frame_is_refused() {
+        // More segments than the annotation counts; a length that is not the header's; UDP.
+        let mut frame = large(false, false, 3000);
+        assert_eq!(complete(&mut frame, 11, true), None);
+        frame.push(0);
+        assert_eq!(complete(&mut frame, 1000, true), None);
+        assert_eq!(
+            complete(&mut super::super::segment::tests::frame(false, false, false, 50), 10, true),
+            None
+        );
+        let mut head = Head::NONE;
+        assert_eq!(head.set(&large(false, false, 3000), 1, true), None);
+        assert_eq!(head.set(&large(true, false, 0), 9, true), None);
+    }
+}

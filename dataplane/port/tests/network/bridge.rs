@@ -29,9 +29,11 @@ fn sum(pieces: &[&[u8]]) -> u32 {
     (sum >> 16) + (sum & 0xFFFF)
 }
 
-/// Frames must fit the wire, and TCP in them must have right checksums. True for TCP.
-fn assert_fit_for_the_wire(frame: &[u8]) -> bool {
-    assert!(frame.len() <= 1514, "a frame of {} bytes", frame.len());
+/// Frames must fit the wire, or those that they stand for must; TCP in them must have right
+/// checksums. True for TCP.
+fn assert_fit_for_the_wire(frame: &[u8], segments: u8) -> bool {
+    let each = frame.len() / usize::from(segments);
+    assert!(each <= 1514, "a frame of {} bytes for {segments}", frame.len());
     let ip = &frame[14..];
     let (addresses, tcp) = match (&frame[12..14], ip) {
         ([0x08, 0x00], [0x45, ..]) if ip[9] == 6 => {
@@ -53,16 +55,18 @@ fn assert_fit_for_the_wire(frame: &[u8]) -> bool {
 /// Carries what is there from one socket to the other; returns the TCP frames among it.
 fn carry(from: &mut PacketSocket, to: &mut PacketSocket) -> usize {
     let mut frames = Vec::new();
-    let count = from.receive(64, |frame| frames.push(frame.bytes.to_vec()));
+    let count = from.receive(64, |frame| frames.push((frame.bytes.to_vec(), frame.segments)));
     assert_eq!(count, frames.len());
     assert!(count <= 64);
-    let slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let out: Vec<OutFrame<'_>> = slices.iter().map(|&bytes| bytes.into()).collect();
+    let out = |(bytes, segments): &(Vec<u8>, u8)| assert_fit_for_the_wire(bytes, *segments);
+    let tcp_count = frames.iter().filter(|frame| out(frame)).count();
+    let of = |(bytes, segments)| OutFrame { bytes, segments };
+    let out: Vec<OutFrame<'_>> = frames.iter().map(|(b, n)| of((&b[..], *n))).collect();
     let mut sent = 0;
-    while sent < slices.len() {
+    while sent < out.len() {
         sent += to.send(&out[sent..]).expect("the interface is up");
     }
-    slices.iter().filter(|frame| assert_fit_for_the_wire(frame)).count()
+    tcp_count
 }
 
 /// Carries frames both ways until told to stop.
@@ -116,13 +120,14 @@ fn hosts() -> (Host, Host, Host) {
     (client, middle, server)
 }
 
-fn transfer(server_address: &str) {
+/// Both hosts send at once; what the sockets did.
+fn transfer(server_address: &str, options: PacketOptions) -> (usize, [PacketStatistics; 2]) {
     let address: IpAddr = server_address.parse().expect("an address");
     let address = SocketAddr::new(address, PORT);
     let (client, middle, server) = hosts();
     let stop = Arc::new(AtomicBool::new(false));
     let stop_bridge = stop.clone();
-    let bridged = middle.start(move || bridge(&PacketOptions::default(), &stop_bridge));
+    let bridged = middle.start(move || bridge(&options, &stop_bridge));
     let listener = server.run(move || TcpListener::bind(address).expect("bind"));
     let served = server.start(move || exchange(listener.accept().expect("accept").0, 1, 2));
     client.run(move || {
@@ -132,25 +137,49 @@ fn transfer(server_address: &str) {
     served.recv().expect("the server does not panic");
     stop.store(true, Ordering::Relaxed);
     let (tcp_count, statistics) = bridged.recv().expect("frames were fit for the wire");
-    assert!(tcp_count >= 2 * TRANSFER_LEN / 1460, "{tcp_count} frames of TCP");
     for of_socket in statistics {
         eprintln!("{of_socket:?}");
-        assert!(of_socket.frames_segmented > 0, "the stack sent large frames: {of_socket:?}");
-        assert!(of_socket.checksums_completed > 0, "and open checksums: {of_socket:?}");
+        assert!(of_socket.checksums_completed > 0, "open checksums: {of_socket:?}");
         assert_eq!(of_socket.dropped_offload, 0);
+    }
+    (tcp_count, statistics)
+}
+
+fn transfer_cut(server_address: &str) {
+    let (tcp_count, statistics) = transfer(server_address, PacketOptions::default());
+    assert!(tcp_count >= 2 * TRANSFER_LEN / 1460, "{tcp_count} frames of TCP");
+    for of_socket in statistics {
+        assert!(of_socket.frames_segmented > 0, "the stack sent large frames: {of_socket:?}");
+        assert_eq!(of_socket.frames_whole, 0);
+    }
+}
+
+fn transfer_whole(server_address: &str) {
+    let options = PacketOptions { whole: true, ..PacketOptions::default() };
+    for of_socket in transfer(server_address, options).1 {
+        assert!(of_socket.frames_whole > 0, "the stack sent large frames: {of_socket:?}");
+        assert_eq!((of_socket.frames_segmented, of_socket.dropped_refused), (0, 0));
+    }
+}
+
+#[test]
+fn large_frames_go_through_whole() {
+    if privileged("large_frames_go_through_whole") {
+        transfer_whole("10.9.0.2");
+        transfer_whole("fd09::2");
     }
 }
 
 #[test]
 fn tcp_over_ipv4_with_offloads() {
     if privileged("tcp_over_ipv4_with_offloads") {
-        transfer("10.9.0.2");
+        transfer_cut("10.9.0.2");
     }
 }
 
 #[test]
 fn tcp_over_ipv6_with_offloads() {
     if privileged("tcp_over_ipv6_with_offloads") {
-        transfer("fd09::2");
+        transfer_cut("fd09::2");
     }
 }

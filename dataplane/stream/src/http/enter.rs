@@ -40,6 +40,8 @@ pub struct Settings {
     pub resize: bool,
     /// What requests are made to ask for.
     pub asks: Asks,
+    /// Bodies with a content encoding are refused.
+    pub refuse_encoded: bool,
     /// What becomes of what is refused.
     pub on_refused: OnRefused,
 }
@@ -220,7 +222,7 @@ impl Enter {
                 return Err(Fault::TooManyParts);
             }
             if piece == Piece::Head {
-                self.head(state, kind, len, cursor);
+                self.head(state, kind, len, cursor)?;
             } else {
                 cursor.advance(len);
                 self.push(piece, len, state, kind);
@@ -269,10 +271,13 @@ impl Enter {
         kind: Kind,
         len: usize,
         cursor: &mut StreamCursor<'_>,
-    ) {
+    ) -> Result<(), Fault> {
         let view = self.reader.view(&cursor.chunk()[..len]);
         let (body, asked) = (self.reader.body(), self.reader.asked());
         let has_body = body != BodyLength::None;
+        if has_body && self.settings.refuse_encoded && Shown::is_encoded(view) {
+            return Err(Fault::Encoded);
+        }
         let is_shown = !has_body || self.settings.shown.shows(view);
         let is_resized = self.settings.resize && is_shown && has_body;
         let is_reframed = is_resized && body != BodyLength::UntilClose;
@@ -299,6 +304,7 @@ impl Enter {
         let piece = Piece::Head;
         self.told.push(Told { piece, len: now, sent: len, is_shown, is_stripped: false, flags });
         self.count(state, kind, (has_body, is_shown));
+        Ok(())
     }
 
     fn count(&mut self, state: &EnterState, kind: Kind, (has_body, is_shown): (bool, bool)) {

@@ -13,7 +13,7 @@ enum Pattern {
     Any,
     /// `none`: bodies without a type.
     Untyped,
-    /// `text/*`: all that begin so, up to the stroke.
+    /// `text`, `text/*`: all that begin so, up to the stroke.
     Main(Box<[u8]>),
     /// `application/json`.
     Exact(Box<[u8]>),
@@ -30,7 +30,7 @@ pub struct Shown(Vec<Pattern>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTypes {
     /// A member of the list is nothing that is known.
-    #[error("\"{0}\" is no type: there are TYPE/SUBTYPE, TYPE/*, +SUFFIX, none and *")]
+    #[error("\"{0}\" is no type: there are TYPE, TYPE/SUBTYPE, +SUFFIX, none and *")]
     Type(String),
     /// It is too long.
     #[error("more than {MAX_TYPES} types")]
@@ -39,7 +39,7 @@ pub enum BadTypes {
 
 impl Shown {
     /// What text comes in, in pages and forms, and what has no type.
-    pub const TEXT: &'static str = "none text/* application/json application/javascript \
+    pub const TEXT: &'static str = "none text application/json application/javascript \
         application/xml application/xhtml+xml application/x-javascript \
         application/x-www-form-urlencoded multipart/form-data +json +xml";
 
@@ -56,12 +56,17 @@ impl Shown {
         words.iter().map(pattern).collect::<Result<_, _>>().map(Shown)
     }
 
-    /// Whether the body behind a head is shown.
-    pub fn shows(&self, view: View<'_>) -> bool {
+    /// Whether the bytes of the body behind a head are not its content: it is compressed, say.
+    pub fn is_encoded(view: View<'_>) -> bool {
         let mut codings = view.values(b"content-encoding");
         let is_plain =
             |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity");
-        if view.declared().coded || !codings.all(is_plain) {
+        view.declared().coded || !codings.all(is_plain)
+    }
+
+    /// Whether the body behind a head is shown.
+    pub fn shows(&self, view: View<'_>) -> bool {
+        if Shown::is_encoded(view) {
             return false;
         }
         let mut types = view.values(b"content-type");
@@ -100,12 +105,12 @@ fn pattern(word: &str) -> Option<Pattern> {
     if let Some(suffix) = word.strip_prefix('+') {
         return all_token(suffix.as_bytes()).then(|| Pattern::Suffix(bytes.into()));
     }
-    let (main, sub) = word.split_once('/')?;
+    let (main, sub) = word.split_once('/').unwrap_or((word, "*"));
     if !all_token(main.as_bytes()) || !all_token(sub.as_bytes()) || main == "*" {
         return None;
     }
     match sub {
-        "*" => Some(Pattern::Main(bytes[..=main.len()].into())),
+        "*" => Some(Pattern::Main([main.as_bytes(), b"/"].concat().into())),
         _ => Some(Pattern::Exact(bytes.into())),
     }
 }

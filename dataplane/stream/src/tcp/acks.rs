@@ -33,12 +33,13 @@ impl Work<'_> {
 
     /// Takes what a segment of direction `dir` acknowledges of the other one's data.
     pub(super) fn ack(&mut self, dir: usize, seg: &Seg) -> Result<(), Why> {
-        let scale = if seg.has(flags::SYN) { Some(0) } else { self.scale(dir) };
+        let scale = self.scale(dir).map(|scale| if seg.has(flags::SYN) { 0 } else { scale });
         if !self.conn.halves[1 - dir].is_known {
-            self.conn.halves[dir].window = seg.window;
+            self.conn.halves[dir].window = seg.scaled_window();
             return Ok(());
         }
         let half = &mut self.conn.halves[1 - dir];
+        half.is_behind &= seg.ack.before(half.isn);
         if seg.ack.after(half.sent) {
             if half.has_syn && self.conn.mode >= Mode::Guard {
                 return Err(Why::BadAck);
@@ -61,7 +62,7 @@ impl Work<'_> {
         let is_late = right.zip(half.right).is_some_and(|(right, known)| right.before(known));
         if !seg.ack.before(before) && !is_late {
             half.right = right.or(half.right);
-            self.conn.halves[dir].window = seg.window;
+            self.conn.halves[dir].window = seg.scaled_window();
         }
         let half = &mut self.conn.halves[1 - dir];
         if half.sent != half.end_out() {
@@ -141,8 +142,8 @@ impl Work<'_> {
     /// clocks. (The clocks, because packets that were held back would look old to the receiver: RFC
     /// 7323 section 5.2.)
     pub(super) fn refresh(&mut self, dir: usize, packet: &mut Packet, parts: &Parts) {
-        let mapped = self.conn.mode == Mode::Map && self.conn.halves[1 - dir].is_known;
-        if mapped {
+        let other = &self.conn.halves[1 - dir];
+        if self.conn.mode == Mode::Map && other.is_known && !other.is_behind {
             self.map_sack(dir, packet, parts);
             let (ack, window) = self.tell(1 - dir);
             if let Some(header) = tcp_mut(packet, parts).filter(|head| head.has_flags(flags::ACK)) {
@@ -188,19 +189,27 @@ impl Work<'_> {
 
     /// Tells the sender of a half how far it has come, and what waits.
     pub(super) fn ack_to_sender(&mut self, dir: usize, blocks: &[(Seq, Seq)]) {
+        if self.conn.halves[dir].is_behind || !self.can_speak() {
+            return;
+        }
         let (ack, window) = match self.conn.mode {
             Mode::Map => self.tell(dir),
             _ => (self.conn.halves[dir].edits.acked_in(), self.window_told(dir)),
         };
         let other = &self.conn.halves[1 - dir];
         let blocks = if self.conn.halves[dir].sack && other.sack { blocks } else { &[] };
-        if !other.is_known {
-            return;
-        }
         let seq = other.sent;
         let saying = Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
         self.counts.acks += 1;
         self.say(1 - dir, saying, blocks);
+    }
+
+    /// Whether as much is known of both sides as is needed to speak for one of them: its numbers,
+    /// and either both have clocks or none has.
+    pub(super) fn can_speak(&self) -> bool {
+        let [one, other] = &self.conn.halves;
+        let both_known = one.is_known && other.is_known;
+        both_known && one.timestamps.is_some() == other.timestamps.is_some()
     }
 
     /// Notes the clocks of a segment that was taken.

@@ -4,13 +4,14 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
+use super::depart::set_part;
 use super::half::Phase;
 use super::reorder::{Expected, Outcome, Taken};
 use super::seg::Seg;
 use super::template::Template;
 use super::{AtBound, Mode, Seq, Urgent, Why, Work};
 use crate::content::{Content, HasContent, Layer, flag};
-use crate::segment::{Parts, cut_back, finish, tcp_mut};
+use crate::segment::{Parts, cut_back, finish, split, tcp_mut};
 
 /// What may come ahead where the receiver's window is not known.
 pub(super) const WINDOW_UNKNOWN: u32 = 1 << 20;
@@ -46,6 +47,10 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
+            let other = &self.conn.halves[1 - dir];
+            if why == Why::Unready && other.has_syn && seg.ack != other.isn + 1 {
+                self.disown(dir, &seg);
+            }
             return self.out.drop(why, packet);
         }
         if !self.templates[dir].is_known() {
@@ -109,19 +114,23 @@ impl Work<'_> {
         if seg.len + seg.fin() == 0 {
             return self.pure_ack(dir, &seg, packet);
         }
+        if half.is_behind && seg.seq.before(half.isn) && seg.end().after(half.isn) {
+            return self.straddling(dir, seg, packet);
+        }
         if !seg.end().after(half.next) {
             return self.repeated(dir, &seg, packet);
         }
         if half.fin.is_some_and(|fin| seg.end().after(fin + 1)) {
             return self.out.drop(Why::OutOfWindow, packet);
         }
-        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
-            return self.full(dir, packet);
-        }
-        let half = &self.conn.halves[dir];
         if seg.seq.before(half.next) && self.conn.mode >= Mode::Guard {
             let (from, to) = (seg.seq, half.next);
             self.resend_for_sender(dir, from, to);
+        }
+        // What is sent again comes first: what is kept is kept until it has arrived.
+        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
+            self.note_clocks(dir, &seg);
+            return self.full(dir, packet);
         }
         let half = &self.conn.halves[dir];
         let room = self.room(dir);
@@ -132,6 +141,20 @@ impl Work<'_> {
             return self.show(dir, Taken { packet, parts, seq: seg.seq, fin }, false);
         }
         self.disorder(dir, &seg, packet, room);
+    }
+
+    /// A segment that begins before the first byte that was seen: the front of it passes.
+    fn straddling(&mut self, dir: usize, seg: Seg, mut packet: Packet) {
+        let isn = self.conn.halves[dir].isn;
+        let (mut parts, keep) = (seg.parts, isn.distance(seg.seq));
+        let Some((mut second, mut behind)) = split(&mut packet, &mut parts, keep as usize) else {
+            return self.out.drop(Why::NoMemory, packet);
+        };
+        set_part(&mut packet, &mut parts, seg.seq, false);
+        set_part(&mut second, &mut behind, isn, seg.fin() == 1);
+        self.bypass(dir, packet);
+        let rest = Seg { seq: isn, len: seg.len - keep, parts: behind, ..seg };
+        self.data(dir, rest, second);
     }
 
     /// How many bytes from the next one on the receiver has room for, and its sender was told of.
@@ -172,6 +195,10 @@ impl Work<'_> {
             self.counts.reordered += 1;
             self.pass_ack_on(dir);
             self.ack_hole(dir);
+            if !self.conn.halves[dir].has_syn {
+                // What seems to be missing may have passed before the connection was picked up.
+                self.ask(dir);
+            }
         }
         self.drain(dir);
     }

@@ -13,8 +13,11 @@ pub(crate) struct Half {
     pub is_known: bool,
     /// Its SYN was seen: so its options are known.
     pub has_syn: bool,
-    /// The number of its SYN.
+    /// The number of its SYN, or of the first byte that was seen.
     pub isn: Seq,
+    /// The receiver may lack bytes before the first one that was seen: these pass, and so does what
+    /// it says of them.
+    pub is_behind: bool,
     /// In: the next byte to be shown to functions; everything before was shown.
     pub next: Seq,
     /// In and out: what has left, what was acknowledged.
@@ -65,6 +68,7 @@ impl Half {
         is_known: false,
         has_syn: false,
         isn: Seq::new(0),
+        is_behind: false,
         next: Seq::new(0),
         edits: Edits::new(Seq::new(0), Seq::new(0)),
         sent: Seq::new(0),
@@ -92,6 +96,8 @@ impl Half {
     /// Its first number is known.
     pub(crate) fn begin(&mut self, at: Seq) {
         self.is_known = true;
+        self.is_behind = true;
+        self.isn = at;
         self.next = at;
         self.edits = Edits::new(at, at);
         self.sent = at;

@@ -23,7 +23,9 @@ const BURST: usize = 16;
 impl Work<'_> {
     /// A segment of which everything was shown before.
     pub(super) fn repeated(&mut self, dir: usize, seg: &Seg, packet: Packet) {
-        if self.conn.mode < Mode::Guard {
+        let half = &self.conn.halves[dir];
+        let is_unseen = half.is_behind && !seg.end().after(half.isn);
+        if self.conn.mode < Mode::Guard || is_unseen {
             return self.bypass(dir, packet);
         }
         self.note_clocks(dir, seg);
@@ -78,7 +80,10 @@ impl Work<'_> {
 
     /// Nothing is under way, and what waits finds no room: whether there is some now is asked by an
     /// old number, which is always answered (RFC 9293 section 3.8.6.1).
-    fn ask(&mut self, dir: usize) {
+    pub(super) fn ask(&mut self, dir: usize) {
+        if !self.can_speak() {
+            return;
+        }
         let seq = self.conn.halves[dir].edits.acked_out() - 1;
         let (ack, window) = self.tell(1 - dir);
         let timestamps = self.conn.halves[dir].timestamps;

@@ -41,6 +41,13 @@ impl Seg {
         })
     }
 
+    /// The window as segments after it would tell it: that of a SYN is not scaled (RFC 7323 section
+    /// 2.2).
+    #[inline]
+    pub(crate) fn scaled_window(&self) -> u16 {
+        self.window >> self.said.window_scale.unwrap_or(0)
+    }
+
     #[inline]
     pub(crate) fn has(&self, mask: u8) -> bool {
         self.flags & mask != 0

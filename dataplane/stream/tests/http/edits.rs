@@ -184,7 +184,7 @@ fn servers_are_asked_for_what_can_be_shown() {
 #[test]
 fn what_a_head_says() {
     let head =
-        b"GET http://u@1.2.3.4:80/p?q#x HTTP/1.1\r\nHost: 1.2.3.4\r\nConnection: x, Keep-Alive\r\n\r\n";
+        b"GET x://u@1.2.3.4:80/p?q#x HTTP/1.1\r\nHost: 1.2.3.4\r\nConnection: x, Keep-Alive\r\n\r\n";
     let reader = read(Kind::Request, head);
     let view = reader.view(head);
     assert_eq!((view.method(), view.version()), (&b"GET"[..], &b"HTTP/1.1"[..]));
@@ -220,9 +220,10 @@ fn bodies_are_shown_by_type() {
     ] {
         assert_eq!(shows(Shown::TEXT, fields), is_shown, "{fields}");
     }
+    assert!(shows("a/b image/*", "Content-Type: image/png\r\n"));
     assert!(shows("*", "Content-Type: image/png\r\n"));
     assert!(!shows("text/html", "") && !shows("", "") && !shows("none", "Content-Type: a/b\r\n"));
-    for bad in ["text", "text/", "/html", "*/html", "te xt/html/x", "+", "text/ht(ml"] {
+    for bad in ["te(t", "text/", "/html", "*/html", "te xt/html/x", "+", "text/ht(ml"] {
         assert!(Shown::parse(bad).is_err(), "{bad}");
     }
     assert!(Shown::parse(&"a/b ".repeat(65)).is_err());

@@ -3,6 +3,7 @@
 
 mod any_bytes;
 mod captures;
+mod chain;
 mod context;
 mod edits;
 mod feeder;

@@ -77,7 +77,9 @@ fn run(seed: u64, middle: impl FnOnce(&PairPlan) -> Box<dyn Middle>) -> Result<(
     let mut random = Random::new(seed);
     let plan = connection(&mut random);
     let mut middle = middle(&plan);
-    World::new(vec![plan], middle.as_mut(), random).run(|_, _, data| data.to_vec())
+    let mut world = World::new(vec![plan], middle.as_mut(), random);
+    world.run(|_, _, data| data.to_vec())?;
+    world.be_forgotten()
 }
 
 /// The mutation is noticed, for the right reason, and nothing else is noticed of it.

@@ -36,7 +36,7 @@ fn pair(random: &mut Random, index: u16, badness: u32) -> PairPlan {
     } else {
         [Some(0), None]
     };
-    PairPlan { wire, hosts, apps, before, behind, calls }
+    PairPlan { wire, hosts, apps, before, behind, calls, restart: None }
 }
 
 /// A way that spoils so many of a thousand packets at most, in each manner.

@@ -39,6 +39,8 @@ pub struct PairPlan {
     pub behind: [LinkConfig; 2],
     /// When each side calls the other, nanoseconds from the beginning; `None`: it waits.
     pub calls: [Option<i64>; 2],
+    /// When A forgets everything and calls anew, nanoseconds from the beginning.
+    pub restart: Option<i64>,
 }
 
 /// What goes wrong.
@@ -119,6 +121,10 @@ struct Pair {
     calls: [Option<i64>; 2],
     in_flight: usize,
     give_up: Option<i64>,
+    restart: Option<i64>,
+    /// A has called anew; perhaps B does not know yet.
+    has_restarted: bool,
+    random: Random,
 }
 
 impl Pair {
@@ -140,11 +146,55 @@ impl Pair {
         let before = plan.before.clone().map(|config| Link::new(config, random.fork()));
         let behind = plan.behind.clone().map(|config| Link::new(config, random.fork()));
         let calls = plan.calls.map(|call| call.map(|after| now + after));
-        Pair { plan, hosts, apps, before, behind, calls, in_flight: 0, give_up: None }
+        let restart = plan.restart.map(|after| now + after);
+        let random = random.fork();
+        let (in_flight, give_up, has_restarted) = (0, None, false);
+        Pair {
+            plan,
+            hosts,
+            apps,
+            before,
+            behind,
+            calls,
+            in_flight,
+            give_up,
+            restart,
+            has_restarted,
+            random,
+        }
+    }
+
+    /// Puts another host and application in the place of one.
+    fn renew(&mut self, side: Side, now: i64) {
+        let mut config = self.plan.hosts[side.index()].clone();
+        config.iss = self.random.next() as u32;
+        let app = self.plan.apps[side.index()].clone();
+        self.hosts[side.index()] = Host::new(config, self.plan.wire, side, self.random.fork());
+        self.apps[side.index()] = App::new(app, now, self.random.fork());
+    }
+
+    /// B has closed the connection that A has forgotten.
+    fn must_listen(&self) -> bool {
+        self.has_restarted && self.hosts[0].stage == Stage::SynSent && self.hosts[1].is_over()
+    }
+
+    /// A crashes and calls anew; B listens again once it knows that the former connection is gone.
+    fn restart(&mut self, now: i64) {
+        if self.restart.is_some_and(|at| at <= now) {
+            self.restart = None;
+            self.renew(Side::A, now);
+            self.hosts[0].connect(now);
+            self.has_restarted = true;
+        }
+        if self.must_listen() {
+            self.renew(Side::B, now);
+            self.hosts[1].listen();
+        }
     }
 
     fn is_over(&self) -> bool {
-        self.calls == [None, None] && self.hosts.iter().all(Host::is_over) && self.in_flight == 0
+        let nothing_comes = self.calls == [None, None] && self.restart.is_none();
+        nothing_comes && self.hosts.iter().all(Host::is_over) && self.in_flight == 0
     }
 
     fn was_aborted(&self) -> bool {
@@ -156,8 +206,9 @@ impl Pair {
             let host = &self.hosts[side.index()];
             [host.next_tick(), self.apps[side.index()].next_tick(host), self.calls[side.index()]]
         };
+        let restart = if self.must_listen() { Some(0) } else { self.restart };
         let give_up = self.give_up.filter(|_| !self.hosts.iter().all(Host::is_over));
-        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).min()
+        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).chain(restart).min()
     }
 
     fn tick(&mut self, now: i64, may_break: bool) {
@@ -179,6 +230,7 @@ impl Pair {
                 app.tick(now, host);
             }
         }
+        self.restart(now);
         // A reset may be lost: who did not hear of it gives up some day.
         let is_broken = may_break && self.hosts.iter().any(|host| host.got_reset);
         if self.give_up.is_none() && (is_broken || self.was_aborted()) {
@@ -222,13 +274,16 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Runs until all connections have ended and are forgotten. `expected` tells what becomes of
-    /// what a side of a connection writes.
+    /// Runs until all connections have ended. `expected` tells what becomes of what a side of a
+    /// connection writes.
     pub fn run(&mut self, expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
-        self.run_until(|world| world.pairs.iter().all(Pair::is_over), TIME_LIMIT)?;
-        for pair in &self.pairs {
-            pair.judge(&expected, self.may_break)?;
-        }
+        let deadline = self.now - BEGINNING + TIME_LIMIT;
+        self.run_until(|world| world.pairs.iter().all(Pair::is_over), deadline)?;
+        self.pairs.iter().try_for_each(|pair| pair.judge(&expected, self.may_break))
+    }
+
+    /// Waits until the middle has forgotten them.
+    pub fn be_forgotten(&mut self) -> Result<(), Failure> {
         let deadline = self.now - BEGINNING + MEMORY_LIMIT;
         let is_forgotten = |world: &World<'_>| world.middle.connections() == 0;
         self.run_until(is_forgotten, deadline).map_err(|failure| match failure {
@@ -298,6 +353,7 @@ impl<'m> World<'m> {
             Target::Host(side) => {
                 self.pairs[pair].hosts[side.index()].frame(self.now, packet.data());
                 self.send_all(pair);
+                self.pairs[pair].restart(self.now);
             }
             Target::Middle(side) => {
                 packet.set_timestamp(self.now);

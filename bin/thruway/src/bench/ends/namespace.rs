@@ -1,4 +1,5 @@
-//! Network namespaces and cables between them, by iproute2 (as root).
+//! Network namespaces and cables between them, by iproute2 (as root). The system tests use them,
+//! too.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;

@@ -4,30 +4,15 @@
 use rustix::time::{ClockId, clock_gettime};
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Opening, PerSession,
-    Reason, Registry, Run, Session, Spec, Topic, Ty, Verdict, Wants, handler_value,
+    Reason, Run, Session, Spec, Topic, Ty, Verdict, Wants, handler_value,
 };
-use thruway_elements::CATALOG;
 use thruway_packet::{Batch, Image, Marks, Packet};
 
 use super::order::{Order, draw};
 use crate::bench::traffic::{self, Flow};
 
-const OWN: &[&Entry] = &[&SOURCE, &NONE, &PASS, &COUNT];
-
-const LISTS: usize = CATALOG.0.len() + 1;
-
-static ALL: [&[&Entry]; LISTS] = {
-    let mut lists = [OWN; LISTS];
-    let mut at = 1;
-    while at < LISTS {
-        lists[at] = CATALOG.0[at - 1];
-        at += 1;
-    }
-    lists
-};
-
-/// The catalog, and these.
-pub static REGISTRY: Registry = Registry(&ALL);
+/// All of them.
+pub const ELEMENTS: &[&Entry] = &[&SOURCE, &NONE, &PASS, &COUNT];
 
 /// Packets of a batch.
 const BURST: usize = 128;

@@ -13,6 +13,8 @@ mod subject;
 
 use super::case::{Case, Goal, SetUp, Suite};
 use super::traffic;
+pub use elements::ELEMENTS;
+
 use chains::{Function, apart, together};
 use order::Order;
 use subject::{Known, Opening, Setting};
@@ -40,7 +42,7 @@ fn opening(setting: Setting) -> SetUp {
 
 fn case(name: String, set_up: SetUp) -> Case {
     let is_long = name.contains("10M");
-    Case { name, goal: None, baseline: None, steps: 1, is_long, set_up }
+    Case { name, goal: None, baseline: None, steps: 1, is_long, payload: None, set_up }
 }
 
 fn cases() -> Vec<Case> {

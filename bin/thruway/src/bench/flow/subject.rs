@@ -1,13 +1,12 @@
 //! What is measured: a configuration with its sessions open, or the opening of sessions.
 
-use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{Source, Variables};
 
-use super::elements::REGISTRY;
 use super::order::Order;
 use crate::bench::case::Subject;
 use crate::bench::measure::Meter;
+use crate::bench::registry::REGISTRY;
 use crate::load::{self, Libraries};
 
 /// A configuration that packets of so many sessions go through.
@@ -33,7 +32,6 @@ impl Setting {
 
     /// Built and ready; no packet was sent yet.
     pub fn build(&self) -> anyhow::Result<Running> {
-        debug_assert!(REGISTRY.0.len() > CATALOG.0.len());
         let source = Source::new("flow", self.text());
         let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
         let (mut router, _) = load::build_of(

@@ -64,6 +64,18 @@ fn thruway_balances() {
 }
 
 #[test]
+fn thruway_balances_large_packets() {
+    if !privileged("thruway_balances_large_packets") {
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.route_inside();
+    lab.example(&["run"], "balancer.click", &[SERVICES, "LARGE=true"]);
+    undergo(&lab, TRIALS);
+    lab.stop().expect(0).prints(&["balancer"]);
+}
+
+#[test]
 fn servers_come_and_go() {
     if !privileged("servers_come_and_go") {
         return;

@@ -45,6 +45,7 @@ fn play(part: &str) -> ExitCode {
         },
         "lies" => return lie(number),
         "replaces" => return isolated::replace(number),
+        "holds" => return isolated::hold_back(),
         "lies-of-streams" => return isolated::lie(number),
         "counts" => return super::sessions::play(),
         _ => {}

@@ -13,9 +13,9 @@ use crate::process::{LIMIT, privileged};
 use crate::trials::undergo;
 
 /// Functions of TCP's payload, and what they are to do.
-struct Functions {
-    text: &'static str,
-    edits: &'static [Edit],
+pub struct Functions {
+    pub text: &'static str,
+    pub edits: &'static [Edit],
 }
 
 // The beginning of a word waits for the rest as long as that takes, because segments that are lost
@@ -63,7 +63,7 @@ impl Functions {
     }
 
     /// Does something with a chain of them, between hosts that lose nothing.
-    fn with(&self, work: impl FnOnce(&Chain<'_>)) {
+    pub fn with(&self, work: impl FnOnce(&Chain<'_>)) {
         work(&Chain { text: &self.chain(), edits: self.edits, ..Chain::CABLE });
     }
 }

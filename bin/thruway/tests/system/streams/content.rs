@@ -241,7 +241,7 @@ pub fn word_after(stream: Stream, from: u64) -> u64 {
 }
 
 /// What arrives of a whole stream.
-fn whole(stream: Stream, edits: &[Edit]) -> Vec<u8> {
+pub fn whole(stream: Stream, edits: &[Edit]) -> Vec<u8> {
     let mut expected = Expected::new(stream, edits);
     let mut bytes = Vec::new();
     while !expected.ready().is_empty() {

@@ -5,11 +5,13 @@
 //!
 //! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
 
+mod alerts;
 mod cable;
 mod captures;
 mod chains;
 mod content;
 mod ends;
+mod http;
 pub mod isolated;
 mod long;
 mod options;

@@ -50,6 +50,25 @@ fn df_is_respected_or_cleared() {
 }
 
 #[test]
+fn packets_that_stand_for_several_are_as_long_as_each_of_these() {
+    // TCP without options: 20 bytes of header, then 3,000 of payload.
+    let mut large = packet(&[], 3020, 0);
+    large.transport_mut()[12] = 0x50;
+    assert_eq!(link_len(&large), 3040);
+    large.set_anno_number(Anno::SEGMENTS, 3);
+    assert_eq!(link_len(&large), 1040);
+    large.set_anno_number(Anno::SEGMENTS, 7);
+    assert_eq!(link_len(&large), 40 + 429);
+    // What is cut is cut no further.
+    let all = fragments(large, 400, None).unwrap();
+    assert!(all.iter().all(|fragment| fragment.anno_number(Anno::SEGMENTS) == 0));
+    // A header that is not there.
+    let mut short = packet(&[], 10, 0);
+    short.set_anno_number(Anno::SEGMENTS, 2);
+    assert_eq!(link_len(&short), 30);
+}
+
+#[test]
 fn impossible_packets() {
     assert_eq!(fragments(packet(&[], 100, 0), 27, None).unwrap_err(), Bad::NoRoom);
     assert_eq!(fragments(packet(&[], 100, 0x1fff), 60, None).unwrap_err(), Bad::Malformed);

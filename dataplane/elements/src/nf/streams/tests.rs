@@ -24,7 +24,6 @@ struct Game {
     streams: Streams,
     /// What the function holds back, by direction.
     copies: [Vec<u8>; 2],
-    generation: u32,
 }
 
 const ENTRY: u32 = 3;
@@ -39,8 +38,9 @@ fn bytes_of(head: StreamHead, content: &[u8]) -> Vec<u8> {
 
 impl Game {
     fn new(needs: Needs) -> Game {
-        let streams = Streams { generation: 1, ..Streams::new(needs, 8, 1000) };
-        Game { streams, copies: Default::default(), generation: 1 }
+        let mut game = Game { streams: Streams::new(needs, 8, 1000), copies: Default::default() };
+        game.restarts();
+        game
     }
 
     /// What the function finds in the slot.
@@ -86,8 +86,7 @@ impl Game {
     }
 
     fn restarts(&mut self) {
-        self.generation += 1;
-        self.streams.generation = self.generation;
+        self.streams.begin();
         self.copies = Default::default();
     }
 }
@@ -97,6 +96,8 @@ enum Step {
     Packet(u8, Vec<u8>),
     /// It is not treated.
     Passes(u8, Vec<u8>),
+    /// One without content.
+    Bare(u8),
     Remind,
     Restart,
 }
@@ -106,6 +107,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..2u8, content()).prop_map(|(way, content)| Step::Packet(way, content)),
         1 => (0..2u8, content()).prop_map(|(way, content)| Step::Passes(way, content)),
+        2 => (0..2u8).prop_map(Step::Bare),
         1 => Just(Step::Remind),
         1 => Just(Step::Restart),
     ]
@@ -143,6 +145,15 @@ proptest! {
                         prop_assert!(game.honest(way, &mut packet));
                         got[usize::from(way)].extend(packet.content());
                     }
+                }
+                Step::Bare(way) => {
+                    let mut bare = packet(b"", 0);
+                    bare.set_content_mark(Content::NONE);
+                    let (head, content) = game.slot(*way, &bare);
+                    prop_assert_eq!((head.flags, content.len()), (0, 0));
+                    let bytes = head.to_bytes();
+                    prop_assert!(game.answers(*way, &mut bare, HEADROOM, &bytes));
+                    prop_assert_eq!(bare.content_mark(), Content::NONE);
                 }
                 Step::Restart => game.restarts(),
             }

@@ -48,6 +48,11 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// Whether it looks at parts of messages: it sees nothing where nobody finds messages.
+    pub fn is_of_messages(&self) -> bool {
+        self.chains.iter().any(|chain| chain.buffer != Buffer::Payload)
+    }
+
     /// Whether it says nothing but who speaks with whom.
     pub(super) fn is_of_ends(&self) -> bool {
         self.chains.is_empty() && self.conditions.is_empty()

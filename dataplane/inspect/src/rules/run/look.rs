@@ -111,7 +111,7 @@ impl Inspector {
     ) -> Outcome {
         let side = piece.facts.side;
         // What is said of ends only is said once for each direction.
-        if rule.is_of_ends() && session.seen & (1 << side.index()) != 0 {
+        if rule.is_of_ends() && session.has_seen(side) {
             return Outcome::NO;
         }
         let mut scratch = std::mem::take(&mut self.scratch);

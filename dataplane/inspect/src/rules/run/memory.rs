@@ -5,6 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::patterns::State;
 use crate::rules::bits::FLOW_BITS_MAX;
+use crate::rules::buffer::Side;
 use crate::rules::run::App;
 
 /// Rules of one direction that are waited for, at most; where there are more, everything that is
@@ -25,9 +26,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 8 KiB of the payload and of a head, for 4,096 directions: 96 MiB when all are in use.
+    /// 8 KiB of the payload (kept twice) and 16 KiB of a head, for 4,096 directions: 128 MiB when all
+    /// are in use.
     fn default() -> Limits {
-        Limits { window: 8192, head: 8192, slots: 4096, counters: 1 << 16 }
+        Limits { window: 8192, head: 16_384, slots: 4096, counters: 1 << 16 }
     }
 }
 
@@ -87,9 +89,18 @@ impl Session {
         App::of(self.app)
     }
 
+    /// Whether something of a direction was looked at before.
+    pub(super) fn has_seen(&self, side: Side) -> bool {
+        self.seen & (1 << side.index()) != 0
+    }
+
     pub(super) fn bit(&self, number: u16) -> bool {
         let number = usize::from(number);
         self.bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    pub(super) fn clear_bits(&mut self) {
+        self.bits = Default::default();
     }
 
     pub(super) fn set_bit(&mut self, number: u16, value: bool) {

@@ -13,6 +13,7 @@ mod http;
 mod look;
 mod memory;
 mod recognise;
+mod renew;
 mod step;
 #[cfg(test)]
 mod tests;

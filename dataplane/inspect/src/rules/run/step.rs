@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use thruway_wire::ip_protocol;
+
 use crate::patterns::State;
-use crate::rules::areas::Area;
+use crate::rules::areas::{Area, Way};
 use crate::rules::buffer::{Buffer, Side};
 use crate::rules::compiled::Scope;
 use crate::rules::run::memory::Session;
@@ -58,14 +60,13 @@ impl Candidates<'_> {
     /// in the stream a pattern is that ends so far in them.
     fn search(
         &mut self,
-        (area, set): (&Area, &RuleSet),
+        area: &Area,
         state: &mut State,
         bytes: &[u8],
         place: impl Fn(usize) -> Option<u64>,
     ) {
         let all = area.patterns.feed(state, bytes, |pattern, end| {
-            let number = area.numbers[pattern] as usize;
-            for rule in &set.fast_patterns()[number].rules {
+            for rule in &area.rules[pattern] {
                 self.add(*rule, place(end));
             }
             ControlFlow::Continue(())
@@ -73,14 +74,28 @@ impl Candidates<'_> {
         debug_assert!(all.is_continue(), "nothing stops the search");
     }
 
-    /// Those that have no fast pattern.
-    fn without(&mut self, set: &RuleSet, is_wanted: impl Fn(&Scope) -> bool) {
-        for rule in set.without_pattern() {
-            if is_wanted(&set.rules()[*rule as usize].scope) {
-                self.add(*rule, None);
+    /// Those that have no fast pattern. What is said of ends only is said once for each direction.
+    fn without(
+        &mut self,
+        set: &RuleSet,
+        facts: Option<&Facts>,
+        is_wanted: impl Fn(&Scope) -> bool,
+    ) {
+        for number in set.always() {
+            let rule = &set.rules()[*number as usize];
+            if is_wanted(&rule.scope) && (facts.is_some() || !rule.is_of_ends()) {
+                self.add(*number, None);
             }
         }
+        if let Some(facts) = facts {
+            let rules = set.by_address().of(facts.source, facts.destination);
+            rules.for_each(|rule| self.add(rule, None));
+        }
     }
+}
+
+fn way(facts: &Facts) -> Way {
+    if facts.protocol == ip_protocol::TCP { Way::Tcp(facts.side) } else { Way::Other }
 }
 
 fn server_port(facts: &Facts) -> u16 {
@@ -116,11 +131,13 @@ impl Inspector {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
         let set = std::sync::Arc::clone(&self.set);
+        let way = way(piece.facts);
+        let unseen = Some(piece.facts).filter(|it| !session.has_seen(it.side));
         let mut candidates = self.candidates();
-        if let Some(area) = set.area(Buffer::Payload) {
-            candidates.search((area, &set), &mut State::default(), piece.bytes, |_| None);
+        if let Some(area) = set.area(way, Buffer::Payload) {
+            candidates.search(area, &mut State::default(), piece.bytes, |_| None);
         }
-        candidates.without(&set, |scope| scope.packet);
+        candidates.without(&set, unseen, |scope| scope.packet);
         self.look(&set, session, (piece, None), found);
     }
 
@@ -136,6 +153,8 @@ impl Inspector {
         let chunk = part.chunk;
         let set = std::sync::Arc::clone(&self.set);
         let side = piece.facts.side;
+        let way = way(piece.facts);
+        let unseen = Some(piece.facts).filter(|_| !session.has_seen(side));
         let state = &mut session.sides[side.index()];
         let before = self.slots.append(state.slot, chunk);
         let (slot, came) = (state.slot, state.stream);
@@ -143,22 +162,23 @@ impl Inspector {
         let span = Span { slot, part, before, base, is_fresh: came == 0 };
         let place = |end: usize| Some(came + end as u64);
         let mut candidates = self.candidates();
-        if let Some(area) = set.area(Buffer::Payload) {
-            candidates.search((area, &set), &mut state.payload, chunk, place);
+        if let Some(area) = set.area(way, Buffer::Payload) {
+            candidates.search(area, &mut state.payload, chunk, place);
         }
-        if let Some(area) = set.area(body_of(side)).filter(|_| piece.kind == Kind::Body) {
-            candidates.search((area, &set), &mut state.body, chunk, place);
+        if let Some(area) = set.area(way, body_of(side)).filter(|_| piece.kind == Kind::Body) {
+            candidates.search(area, &mut state.body, chunk, place);
         }
         state.stream += chunk.len() as u64;
         let in_message = state.in_message != 0;
-        candidates
-            .without(&set, |scope| scope.packet || scope.stream || (scope.message && in_message));
+        candidates.without(&set, unseen, |scope| {
+            scope.packet || scope.stream || (scope.message && in_message)
+        });
         if session.app == 0 && came <= RECOGNISED_WITHIN {
             let bytes = self.slots.last(slot, before + chunk.len());
             let bytes = if bytes.is_empty() { chunk } else { bytes };
             session.app = App::recognise(bytes, server_port(piece.facts)) as u8;
         }
-        self.remembered(&set, &span);
+        self.remembered(&set, way, &span);
         self.has_message = in_message && (part.head_is_fresh || slot != 0);
         if in_message {
             self.read_head(&set, piece, &span);
@@ -172,7 +192,7 @@ impl Inspector {
     }
 
     /// Adds what is waited for; all that can be found, where more is waited for than can be kept.
-    fn remembered(&mut self, set: &RuleSet, span: &Span<'_>) {
+    fn remembered(&mut self, set: &RuleSet, way: Way, span: &Span<'_>) {
         let Inspector { slots, candidates: all, marks, step, .. } = self;
         let mut candidates = Candidates { all, marks, step: *step };
         let Some(slot) = slots.slot(span.slot) else { return };
@@ -181,13 +201,11 @@ impl Inspector {
         let (is_lost, is_head_lost) = (slot.lost > span.base, slot.lost_head);
         let bytes = slots.last(span.slot, span.before + span.part.chunk.len());
         for buffer in Buffer::ALL {
-            let Some(area) = set.area(*buffer) else { continue };
+            let Some(area) = set.area(way, *buffer) else { continue };
             if buffer.is_stream() && is_lost {
-                candidates.search((area, set), &mut State::default(), bytes, |_| None);
+                candidates.search(area, &mut State::default(), bytes, |_| None);
             } else if !buffer.is_stream() && is_head_lost {
-                let rules = |number: &u32| &set.fast_patterns()[*number as usize].rules;
-                let all = area.numbers.iter().flat_map(rules);
-                all.for_each(|rule| candidates.add(*rule, None));
+                area.rules.iter().flatten().for_each(|rule| candidates.add(*rule, None));
             }
         }
     }
@@ -203,12 +221,13 @@ impl Inspector {
             return;
         }
         self.head.read(side, piece.bytes);
+        let way = way(piece.facts);
         let Inspector { head, candidates: all, marks, step, .. } = self;
         let mut candidates = Candidates { all, marks, step: *step };
         for buffer in Buffer::ALL.iter().filter(|buffer| !buffer.is_stream()) {
-            if let (Some(area), Some(bytes)) = (set.area(*buffer), head.get(*buffer)) {
+            if let (Some(area), Some(bytes)) = (set.area(way, *buffer), head.get(*buffer)) {
                 let always = |_| Some(u64::MAX);
-                candidates.search((area, set), &mut State::default(), bytes, always);
+                candidates.search(area, &mut State::default(), bytes, always);
             }
         }
     }

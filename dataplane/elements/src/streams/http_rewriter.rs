@@ -1,0 +1,214 @@
+//! HTTPRewriter: heads and bodies changed, requests blocked with a page of our own.
+
+use std::any::Any;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Ended, Entry, Handler, HandlerError, Hold,
+    Layer, Nanos, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
+};
+use thruway_packet::Batch;
+
+use rewriting::{Page, Rewriting, State};
+use rules::Rules;
+
+mod rewriting;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "HTTPRewriter",
+        topic: Topic::Streams,
+        summary: "changes fields and bodies of HTTP messages, blocks requests with a page of its own",
+        docs: "Stands between HTTPIn and HTTPOut. Its rules are arguments, and the lines of FILE \
+               (empty lines and those that begin with # count for nothing):\n\n\
+               block host NAME, block path PATH: the request gets the page instead, * stands for \
+               anything. The server is asked for ELSEWHERE instead, without the request's body and \
+               other fields than Host and Connection, and its answer is replaced by STATUS and PAGE \
+               (a file; by default a line of text): so what is answered stays in order. CONNECT, and \
+               answers whose body is not text, end the connection.\n\n\
+               add|set|replace request|response NAME VALUE, remove request|response NAME: a field \
+               more; exactly one; exactly one if there was any; none. Content-Length and \
+               Transfer-Encoding are seen to by HTTPOut.\n\n\
+               body replace|insert-before|insert-after [re] WORD TEXT, body remove [re] WORD: in \
+               bodies that HTTPIn shows, of requests and responses. With re, WORD is a regular \
+               expression (of bytes, in the syntax of Rust's regex crate, without references to \
+               groups). Rules are tried at each place in their order; what they found is not looked \
+               at again. Up to SPAN bytes behind a place decide whether something is found there: \
+               they are held back, at most for HOLD, until they or the end of the message have come. \
+               What was let go because of HOLD is not found together with what comes later.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+                  -> HTTPIn(IDENTITY true) -> HTTPRewriter('block host *.ads.example', \
+                  'set response Server thruway', 'body replace colour color') -> HTTPOut -> TCPOut \
+                  -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::rest("RULE", Ty::Rule("rewriting rule"), "what is changed"),
+            Arg::keyword("FILE", Ty::File, "more rules, a line each"),
+            Arg::keyword("PAGE", Ty::File, "what blocked requests get"),
+            Arg::keyword("TYPE", Ty::Str, "its type").or("text/html"),
+            Arg::keyword("STATUS", Ty::UInt, "its status").or("403"),
+            Arg::keyword("ELSEWHERE", Ty::Str, "what the server is asked for instead").or("/"),
+            Arg::keyword("SPAN", Ty::UInt, "bytes behind a place that decide about it").or("1024"),
+            Arg::keyword("HOLD", Ty::Time, "longest time that they are held back").or("100ms"),
+        ],
+        handlers: &[
+            Handler::sum("blocked", "requests blocked"),
+            Handler::sum("heads", "heads of which fields were changed"),
+            Handler::sum("edits", "places of bodies that were changed"),
+            Handler::sum("sessions_closed", "connections ended"),
+            Handler::sum("late", "times that bytes were let go because nothing came in time"),
+        ],
+        wants: Wants::stream::<State>(),
+        changes: Changes::Nothing,
+        cost: &[
+            Cost { operation: "session-state", count: 1.0 },
+            Cost { operation: "match-patterns", count: 1.0 },
+        ],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Limits of SPAN: what is held back has room in a stage.
+const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
+
+struct HttpRewriter {
+    is_http: bool,
+    stage: Stage,
+    rewriting: Rewriting,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mut rules = Rules::default();
+    for (index, rule) in args.rest() {
+        let rule: String = args.parse(rule).map_err(|error| args.rest_error(index, error))?;
+        rules.add(&rule).map_err(|problem| args.rest_error(index, problem))?;
+    }
+    if let Some(path) = args.opt::<String>("FILE")? {
+        add_file(&mut rules, &path).map_err(|problem| args.error("FILE", problem))?;
+    }
+    let span = args.get::<usize>("SPAN")?;
+    if !SPAN.contains(&span) {
+        let message = format!("must be from {} to {}", SPAN.start(), SPAN.end());
+        return Err(args.error("SPAN", message).into());
+    }
+    let hold = args.get::<Nanos>("HOLD")?.0;
+    if hold < 0 {
+        return Err(args.error("HOLD", "must not be negative").into());
+    }
+    let rules = rules.ready().map_err(ArgErrors::whole)?;
+    let stage = Stage::new(Hold { time: hold, ..Hold::default() });
+    let rewriting = Rewriting::new(rules, page(args)?, span);
+    Ok(Box::new(HttpRewriter { is_http: false, stage, rewriting }))
+}
+
+/// Adds the rules of a file; all that are wrong are told.
+fn add_file(rules: &mut Rules, path: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
+    let mut problems = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Err(problem) = rules.add(line) {
+            problems.push(format!("{path}:{}: {problem}", at + 1));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// The page that blocked requests get.
+fn page(args: &Args<'_>) -> Result<Page, ArgErrors> {
+    let status = args.get::<u16>("STATUS")?;
+    if !(200..600).contains(&status) || [204, 304].contains(&status) {
+        let message = "must be a status with a body, from 200 to 599";
+        return Err(args.error("STATUS", message).into());
+    }
+    let elsewhere = args.get::<String>("ELSEWHERE")?;
+    if !elsewhere.starts_with('/') || elsewhere.bytes().any(|byte| !byte.is_ascii_graphic()) {
+        return Err(args.error("ELSEWHERE", "must be a path: it begins with /").into());
+    }
+    let kind = args.get::<String>("TYPE")?;
+    if kind.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(args.error("TYPE", "must not have control characters").into());
+    }
+    let body = match args.opt::<String>("PAGE")? {
+        Some(path) => {
+            std::fs::read(&path).map_err(|why| args.error("PAGE", format!("{path}: {why}")))?
+        }
+        None => b"This page is blocked here.\n".to_vec(),
+    };
+    if body.len() > 32 << 10 {
+        return Err(args.error("PAGE", "must have at most 32,768 bytes").into());
+    }
+    let head = format!(
+        "HTTP/1.1 {status} Blocked\r\nContent-Type: {kind}\r\nCache-Control: no-store\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    Ok(Page { head: head.into_bytes(), body, elsewhere: elsewhere.into_bytes() })
+}
+
+impl Element for HttpRewriter {
+    fn stream(&self) -> Option<Stream> {
+        Some(Stream::Function(Rewriting::NEEDS))
+    }
+
+    fn take_context(&mut self, layer: Layer) {
+        self.is_http |= layer == Layer::Http;
+    }
+
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if !self.is_http {
+            return Err("it changes messages: put it between HTTPIn and HTTPOut".to_owned());
+        }
+        cx.arm_stage(&mut self.stage);
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        cx.per_stream(&mut self.stage, &mut self.rewriting, port, batch);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == STAGE_TIMER {
+            cx.stream_timer(&mut self.stage, &mut self.rewriting);
+        }
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        stream_ended(&mut self.stage, &mut self.rewriting, state);
+    }
+
+    fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        let counts = &self.rewriting.counts;
+        let number = match name {
+            "blocked" => counts.blocked,
+            "heads" => counts.heads,
+            "edits" => counts.edits,
+            "sessions_closed" => self.stage.counts.closed,
+            "late" => self.stage.counts.late,
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(std::mem::take(&mut self.stage)))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(stage) = state.downcast::<Stage>() {
+            self.stage.take_over(*stage);
+        }
+    }
+}
