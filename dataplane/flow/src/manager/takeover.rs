@@ -88,8 +88,14 @@ impl Manager {
         let extent = old.levels[way.from].pool.extent();
         places[way.from] = vec![Fcb::NONE.0; extent as usize];
         let mut moved = 0;
+        // Sessions keep their numbers where they can: packets that wait somewhere bear them.
+        let mut gaps = Vec::new();
+        let keeps = extent <= self.levels[way.to].bounds.sessions_max;
         for index in 0..extent {
             if !old.levels[way.from].pool.is_linked(index) {
+                if keeps && self.levels[way.to].pool.skip(index) {
+                    gaps.push(index);
+                }
                 continue;
             }
             let state = &mut self.levels[way.to];
@@ -111,6 +117,9 @@ impl Manager {
             }
             places[way.from][index as usize] = at + 1;
             moved += 1;
+        }
+        for gap in gaps.into_iter().rev() {
+            self.levels[way.to].pool.unskip(gap);
         }
         moved
     }

@@ -201,6 +201,17 @@ impl Pool {
         Ok(index)
     }
 
+    /// Leaves record `index` out, if it is the one that the next session would have: so that later
+    /// ones have numbers behind it. Whether it did; then [`Pool::unskip`] follows.
+    pub fn skip(&mut self, index: u32) -> bool {
+        self.records.next_fresh() == Some(index) && self.records.acquire().is_some()
+    }
+
+    /// A record that was left out may be used.
+    pub fn unskip(&mut self, index: u32) {
+        self.records.release(index);
+    }
+
     /// Gives a session its second key, which goes with it.
     ///
     /// # Errors

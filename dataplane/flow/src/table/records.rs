@@ -198,6 +198,11 @@ impl Records {
         Some(index)
     }
 
+    /// The number that the next record has, if it was never used.
+    pub fn next_fresh(&self) -> Option<u32> {
+        (self.free == 0 && self.fresh < self.sessions_max).then_some(self.fresh)
+    }
+
     /// Takes a record that was never used.
     fn extend(&mut self) -> u32 {
         let index = self.fresh;

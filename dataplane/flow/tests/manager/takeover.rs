@@ -39,6 +39,34 @@ fn another_configuration_takes_sessions_over() {
     }
 }
 
+/// Packets that wait somewhere bear the numbers of their sessions.
+#[test]
+fn sessions_keep_their_numbers() {
+    let demands = [demand("connection", 8), demand("pair", 4)];
+    let mut old = manager(&demands, &Settings::default());
+    let tuples: Vec<FiveTuple<u32>> = (0..300).map(|n| udp(n % 40, 1000, n as u16, 53)).collect();
+    let fcbs: Vec<_> = tuples.iter().map(|tuple| one(&mut old, frame(tuple, 0), 0)).collect();
+    let has_ended = |n: usize| n % 3 == 1 || n == 299;
+    let kept = || tuples.iter().enumerate().filter(|(n, _)| !has_ended(*n));
+    let (mut now, mut over) = (0, 0);
+    // The others are over in the meantime.
+    while over < 101 {
+        now += 5 * SECOND;
+        kept().for_each(|(n, tuple)| assert_eq!(one(&mut old, frame(tuple, 0), now), fcbs[n]));
+        old.sweep(now);
+        over += release(&mut old).len();
+    }
+    for _ in 0..2 {
+        let mut new = manager(&demands, &Settings::default());
+        new.take_over(&mut old, Some);
+        kept().for_each(|(n, tuple)| assert_eq!(one(&mut new, frame(tuple, 0), now), fcbs[n]));
+        old = new;
+    }
+    // The numbers between are for others.
+    let fcb = one(&mut old, frame(&udp(77, 1, 2, 3), 0), now);
+    assert!(kept().all(|(n, _)| fcbs[n] != fcb) && fcbs.contains(&fcb));
+}
+
 #[test]
 fn what_a_failed_configuration_took_is_given_back() {
     let demands = [demand("connection", 8), demand("pair", 4)];
