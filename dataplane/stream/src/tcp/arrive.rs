@@ -48,7 +48,9 @@ impl Work<'_> {
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             let other = &self.conn.halves[1 - dir];
-            if why == Why::Unready && other.has_syn && seg.ack != other.isn + 1 {
+            // (A SYN that came late may be of the same connection.)
+            let is_same = seg.ack.after(other.isn) && seg.ack.distance(other.isn) < WINDOW_UNKNOWN;
+            if why == Why::Unready && other.has_syn && !is_same {
                 self.disown(dir, &seg);
             }
             return self.out.drop(why, packet);
