@@ -17,3 +17,4 @@ mod options;
 mod path;
 mod talks;
 mod trials;
+mod words;
