@@ -48,7 +48,13 @@ impl Work<'_> {
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             let other = &self.conn.halves[1 - dir];
-            if why == Why::Unready && other.has_syn && seg.ack != other.isn + 1 {
+            let is_former = why == Why::Unready && other.has_syn && seg.ack != other.isn + 1;
+            // Its numbers may have been changed once, by us: it cannot go on.
+            let is_forgotten = why == Why::NotOpened && self.conn.mode == Mode::Map;
+            if is_forgotten {
+                self.templates[dir] = Template::of(&packet, &seg.parts);
+            }
+            if is_former || is_forgotten {
                 self.disown(dir, &seg);
             }
             return self.out.drop(why, packet);
