@@ -54,7 +54,9 @@ pub static IN: Entry = Entry::new(
                OVERLAP says whose bytes count where segments that wait overlap: first, last, or as \
                an operating system does it: bsd, linux, old-linux, solaris, hpux10, hpux11, irix, \
                macos, windows, windows2003, vista. PICK_UP says whether connections are taken that \
-               were not seen to open. BUFFER bytes of packet memory may be kept of each direction \
+               were not seen to open. Where lengths change they are not, unless it is true: before a \
+               restart their numbers may have been changed here, and bytes would arrive at wrong \
+               places. Both ends are told that such a connection is gone. BUFFER bytes of packet memory may be kept of each direction \
                (that which waits for what is missing and that which waits to be acknowledged, each), \
                TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
@@ -69,8 +71,7 @@ pub static IN: Entry = Entry::new(
         ports: "1-/=",
         flow: "#/#",
         args: &[
-            Arg::keyword("PICK_UP", Ty::Bool, "take connections that were not seen to open")
-                .or("true"),
+            Arg::keyword("PICK_UP", Ty::Bool, "take connections that were not seen to open"),
             Arg::keyword("GUARD", Ty::Bool, "guard connections even if no function needs it")
                 .or("false"),
             Arg::keyword("OVERLAP", Ty::Str, "whose bytes count where segments overlap")
@@ -149,6 +150,8 @@ struct State {
 struct TcpIn {
     tcp: Tcp,
     settings: Settings,
+    /// PICK_UP, where it is given.
+    pick_up: Option<bool>,
     /// Whatever functions need, this is done.
     least: Mode,
     follow: Follow,
@@ -165,13 +168,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         let message = format!("must be from 4096 to {BUFFER_MAX} bytes");
         return Err(args.error("BUFFER", message).into());
     }
+    let pick_up = args.opt("PICK_UP")?;
     let settings = Settings {
         mode: Mode::Follow,
         connections_max: args.get("CONNECTIONS_MAX")?,
         buffer: buffer as u32,
         total: args.get::<Size>("TOTAL")?.0,
         at_bound: [AtBound::Drop, AtBound::Pass, AtBound::Reset][args.choice("AT_BOUND")?],
-        pick_up: args.get("PICK_UP")?,
+        pick_up: pick_up.unwrap_or(true),
         urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][args.choice("URGENT")?],
         overlap: overlap
             .parse::<Overlap>()
@@ -181,7 +185,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let least = if args.get("GUARD")? { Mode::Guard } else { Mode::Follow };
     let (out, tcp) = (Out::default(), Tcp::new(settings));
     let follow = Follow { pick_up: settings.pick_up, ..Follow::default() };
-    Ok(Box::new(TcpIn { tcp, settings, least, follow, out, armed: None, problem: None }))
+    Ok(Box::new(TcpIn { tcp, settings, pick_up, least, follow, out, armed: None, problem: None }))
 }
 
 impl Element for TcpIn {
@@ -190,7 +194,9 @@ impl Element for TcpIn {
     }
 
     fn take_stream(&mut self, plan: &StreamPlan) {
-        self.settings.mode = Mode::of(plan.needs).max(self.least);
+        let mode = Mode::of(plan.needs).max(self.least);
+        self.settings.mode = mode;
+        self.settings.pick_up = self.pick_up.unwrap_or(mode < Mode::Map);
         self.tcp.set_settings(self.settings);
         self.problem = one_of_each(plan);
     }

@@ -50,7 +50,13 @@ impl Work<'_> {
             let other = &self.conn.halves[1 - dir];
             // (A SYN that came late may be of the same connection.)
             let is_same = seg.ack.after(other.isn) && seg.ack.distance(other.isn) < WINDOW_UNKNOWN;
-            if why == Why::Unready && other.has_syn && !is_same {
+            let is_former = why == Why::Unready && other.has_syn && !is_same;
+            // Its numbers may have been changed once, by us: it cannot go on.
+            let is_forgotten = why == Why::NotOpened && self.conn.mode == Mode::Map;
+            if is_forgotten {
+                self.templates[dir] = Template::of(&packet, &seg.parts);
+            }
+            if is_former || is_forgotten {
                 self.disown(dir, &seg);
             }
             return self.out.drop(why, packet);

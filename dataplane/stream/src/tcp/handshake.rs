@@ -62,8 +62,8 @@ impl Work<'_> {
         self.bypass(dir, packet);
     }
 
-    /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows:
-    /// it would say so (RFC 9293 section 3.10.7.3).
+    /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows, or
+    /// that we have: who knows of none says so (RFC 9293 section 3.10.7.3).
     pub(super) fn disown(&mut self, dir: usize, seg: &Seg) {
         self.say(1 - dir, Saying { flags: flags::RST, seq: seg.ack, ..Saying::default() }, &[]);
     }

@@ -86,6 +86,24 @@ fn a_reset_behind_lost_data() {
     }
 }
 
+/// Where numbers change, a connection that is not known may be one whose numbers were changed before
+/// a restart: neither end hears of the other any more, and both are told.
+#[test]
+fn a_forgotten_connection() {
+    let mut talk = Talk::silent();
+    talk.say(Client, 100, b"are you there?");
+    talk.say(Server, 50, b"yes");
+    talk.say(Client, 114, b"?");
+    let mut inspector = Inspector::new(settings(Mode::Map, Overlap::First));
+    let mut out = Vec::new();
+    for segment in &talk.segments {
+        inspector.pass(segment.from, segment.packet(), &mut out);
+    }
+    let said: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
+    let wanted = [&talk.segments[1], &talk.segments[2]];
+    assert_eq!(said, wanted.map(|segment| (segment.from, (segment.ack, RST))));
+}
+
 /// Number and flags of a segment.
 fn number(packet: &Packet) -> (u32, u8) {
     let parts = Parts::of_tcp(packet).expect("a segment");

@@ -179,17 +179,57 @@ fn nothing_waits_forever() {
         let functions = Functions { text: text.leak(), edits: &[] };
         functions.with(|chain| {
             let path = Path::new(chain);
-            let listener = path.server().within(|| TcpListener::bind((SERVERS[0], 0)));
-            let listener = listener.expect("a free port");
-            let to = listener.local_addr().expect("it is bound");
-            let client = path.client().within(|| TcpStream::connect(to)).expect("a way");
-            let (server, _) = listener.accept().expect("a connection");
+            let (client, server) = connection(&path);
             for (from, to) in [(&client, &server), (&server, &client)] {
                 says(from, to, "(NANA", "(NANA");
                 std::thread::sleep(Duration::from_millis(100));
                 says(from, to, "NAS)", &format!("{rest})"));
                 says(from, to, "NANANANAS)", &format!("NA{})", whole(mode)));
             }
+            path.stop();
+        });
+    }
+}
+
+/// A connection: its ends at client and server.
+fn connection(path: &Path) -> (TcpStream, TcpStream) {
+    let listener = path.server().within(|| TcpListener::bind((SERVERS[0], 0)));
+    let listener = listener.expect("a free port");
+    let to = listener.local_addr().expect("it is bound");
+    let client = path.client().within(|| TcpStream::connect(to)).expect("a way");
+    let (server, _) = listener.accept().expect("a connection");
+    (client, server)
+}
+
+/// A program that starts anew knows of no connection. Those that were only looked at go on; those
+/// whose numbers were changed cannot, but no byte arrives at a wrong place.
+#[test]
+fn a_restart() {
+    if !privileged("a_restart") {
+        return;
+    }
+    for (functions, goes_on) in [(&ORDER, true), (&LONGER, false), (&SHORTER, false)] {
+        functions.with(|chain| {
+            let mut path = Path::new(chain);
+            let (client, server) = connection(&path);
+            let with = functions.edits.first().map_or(WORD, |edit| edit.with);
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                says(from, to, "NANANAS, NANANAS.", &format!("{with}, {with}."));
+            }
+            path.restart();
+            let said = [b'1'; 3000];
+            for (mut from, to) in [(&client, &server), (&server, &client)] {
+                // Who was told of the end of the connection cannot say anything.
+                let was_said = from.write_all(&said).and_then(|()| from.write_all(b"!")).is_ok();
+                to.set_read_timeout(Some(Duration::from_secs(2))).expect("a time above zero");
+                let mut heard = Vec::new();
+                let _ = to.take(3001).read_to_end(&mut heard);
+                assert!(!goes_on || was_said && heard.len() == 3001, "{}", heard.len());
+                let wanted = [&said[..], b"!"].concat();
+                assert_eq!(heard, wanted[..heard.len()], "{}", functions.text);
+            }
+            let (client, server) = connection(&path);
+            says(&client, &server, "NANANAS.", &format!("{with}."));
             path.stop();
         });
     }

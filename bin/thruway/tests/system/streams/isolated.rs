@@ -78,7 +78,7 @@ impl Function for Liar {
                 return Verdict::Next(0);
             }
             self.seen += 1;
-            if self.seen % self.every == 0 {
+            if self.seen.is_multiple_of(self.every) {
                 head.flags |= stream_flag::CHANGED;
                 head.kept = 5000;
                 *bytes = head.to_bytes();

@@ -58,8 +58,9 @@ impl Faults {
 /// See the module.
 pub struct Path {
     network: Network,
-    /// What runs in the middle.
+    /// What runs in the middle: its text, and how it is started.
     text: String,
+    command: Command,
     /// What the chain does to the bytes of each direction.
     pub edits: Vec<Edit>,
     /// Longest time that nothing may happen on a connection, beyond pauses that were asked for.
@@ -126,7 +127,8 @@ impl Path {
         let mut command = network.middle.thruway();
         let text = start(&mut command, &control);
         network.route(&mut command, SERVERS[0]);
-        Path { network, text, edits: edits.to_vec(), patience: PATIENCE, control, _dir: dir }
+        let (edits, patience) = (edits.to_vec(), PATIENCE);
+        Path { network, text, command, edits, patience, control, _dir: dir }
     }
 
     /// The host that connects.
@@ -154,6 +156,13 @@ impl Path {
     pub fn swap(&self) {
         let (code, said) = self.control().write_data("hotconfig", &self.text);
         assert_eq!(code, 200, "{said}");
+    }
+
+    /// Ends the program in the middle and starts it again, which knows of no connection then.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.network.stop().expect(0);
+        self.network.route(&mut self.command, SERVERS[0]);
     }
 
     /// Stops the program in the middle, which must have nothing to complain of.
