@@ -62,6 +62,10 @@ fn sessions_keep_their_numbers() {
         kept().for_each(|(n, tuple)| assert_eq!(one(&mut new, frame(tuple, 0), now), fcbs[n]));
         old = new;
     }
+    // What waited while a configuration came that has no such sessions is of none.
+    let other = manager(&demands, &Settings::default());
+    let ways = *other.ways(1);
+    assert!(fcbs.iter().all(|fcb| other.locate(&ways, *fcb).is_none()));
     // The numbers between are for others.
     let fcb = one(&mut old, frame(&udp(77, 1, 2, 3), 0), now);
     assert!(kept().all(|(n, _)| fcbs[n] != fcb) && fcbs.contains(&fcb));
