@@ -71,6 +71,7 @@ impl Cx<'_> {
                 let n = if is_shown(first) { run_len(rest) } else { 1 };
                 let (run, behind) = std::mem::take(&mut rest).split_at_mut(n);
                 if is_shown(&run[0]) {
+                    forget_late(&mut run[0]);
                     place.show(stage, function, run);
                 }
                 rest = behind;
@@ -126,6 +127,17 @@ pub fn stream_ended<F: StreamFunction>(stage: &mut Stage, function: &mut F, scra
 fn run_len(packets: &[Packet]) -> usize {
     let continued = packets.windows(2).take_while(|pair| Stage::continues(&pair[0], &pair[1]));
     1 + continued.count()
+}
+
+/// What was late for another function, which held it back, comes in order to the next one: that
+/// says nothing of what the next one holds back itself.
+#[inline]
+fn forget_late(packet: &mut Packet) {
+    let mut mark = packet.content_mark();
+    if mark.has(flag::LATE) {
+        mark.flags &= !flag::LATE;
+        packet.set_content_mark(mark);
+    }
 }
 
 /// Where a function is shown packets.

@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::new(
                for, and more; handler `refused_reasons` lists them all. POLICY lenient puts up with \
                those that most receivers read in one way, and counts them. REFUSED says what \
                becomes of a connection with a message that is refused: close, or pass (it goes on, \
-               and functions see nothing more of it). After CONNECT or a change of protocol that \
+               and functions see nothing more of it; but where they hold back or change \
+               lengths, it is closed within a message that they see). After CONNECT or a change of protocol that \
                the server agreed to, functions see nothing more either; with UPGRADE false clients \
                cannot ask for another protocol.\n\n\
                TYPES are the types of bodies that functions see, parted by spaces: TYPE, \
@@ -39,7 +40,8 @@ pub static ENTRY: Entry = Entry::new(
                application/x-javascript application/x-www-form-urlencoded multipart/form-data \
                +json +xml. Bodies that are compressed are not shown, whatever their type: with \
                IDENTITY true servers are asked not to compress, with WHOLE true not to answer in \
-               ranges (which would hide a word that lies in two).\n\n\
+               ranges (which would hide a word that lies in two). ENCODED refuse refuses messages \
+               whose body is compressed all the same.\n\n\
                Heads have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions of a chunk at \
                most EXTENSION_MAX bytes.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
@@ -53,6 +55,8 @@ pub static ENTRY: Entry = Entry::new(
                 .or("close"),
             Arg::keyword("TYPES", Ty::Str, "types of bodies that functions see"),
             Arg::keyword("IDENTITY", Ty::Bool, "ask servers not to compress").or("false"),
+            Arg::keyword("ENCODED", Ty::Choice(&["pass", "refuse"]), "bodies that are compressed")
+                .or("pass"),
             Arg::keyword("WHOLE", Ty::Bool, "ask servers for whole bodies").or("false"),
             Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol")
                 .or("true"),
@@ -132,6 +136,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         shown,
         resize: false,
         asks,
+        refuse_encoded: args.choice("ENCODED")? == 1,
         on_refused: if passes { OnRefused::Pass } else { OnRefused::Close },
     };
     // Heads that are not complete are held back.

@@ -52,8 +52,8 @@ impl Manager {
     pub fn locate(&self, ways: &Ways, fcb: Fcb) -> Option<At> {
         let (level, index) = fcb.session()?;
         let access = ways[usize::from(level)].as_ref()?;
-        // A packet that waited while another configuration came may have a number of the one before.
-        if index >= self.levels.get(usize::from(level))?.pool.extent() {
+        // A packet that was held while the configuration was swapped may bear any number.
+        if index >= self.levels[usize::from(level)].pool.extent() {
             return None;
         }
         let (index, direction) = match access.via {

@@ -88,14 +88,8 @@ impl Manager {
         let extent = old.levels[way.from].pool.extent();
         places[way.from] = vec![Fcb::NONE.0; extent as usize];
         let mut moved = 0;
-        // Sessions keep their numbers where they can: packets that wait somewhere bear them.
-        let mut gaps = Vec::new();
-        let keeps = extent <= self.levels[way.to].bounds.sessions_max;
         for index in 0..extent {
             if !old.levels[way.from].pool.is_linked(index) {
-                if keeps && self.levels[way.to].pool.skip(index) {
-                    gaps.push(index);
-                }
                 continue;
             }
             let state = &mut self.levels[way.to];
@@ -117,9 +111,6 @@ impl Manager {
             }
             places[way.from][index as usize] = at + 1;
             moved += 1;
-        }
-        for gap in gaps.into_iter().rev() {
-            self.levels[way.to].pool.unskip(gap);
         }
         moved
     }
@@ -166,7 +157,7 @@ fn take_record(
     if new.now >= new.bounds.sessions_max {
         return None;
     }
-    let at = new.take(old.pool.key(index), life).ok()?;
+    let at = new.take(old.pool.key(index), life, index).ok()?;
     let mut aliased = None;
     if let Some(alias) = old.pool.alias_key(index) {
         let last = old.pool.key(index).last().copied();

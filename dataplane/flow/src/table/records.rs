@@ -198,9 +198,20 @@ impl Records {
         Some(index)
     }
 
-    /// The number that the next record has, if it was never used.
-    pub fn next_fresh(&self) -> Option<u32> {
-        (self.free == 0 && self.fresh < self.sessions_max).then_some(self.fresh)
+    /// The same, with this number if it was never used; what lies before it becomes free.
+    pub fn acquire_at(&mut self, index: u32) -> Option<u32> {
+        if index < self.fresh || index >= self.sessions_max {
+            return self.acquire();
+        }
+        while self.fresh < index {
+            let hole = self.extend();
+            self.head_mut(hole).seen = self.free;
+            self.free = hole + 1;
+        }
+        let free = std::mem::take(&mut self.free);
+        let acquired = self.acquire();
+        self.free = free;
+        acquired
     }
 
     /// Takes a record that was never used.

@@ -7,6 +7,7 @@ mod areas;
 mod ast;
 mod bits;
 mod buffer;
+mod by_address;
 mod compiled;
 mod condition;
 mod ends;

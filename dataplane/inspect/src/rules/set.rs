@@ -6,6 +6,7 @@ use crate::rules::areas::{Area, Areas, Way};
 use crate::rules::ast::Rule;
 use crate::rules::bits::BitNames;
 use crate::rules::buffer::Buffer;
+use crate::rules::by_address::ByAddress;
 use crate::rules::compiled::{Compiled, Compiler, ends};
 use crate::rules::error::{Reason, RuleError};
 use crate::rules::fast::{self, FastPattern};
@@ -19,6 +20,8 @@ pub struct RuleSet {
     rules: Vec<Compiled>,
     fast: Vec<FastPattern>,
     without: Vec<u32>,
+    always: Vec<u32>,
+    by_address: ByAddress,
     areas: Areas,
     ranks: Vec<u32>,
 }
@@ -71,6 +74,8 @@ impl RuleSet {
         let set = &mut loaded.set;
         (set.fast, set.without) = fast::gather(chosen);
         set.ranks = order::ranks(&set.rules);
+        let without = set.without.clone();
+        (set.by_address, set.always) = ByAddress::new(&set.rules, without);
         match Areas::new(&set.fast, &set.rules) {
             Ok(areas) => set.areas = areas,
             Err(reason) => {
@@ -97,12 +102,23 @@ impl RuleSet {
         self.areas.get(way, buffer)
     }
 
+    /// Those of the rules that have nothing to look for that are worth a look, whoever speaks.
+    pub(super) fn always(&self) -> &[u32] {
+        &self.always
+    }
+
+    /// The others of them, by who speaks.
+    pub(super) fn by_address(&self) -> &ByAddress {
+        &self.by_address
+    }
+
     /// A rule's place in the order in which they are obeyed.
     pub(super) fn rank(&self, rule: u32) -> u32 {
         self.ranks[rule as usize]
     }
 
-    /// Indexes of the rules that have nothing to look for: they are worth a look always.
+    /// Indexes of the rules that have nothing to look for: they are worth a
+    /// look always, or by who speaks.
     pub fn without_pattern(&self) -> &[u32] {
         &self.without
     }

@@ -24,7 +24,8 @@ pub enum OnRefused {
     /// It is reset.
     #[default]
     Close,
-    /// It goes on, and functions see nothing of it any more.
+    /// It goes on, and functions see nothing of it any more; but not from within a message that
+    /// functions may hold back or make longer.
     Pass,
 }
 
@@ -40,6 +41,8 @@ pub struct Settings {
     pub resize: bool,
     /// What requests are made to ask for.
     pub asks: Asks,
+    /// Bodies with a content encoding are refused.
+    pub refuse_encoded: bool,
     /// What becomes of what is refused.
     pub on_refused: OnRefused,
 }
@@ -193,7 +196,11 @@ impl Enter {
         self.seen = cursor.remaining();
         if let Err(fault) = self.tell_all(state, kind, cursor) {
             self.counts.refused[fault as usize] += 1;
-            if self.settings.on_refused == OnRefused::Close {
+            // The rest of a message whose framing was taken away cannot go on as it is, nor
+            // can it overtake what functions hold back of it.
+            let is_within = state.message.iter().any(|message| message & BODY_SHOWN != 0);
+            let is_held = self.settings.resize && is_within;
+            if self.settings.on_refused == OnRefused::Close || is_held {
                 state.connection.refuse(fault);
                 return Next::Close;
             }
@@ -220,7 +227,7 @@ impl Enter {
                 return Err(Fault::TooManyParts);
             }
             if piece == Piece::Head {
-                self.head(state, kind, len, cursor);
+                self.head(state, kind, len, cursor)?;
             } else {
                 cursor.advance(len);
                 self.push(piece, len, state, kind);
@@ -269,10 +276,13 @@ impl Enter {
         kind: Kind,
         len: usize,
         cursor: &mut StreamCursor<'_>,
-    ) {
+    ) -> Result<(), Fault> {
         let view = self.reader.view(&cursor.chunk()[..len]);
         let (body, asked) = (self.reader.body(), self.reader.asked());
         let has_body = body != BodyLength::None;
+        if has_body && self.settings.refuse_encoded && Shown::is_encoded(view) {
+            return Err(Fault::Encoded);
+        }
         let is_shown = !has_body || self.settings.shown.shows(view);
         let is_resized = self.settings.resize && is_shown && has_body;
         let is_reframed = is_resized && body != BodyLength::UntilClose;
@@ -289,16 +299,18 @@ impl Enter {
             replace(cursor, len, &self.head);
             self.head.len()
         };
-        let ends_here = !is_shown || state.connection.way(kind).is_opaque();
+        let is_switched = state.connection.way(kind).is_opaque();
+        let ends_here = !is_shown || is_switched;
         let mut flags = if ends_here { flag::LAST } else { 0 };
         if is_resized {
             flags |= flag::REFRAME | if asked.is_old { flag::OLD } else { 0 };
         }
         state.message[kind as usize] =
-            (u8::from(is_shown) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
+            (u8::from(is_shown && !is_switched) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
         let piece = Piece::Head;
         self.told.push(Told { piece, len: now, sent: len, is_shown, is_stripped: false, flags });
         self.count(state, kind, (has_body, is_shown));
+        Ok(())
     }
 
     fn count(&mut self, state: &EnterState, kind: Kind, (has_body, is_shown): (bool, bool)) {

@@ -84,6 +84,7 @@ faults! {
     UnaskedSwitch = "unasked-switch", false: "a change of protocol that was not asked for",
     EarlySwitch = "early-switch", false: "a change of protocol while other requests are under way",
     TooManyParts = "too-many-parts", false: "a packet has more parts of messages than the limit",
+    Encoded = "encoded", false: "a body with a content encoding, where that is configured not to pass",
     HeadCutShort = "head-cut-short", false: "the connection ends within a head",
 }
 

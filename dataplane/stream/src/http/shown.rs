@@ -56,12 +56,17 @@ impl Shown {
         words.iter().map(pattern).collect::<Result<_, _>>().map(Shown)
     }
 
-    /// Whether the body behind a head is shown.
-    pub fn shows(&self, view: View<'_>) -> bool {
+    /// Whether the bytes of the body behind a head are not its content: it is compressed, say.
+    pub fn is_encoded(view: View<'_>) -> bool {
         let mut codings = view.values(b"content-encoding");
         let is_plain =
             |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity");
-        if view.declared().coded || !codings.all(is_plain) {
+        view.declared().coded || !codings.all(is_plain)
+    }
+
+    /// Whether the body behind a head is shown.
+    pub fn shows(&self, view: View<'_>) -> bool {
+        if Shown::is_encoded(view) {
             return false;
         }
         let mut types = view.values(b"content-type");

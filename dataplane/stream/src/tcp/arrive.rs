@@ -47,6 +47,10 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
+            let other = &self.conn.halves[1 - dir];
+            if why == Why::Unready && other.has_syn && seg.ack != other.isn + 1 {
+                self.disown(dir, &seg);
+            }
             return self.out.drop(why, packet);
         }
         if !self.templates[dir].is_known() {
@@ -119,13 +123,14 @@ impl Work<'_> {
         if half.fin.is_some_and(|fin| seg.end().after(fin + 1)) {
             return self.out.drop(Why::OutOfWindow, packet);
         }
-        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
-            return self.full(dir, packet);
-        }
-        let half = &self.conn.halves[dir];
         if seg.seq.before(half.next) && self.conn.mode >= Mode::Guard {
             let (from, to) = (seg.seq, half.next);
             self.resend_for_sender(dir, from, to);
+        }
+        // What is sent again comes first: what is kept is kept until it has arrived.
+        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
+            self.note_clocks(dir, &seg);
+            return self.full(dir, packet);
         }
         let half = &self.conn.halves[dir];
         let room = self.room(dir);

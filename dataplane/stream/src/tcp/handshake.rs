@@ -30,6 +30,7 @@ impl Work<'_> {
             self.conn.halves[dir].is_known = false;
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
+            self.disown(dir, &seg);
             return self.out.drop(Why::BadAck, packet);
         }
         if seg.has(flags::ACK) && !self.conn.halves[1 - dir].is_known {
@@ -59,6 +60,12 @@ impl Work<'_> {
         }
         self.templates[dir] = Template::of(&packet, &seg.parts);
         self.bypass(dir, packet);
+    }
+
+    /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows:
+    /// it would say so (RFC 9293 section 3.10.7.3).
+    pub(super) fn disown(&mut self, dir: usize, seg: &Seg) {
+        self.say(1 - dir, Saying { flags: flags::RST, seq: seg.ack, ..Saying::default() }, &[]);
     }
 
     /// Takes what a SYN says.
@@ -95,7 +102,9 @@ impl Work<'_> {
         let other = &self.conn.halves[1 - dir];
         let never = self.conn.halves[dir].has_syn && !other.is_known;
         let over = self.conn.phase != Phase::Alive || self.conn.is_over();
-        if seg.has(flags::ACK) || !(never || over) {
+        // Of a connection under way that was picked up too little may be known to ask back.
+        let mute = self.conn.halves[dir].is_behind || !self.can_speak();
+        if seg.has(flags::ACK) || !(never || over || mute) {
             return false;
         }
         for half in &mut self.conn.halves {

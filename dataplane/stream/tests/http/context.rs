@@ -295,6 +295,21 @@ fn refused_connections_end_or_are_not_looked_into() {
 }
 
 #[test]
+fn encoded_bodies_may_be_refused() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabab";
+    for refuse_encoded in [false, true] {
+        let settings = Settings { refuse_encoded, ..settings() };
+        let mut chain = Chain::new(Edit::Replace(b""), settings, 0);
+        chain.send(Kind::Request, GET.as_bytes(), false);
+        chain.send(Kind::Response, answer, false);
+        assert_eq!(chain.is_closed(), refuse_encoded);
+        assert_eq!(chain.enter.counts.refused[Fault::Encoded as usize], u64::from(refuse_encoded));
+        // Nothing of it is taken for text.
+        assert_eq!(chain.bytes(Kind::Response), answer);
+    }
+}
+
+#[test]
 fn a_packet_of_too_many_messages_is_refused() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let many = format!("{head}{}0\r\n\r\n", "1\r\na\r\n".repeat(200));

@@ -10,7 +10,7 @@ use thruway_stream::stage::{Hold, Memory, Stage, is_shown};
 use thruway_stream::tcp::{Arrival, Mode, Out, Settings, Tcp, Why};
 use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
-use thruway_wire::tcp::TcpHeader;
+use thruway_wire::tcp::{TcpHeader, flags};
 
 use crate::frame::Side;
 use crate::functions::{Function, State};
@@ -88,7 +88,12 @@ impl Engine {
         let key = key(from, packet)?;
         let is_same = |session: &Option<Session>| session.as_ref().is_some_and(|s| s.key == key);
         if let Some(at) = self.sessions.iter().position(is_same) {
-            return Some(at);
+            let conn = self.sessions[at].as_ref()?.conn;
+            if !(is_first(packet) && self.tcp.is_over(conn)) {
+                return Some(at);
+            }
+            // As a flow manager does it: a session that is over does not begin again.
+            self.end(at);
         }
         let conn = self.tcp.open()?;
         let memories = self.functions.iter().map(|_| Default::default()).collect();
@@ -169,23 +174,24 @@ impl Engine {
     }
 
     /// When a session ends if nothing comes.
-    fn end(&self, session: &Session) -> i64 {
+    fn due(&self, session: &Session) -> i64 {
         session.last + if self.tcp.is_over(session.conn) { OVER } else { SILENT }
     }
 
-    fn forget(&mut self, now: i64) {
+    fn end_all(&mut self, now: i64) {
         for at in 0..self.sessions.len() {
-            let Some(session) = self.sessions[at].take_if(|_| true) else { continue };
-            if self.end(&session) > now {
-                self.sessions[at] = Some(session);
-                continue;
+            if self.sessions[at].as_ref().is_some_and(|session| self.due(session) <= now) {
+                self.end(at);
             }
-            let mut session = session;
-            for ((_, stage), (memory, _)) in self.functions.iter_mut().zip(&mut session.memories) {
-                stage.forget(memory);
-            }
-            self.tcp.close(session.conn);
         }
+    }
+
+    fn end(&mut self, at: usize) {
+        let Some(mut session) = self.sessions[at].take() else { return };
+        for ((_, stage), (memory, _)) in self.functions.iter_mut().zip(&mut session.memories) {
+            stage.forget(memory);
+        }
+        self.tcp.close(session.conn);
     }
 }
 
@@ -210,11 +216,11 @@ impl Middle for Engine {
         self.tcp.tick(now, &mut entered);
         self.through(0, entered, now, out);
         self.late(now, out);
-        self.forget(now);
+        self.end_all(now);
     }
 
     fn next_tick(&self) -> Option<i64> {
-        let sessions = self.sessions.iter().flatten().map(|session| self.end(session));
+        let sessions = self.sessions.iter().flatten().map(|session| self.due(session));
         let stages = self.functions.iter().filter_map(|(_, stage)| stage.due());
         sessions.chain(stages).chain(self.tcp.due()).min()
     }
@@ -239,4 +245,10 @@ fn key(from: Side, packet: &Packet) -> Option<(u8, [u16; 2])> {
         Side::B => [tcp.dst_port(), tcp.src_port()],
     };
     Some((version, ports))
+}
+
+/// Whether a segment begins a connection.
+fn is_first(packet: &Packet) -> bool {
+    let syn = |(tcp, _): (&TcpHeader, _)| tcp.flags() & (flags::SYN | flags::ACK) == flags::SYN;
+    TcpHeader::view(packet.transport()).is_ok_and(syn)
 }

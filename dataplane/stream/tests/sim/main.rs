@@ -12,6 +12,7 @@ mod host;
 mod link;
 mod middle;
 mod mutants;
+mod pair;
 mod plan;
 mod random;
 mod trials;
@@ -22,7 +23,7 @@ use random::Random;
 use world::{Failure, World};
 
 /// Runs of a short test.
-const SHORT: u64 = 300;
+const SHORT: u64 = 150;
 /// A test ends when so many seeds have failed.
 const FAILURES_TOLD: usize = 5;
 
@@ -46,7 +47,7 @@ fn through_a_wire(seed: u64) -> Result<(), Failure> {
         world.again();
         world.run(|_, _, data| data.to_vec())?;
     }
-    Ok(())
+    world.be_forgotten()
 }
 
 /// Runs seeds and tells of the first that fail, all of them if `THRUWAY_SEED` did not choose one.

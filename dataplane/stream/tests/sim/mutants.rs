@@ -8,9 +8,10 @@ use crate::frame::{Segment, Side, Wire};
 use crate::host::Fault;
 use crate::link::LinkConfig;
 use crate::middle::Middle;
+use crate::pair::PairPlan;
 use crate::plan;
 use crate::random::Random;
-use crate::world::{Failure, PairPlan, World};
+use crate::world::{Failure, World};
 
 /// Seeds among which a wrong middle must be noticed.
 const SEEDS: u64 = 20;
@@ -77,7 +78,9 @@ fn run(seed: u64, middle: impl FnOnce(&PairPlan) -> Box<dyn Middle>) -> Result<(
     let mut random = Random::new(seed);
     let plan = connection(&mut random);
     let mut middle = middle(&plan);
-    World::new(vec![plan], middle.as_mut(), random).run(|_, _, data| data.to_vec())
+    let mut world = World::new(vec![plan], middle.as_mut(), random);
+    world.run(|_, _, data| data.to_vec())?;
+    world.be_forgotten()
 }
 
 /// The mutation is noticed, for the right reason, and nothing else is noticed of it.

@@ -4,8 +4,8 @@ use crate::app::{AppConfig, Close};
 use crate::frame::Wire;
 use crate::host::{Cut, HostConfig, MILLISECOND, Offer, ReceiverConfig, SenderConfig};
 use crate::link::LinkConfig;
+use crate::pair::PairPlan;
 use crate::random::Random;
-use crate::world::PairPlan;
 
 /// Bytes that one side writes at most; less where segments are tiny.
 const DATA_MOST: usize = 60_000;
@@ -36,7 +36,7 @@ fn pair(random: &mut Random, index: u16, badness: u32) -> PairPlan {
     } else {
         [Some(0), None]
     };
-    PairPlan { wire, hosts, apps, before, behind, calls }
+    PairPlan { wire, hosts, apps, before, behind, calls, restart: None }
 }
 
 /// A way that spoils so many of a thousand packets at most, in each manner.

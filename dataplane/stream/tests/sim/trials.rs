@@ -4,20 +4,22 @@ use thruway_stream::stage::Hold;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{AtBound, Mode, Settings};
 
+use crate::app::Close;
 use crate::engine::{Engine, EngineConfig};
 use crate::frame::{Side, Wire};
 use crate::functions::Function;
 use crate::host::MILLISECOND;
+use crate::pair::PairPlan;
 use crate::plan;
 use crate::random::Random;
 use crate::run_seeds;
-use crate::world::{BEGINNING, Failure, PairPlan, World};
+use crate::world::{BEGINNING, Failure, World};
 
 /// All that is decided for a run.
 struct Trial {
     plans: Vec<PairPlan>,
     engine: EngineConfig,
-    /// The same ports are used once more.
+    /// The same ports are used once more, at once.
     is_again: bool,
     /// The middle may reset connections.
     may_break: bool,
@@ -66,7 +68,7 @@ impl Trial {
             world.again();
             world.run(expected)?;
         }
-        Ok(())
+        world.be_forgotten()
     }
 }
 
@@ -200,4 +202,24 @@ fn connections_under_way_are_picked_up() {
         }
     };
     run(|_| vec![Function::Look], late, false);
+}
+
+/// An end that has forgotten its connection gets a new one between the same ports.
+#[test]
+fn ends_that_forget_begin_anew() {
+    let restart = |trial: &mut Trial, random: &mut Random| {
+        trial.is_again = false;
+        for plan in &mut trial.plans {
+            plan.restart = Some(random.magnitude(3000) as i64 * MILLISECOND);
+            plan.calls = [Some(0), None];
+            // What is late may be of the former connection.
+            let links = plan.before.iter_mut().chain(&mut plan.behind);
+            links.for_each(|link| (link.doubled, link.overtaken) = (0, 0));
+            for app in plan.apps.iter_mut().filter(|app| matches!(app.close, Close::Abort(_))) {
+                app.close = Close::WhenWritten;
+            }
+        }
+    };
+    run(Function::chain, restart, false);
+    run(|_| vec![Function::Look], restart, false);
 }

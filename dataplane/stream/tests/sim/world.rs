@@ -9,11 +9,10 @@ use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::tcp::TcpHeader;
 
-use crate::app::{App, AppConfig};
 use crate::frame::{Segment, Side, Wire};
-use crate::host::{Fault, Host, HostConfig, Stage};
-use crate::link::{Link, LinkConfig};
+use crate::host::Fault;
 use crate::middle::Middle;
+use crate::pair::{Pair, PairPlan};
 use crate::random::Random;
 
 /// When it begins: nanoseconds since the Unix epoch.
@@ -22,24 +21,8 @@ const SECOND: i64 = 1_000_000_000;
 /// Time in which a connection must have ended, and then the middle must have forgotten it.
 const TIME_LIMIT: i64 = 4 * 3600 * SECOND;
 const MEMORY_LIMIT: i64 = 3600 * SECOND;
-/// Time after which the other side of an aborted connection gives up too.
-const PATIENCE: i64 = 30 * SECOND;
 /// Things that may happen in one run.
 const EVENT_LIMIT: u64 = 3_000_000;
-
-/// One connection.
-#[derive(Debug, Clone)]
-pub struct PairPlan {
-    pub wire: Wire,
-    pub hosts: [HostConfig; 2],
-    pub apps: [AppConfig; 2],
-    /// From each side to the middle.
-    pub before: [LinkConfig; 2],
-    /// From the middle to each side.
-    pub behind: [LinkConfig; 2],
-    /// When each side calls the other, nanoseconds from the beginning; `None`: it waits.
-    pub calls: [Option<i64>; 2],
-}
 
 /// What goes wrong.
 #[derive(Debug, Clone)]
@@ -110,83 +93,6 @@ impl Ord for Flight {
     }
 }
 
-struct Pair {
-    plan: PairPlan,
-    hosts: [Host; 2],
-    apps: [App; 2],
-    before: [Link; 2],
-    behind: [Link; 2],
-    calls: [Option<i64>; 2],
-    in_flight: usize,
-    give_up: Option<i64>,
-}
-
-impl Pair {
-    fn new(plan: PairPlan, now: i64, random: &mut Random) -> Pair {
-        let mut host = |side: Side| {
-            Host::new(plan.hosts[side.index()].clone(), plan.wire, side, random.fork())
-        };
-        let mut hosts = Side::BOTH.map(&mut host);
-        for (host, call) in hosts.iter_mut().zip(plan.calls) {
-            if call.is_none() {
-                host.listen();
-            }
-        }
-        let mut app = |side: Side| {
-            let start = now + plan.calls[side.index()].unwrap_or(0);
-            App::new(plan.apps[side.index()].clone(), start, random.fork())
-        };
-        let apps = Side::BOTH.map(&mut app);
-        let before = plan.before.clone().map(|config| Link::new(config, random.fork()));
-        let behind = plan.behind.clone().map(|config| Link::new(config, random.fork()));
-        let calls = plan.calls.map(|call| call.map(|after| now + after));
-        Pair { plan, hosts, apps, before, behind, calls, in_flight: 0, give_up: None }
-    }
-
-    fn is_over(&self) -> bool {
-        self.calls == [None, None] && self.hosts.iter().all(Host::is_over) && self.in_flight == 0
-    }
-
-    fn was_aborted(&self) -> bool {
-        self.hosts.iter().any(|host| host.aborted)
-    }
-
-    fn next_tick(&self) -> Option<i64> {
-        let of = |side: Side| {
-            let host = &self.hosts[side.index()];
-            [host.next_tick(), self.apps[side.index()].next_tick(host), self.calls[side.index()]]
-        };
-        let give_up = self.give_up.filter(|_| !self.hosts.iter().all(Host::is_over));
-        Side::BOTH.into_iter().flat_map(of).flatten().chain(give_up).min()
-    }
-
-    fn tick(&mut self, now: i64, may_break: bool) {
-        for (index, host) in self.hosts.iter_mut().enumerate() {
-            if self.give_up.is_some_and(|at| at <= now) && !host.is_over() {
-                host.abort(now);
-            }
-            if self.calls[index].is_some_and(|at| at <= now) {
-                self.calls[index] = None;
-                if host.stage == Stage::Idle {
-                    host.connect(now);
-                }
-            }
-            if host.next_tick().is_some_and(|at| at <= now) {
-                host.tick(now);
-            }
-            let app = &mut self.apps[index];
-            if app.next_tick(host).is_some_and(|at| at <= now) {
-                app.tick(now, host);
-            }
-        }
-        // A reset may be lost: who did not hear of it gives up some day.
-        let is_broken = may_break && self.hosts.iter().any(|host| host.got_reset);
-        if self.give_up.is_none() && (is_broken || self.was_aborted()) {
-            self.give_up = Some(now + PATIENCE);
-        }
-    }
-}
-
 /// See the module.
 pub struct World<'m> {
     pub now: i64,
@@ -222,13 +128,16 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Runs until all connections have ended and are forgotten. `expected` tells what becomes of
-    /// what a side of a connection writes.
+    /// Runs until all connections have ended. `expected` tells what becomes of what a side of a
+    /// connection writes.
     pub fn run(&mut self, expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
-        self.run_until(|world| world.pairs.iter().all(Pair::is_over), TIME_LIMIT)?;
-        for pair in &self.pairs {
-            pair.judge(&expected, self.may_break)?;
-        }
+        let deadline = self.now - BEGINNING + TIME_LIMIT;
+        self.run_until(|world| world.pairs.iter().all(Pair::is_over), deadline)?;
+        self.pairs.iter().try_for_each(|pair| pair.judge(&expected, self.may_break))
+    }
+
+    /// Waits until the middle has forgotten them.
+    pub fn be_forgotten(&mut self) -> Result<(), Failure> {
         let deadline = self.now - BEGINNING + MEMORY_LIMIT;
         let is_forgotten = |world: &World<'_>| world.middle.connections() == 0;
         self.run_until(is_forgotten, deadline).map_err(|failure| match failure {
@@ -298,6 +207,7 @@ impl<'m> World<'m> {
             Target::Host(side) => {
                 self.pairs[pair].hosts[side.index()].frame(self.now, packet.data());
                 self.send_all(pair);
+                self.pairs[pair].restart(self.now);
             }
             Target::Middle(side) => {
                 packet.set_timestamp(self.now);
@@ -415,49 +325,4 @@ impl<'m> World<'m> {
         }
         text + &format!("; the middle has {}", self.middle.connections())
     }
-}
-
-impl Pair {
-    /// Whether each side got what becomes of what the other wrote.
-    fn judge(
-        &self,
-        expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>,
-        may_break: bool,
-    ) -> Result<(), Failure> {
-        let was_aborted = self.was_aborted() || may_break;
-        for from in Side::BOTH {
-            let written = &self.apps[from.index()].config.data;
-            let receiver = &self.hosts[from.other().index()];
-            let got = receiver.rx.in_order();
-            let wanted = expected(&self.plan.wire, from, written);
-            let is_right = if was_aborted {
-                wanted.starts_with(got)
-            } else {
-                wanted == got && receiver.rx.is_complete()
-            };
-            if is_right {
-                continue;
-            }
-            if receiver.got_reset && !was_aborted {
-                return Err(Failure::Reset(format!("{from:?} to {:?}", from.other())));
-            }
-            return Err(Failure::Stream(difference(from, &wanted, got)));
-        }
-        Ok(())
-    }
-}
-
-fn difference(from: Side, wanted: &[u8], got: &[u8]) -> String {
-    let same = wanted.iter().zip(got).take_while(|(wanted, got)| wanted == got).count();
-    let around = |bytes: &[u8]| {
-        let part = &bytes[same.saturating_sub(8)..(same + 24).min(bytes.len())];
-        part.escape_ascii().to_string()
-    };
-    format!(
-        "from {from:?}: {} bytes wanted, {} came, the first {same} are right: ...{} / ...{}",
-        wanted.len(),
-        got.len(),
-        around(wanted),
-        around(got),
-    )
 }

@@ -5,7 +5,9 @@
 //!
 //! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
 
+mod alerts;
 mod cable;
+mod captures;
 mod chains;
 mod content;
 mod ends;

@@ -214,6 +214,21 @@ pub(in crate::rules) struct Head {
 }
 
 impl Head {
+    /// The IPv4 addresses of an end that has at most so many, and no others: of the source, or
+    /// (true) of the destination, whichever has fewer. None where either end may be the sender.
+    pub(in crate::rules) fn narrow(&self, max: u128) -> Option<(bool, Vec<(u32, u32)>)> {
+        let few = |side: &Side| {
+            let addresses = side.addresses.as_ref().filter(|it| it.v6.0.is_empty())?;
+            let count: u128 = addresses.v4.0.iter().map(|(first, last)| last - first + 1).sum();
+            let range = |&(first, last): &(u128, u128)| (first as u32, last as u32);
+            (count <= max).then(|| (count, addresses.v4.0.iter().map(range).collect::<Vec<_>>()))
+        };
+        let ends = [few(&self.source), few(&self.destination)].into_iter().zip([false, true]);
+        let ends = ends.filter_map(|(few, is_destination)| Some((few?, is_destination)));
+        let least = ends.min_by_key(|((count, _), _)| *count).filter(|_| !self.is_both);
+        least.map(|((_, ranges), is_destination)| (is_destination, ranges))
+    }
+
     /// Whether packets from one to the other are the rule's.
     pub(in crate::rules) fn contains(&self, source: (IpAddr, u16), to: (IpAddr, u16)) -> bool {
         let way = |from: (IpAddr, u16), to: (IpAddr, u16)| {

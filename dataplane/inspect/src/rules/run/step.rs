@@ -75,12 +75,21 @@ impl Candidates<'_> {
     }
 
     /// Those that have no fast pattern. What is said of ends only is said once for each direction.
-    fn without(&mut self, set: &RuleSet, is_seen: bool, is_wanted: impl Fn(&Scope) -> bool) {
-        for number in set.without_pattern() {
+    fn without(
+        &mut self,
+        set: &RuleSet,
+        facts: Option<&Facts>,
+        is_wanted: impl Fn(&Scope) -> bool,
+    ) {
+        for number in set.always() {
             let rule = &set.rules()[*number as usize];
-            if is_wanted(&rule.scope) && !(is_seen && rule.is_of_ends()) {
+            if is_wanted(&rule.scope) && (facts.is_some() || !rule.is_of_ends()) {
                 self.add(*number, None);
             }
+        }
+        if let Some(facts) = facts {
+            let rules = set.by_address().of(facts.source, facts.destination);
+            rules.for_each(|rule| self.add(rule, None));
         }
     }
 }
@@ -122,12 +131,13 @@ impl Inspector {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
         let set = std::sync::Arc::clone(&self.set);
-        let (way, is_seen) = (way(piece.facts), session.has_seen(piece.facts.side));
+        let way = way(piece.facts);
+        let unseen = Some(piece.facts).filter(|it| !session.has_seen(it.side));
         let mut candidates = self.candidates();
         if let Some(area) = set.area(way, Buffer::Payload) {
             candidates.search(area, &mut State::default(), piece.bytes, |_| None);
         }
-        candidates.without(&set, is_seen, |scope| scope.packet);
+        candidates.without(&set, unseen, |scope| scope.packet);
         self.look(&set, session, (piece, None), found);
     }
 
@@ -143,7 +153,8 @@ impl Inspector {
         let chunk = part.chunk;
         let set = std::sync::Arc::clone(&self.set);
         let side = piece.facts.side;
-        let (way, is_seen) = (way(piece.facts), session.has_seen(side));
+        let way = way(piece.facts);
+        let unseen = Some(piece.facts).filter(|_| !session.has_seen(side));
         let state = &mut session.sides[side.index()];
         let before = self.slots.append(state.slot, chunk);
         let (slot, came) = (state.slot, state.stream);
@@ -159,7 +170,7 @@ impl Inspector {
         }
         state.stream += chunk.len() as u64;
         let in_message = state.in_message != 0;
-        candidates.without(&set, is_seen, |scope| {
+        candidates.without(&set, unseen, |scope| {
             scope.packet || scope.stream || (scope.message && in_message)
         });
         if session.app == 0 && came <= RECOGNISED_WITHIN {

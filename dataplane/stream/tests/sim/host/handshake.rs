@@ -146,8 +146,12 @@ impl Host {
     /// wrong.
     pub(super) fn take_late_syn(&mut self, segment: &Segment) {
         let Some(first) = &self.peer_syn else { return };
+        if segment.seq != first.seq {
+            // Its sender has forgotten the connection, and learns of it so (RFC 5961 section 4).
+            return self.challenge();
+        }
         // Of the two halves of a simultaneous open the second leaves out what the peer did not want.
-        let is_same = (segment.seq, segment.mss) == (first.seq, first.mss)
+        let is_same = segment.mss == first.mss
             && (segment.scale == first.scale || segment.scale.is_none() || first.scale.is_none());
         if !is_same {
             let text = format!("{segment:?}, first {first:?}");
