@@ -14,7 +14,7 @@ use super::link::Link;
 use super::reminders::STREAM_TIMER;
 use super::replica::Nf;
 use super::report;
-use super::sessions::Place;
+use super::sessions::{Entries, Place};
 use super::state::State;
 
 /// See the spec.
@@ -196,6 +196,8 @@ impl Element for Nf {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.start(cx)?;
         self.follow(cx);
+        // The timer of whoever had these streams before went with it.
+        self.disarm();
         Ok(())
     }
 
@@ -230,11 +232,11 @@ impl Element for Nf {
             self.look_around(cx);
         }
         self.follow(cx);
+        self.arm(cx);
         if !matches!(&self.running, Some(State { link: Some(_), .. })) {
             return self.run_without(cx);
         }
         let mut worked = self.collect(cx);
-        self.arm(cx);
         // After what is back was taken: a function is not woken for packets that it is done with.
         if self.tuning.master_threshold > 0
             && let Some(State { link: Some(link), .. }) = &mut self.running
@@ -289,7 +291,8 @@ impl Element for Nf {
     fn holding(&self) -> usize {
         let Some(state) = &self.running else { return 0 };
         let with_it = state.link.as_ref().map_or(0, |link| link.occupancy() as usize);
-        with_it + state.waiting()
+        let held = state.entries.as_ref().map_or(0, Entries::held);
+        with_it + state.waiting() + held
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {

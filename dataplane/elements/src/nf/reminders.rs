@@ -24,6 +24,11 @@ impl Entries {
         self.streams.as_deref_mut()
     }
 
+    /// Packets of bytes that a function of streams holds back.
+    pub fn held(&self) -> usize {
+        self.streams.as_ref().map_or(0, |streams| streams.held())
+    }
+
     /// What happened to streams.
     pub fn stream_figure(&self, name: &str) -> Option<u64> {
         self.streams.as_ref()?.figure(name)
@@ -52,6 +57,13 @@ impl Nf {
         }
     }
 
+    /// The timer is not set any more.
+    pub fn disarm(&mut self) {
+        if let Some(streams) = self.streams() {
+            streams.disarm();
+        }
+    }
+
     /// Asks the function for what it holds back for too long.
     #[cold]
     pub fn remind(&mut self, cx: &mut Cx<'_>) {
@@ -69,9 +81,7 @@ impl Nf {
                 _ => self.without(cx, mark, packet),
             }
         }
-        if let Some(streams) = self.streams() {
-            streams.disarm();
-        }
+        self.disarm();
         if let Some(state) = &mut self.running {
             state.publish(cx);
             state.outlet.flush(cx);

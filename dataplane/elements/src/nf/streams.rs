@@ -25,8 +25,10 @@ struct Known {
 /// One thread's streams.
 pub(super) struct Streams {
     stage: Stage,
-    /// By entry of the session.
-    known: Box<[Known]>,
+    /// By entry of the session, as far as there were any.
+    known: Vec<Known>,
+    /// Entries that there can be.
+    limit: u32,
     needs: Needs,
     bytes: Vec<u8>,
     /// Whether the packet that was packed last is shown.
@@ -58,7 +60,8 @@ impl Streams {
         let hold = Hold { max: usize::from(u16::MAX), time: hold_ns };
         Streams {
             stage: Stage::new(hold),
-            known: vec![Known::default(); entries as usize].into_boxed_slice(),
+            known: Vec::new(),
+            limit: entries,
             needs,
             bytes: Vec::new(),
             is_shown: false,
@@ -72,6 +75,16 @@ impl Streams {
         self.generation = self.generation.wrapping_add(1);
     }
 
+    /// What is known of a session. (Entries are given out in their order: this grows with the most
+    /// that there were at once, by doubling.)
+    fn known(&mut self, entry: Option<u32>) -> Option<&mut Known> {
+        let entry = entry.filter(|entry| *entry < self.limit)? as usize;
+        if entry >= self.known.len() {
+            self.known.resize(entry + 1, Known::default());
+        }
+        self.known.get_mut(entry)
+    }
+
     fn is_shown(packet: &Packet) -> bool {
         let mark = packet.content_mark();
         mark.is_shown() && !mark.has(flag::CLOSE) && packet.network_offset().is_some()
@@ -81,7 +94,7 @@ impl Streams {
     pub fn pack(&mut self, mark: Mark, entry: Option<u32>, packet: &Packet, now: i64) -> &[u8] {
         self.bytes.clear();
         let mut front = StreamHead { now, ..StreamHead::default() };
-        let known = entry.and_then(|entry| self.known.get(entry as usize));
+        let known = self.known(entry).copied();
         let known = known.filter(|known| Self::is_shown(packet) && !known.memory.is_closed());
         self.is_shown = known.is_some();
         let Some(known) = known else {
@@ -109,9 +122,11 @@ impl Streams {
 
     /// The packet that was packed last went into its slot.
     pub fn put(&mut self, mark: Mark, entry: Option<u32>) {
-        let known = entry.and_then(|entry| self.known.get_mut(entry as usize));
-        if let Some(known) = known.filter(|_| self.is_shown) {
-            known.given[usize::from(mark.direction & 1)] = self.generation;
+        let generation = self.generation;
+        if self.is_shown
+            && let Some(known) = self.known(entry)
+        {
+            known.given[usize::from(mark.direction & 1)] = generation;
         }
     }
 
@@ -170,6 +185,7 @@ impl Streams {
         answer: Result<Answer, Lie>,
         now: i64,
     ) -> bool {
+        let _ = self.known(entry); // there is one from now on
         let known = entry.and_then(|entry| self.known.get_mut(entry as usize));
         let Some(known) = known.filter(|_| Self::is_shown(packet)) else { return true };
         if !known.memory.is_closed() && answer.is_err() {
@@ -207,6 +223,11 @@ impl Streams {
     /// A reminder for what was held back too long, and its input.
     pub fn remind(&mut self, now: i64) -> Option<(usize, Packet)> {
         self.stage.remind(now)
+    }
+
+    /// Packets of bytes that are held back.
+    pub fn held(&self) -> usize {
+        self.stage.holding()
     }
 
     /// When the next reminder is due, if it has not been asked before.

@@ -234,7 +234,7 @@ mod tests {
 
     /// All bytes at once, filled up with zeros.
     fn plainly(mut bytes: Vec<u8>) -> u32 {
-        while bytes.len() % 4 != 0 {
+        while !bytes.len().is_multiple_of(4) {
             bytes.push(0);
         }
         let words = bytes

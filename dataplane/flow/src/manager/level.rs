@@ -152,14 +152,22 @@ impl LevelState {
 
     /// A record for a new session, whose life begins as `life`.
     pub fn insert(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
-        let index = self.take(key.words(), life)?;
+        let index = self.pool.insert(key.words())?;
+        self.note(index, life);
         self.counts.created += 1;
         Ok(index)
     }
 
-    /// The same for a session that was begun elsewhere.
-    pub fn take(&mut self, key: &[u32], life: Life) -> Result<u32, Refused> {
-        let index = self.pool.insert(key)?;
+    /// The same for a session that was begun elsewhere, in the record of this number, if possible:
+    /// packets on their way bear it.
+    pub fn take(&mut self, key: &[u32], life: Life, index: u32) -> Result<u32, Refused> {
+        let index = self.pool.insert_at(key, index)?;
+        self.note(index, life);
+        Ok(index)
+    }
+
+    /// A record has got a session.
+    fn note(&mut self, index: u32, life: Life) {
         self.now += 1;
         self.is_changed = true;
         if life.phase() == Phase::New {
@@ -167,7 +175,6 @@ impl LevelState {
             self.remember(index);
         }
         self.pool.head_mut(index).state = life.0;
-        Ok(index)
     }
 
     /// Notes an embryonic session as one that may be evicted.

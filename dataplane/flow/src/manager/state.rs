@@ -52,6 +52,10 @@ impl Manager {
     pub fn locate(&self, ways: &Ways, fcb: Fcb) -> Option<At> {
         let (level, index) = fcb.session()?;
         let access = ways[usize::from(level)].as_ref()?;
+        // A packet that was held while the configuration was swapped may bear any number.
+        if index >= self.levels[usize::from(level)].pool.extent() {
+            return None;
+        }
         let (index, direction) = match access.via {
             None => (index, fcb.direction()),
             Some(link) => self.follow(level, index, link, fcb.direction())?,

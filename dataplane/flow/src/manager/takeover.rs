@@ -157,7 +157,7 @@ fn take_record(
     if new.now >= new.bounds.sessions_max {
         return None;
     }
-    let at = new.take(old.pool.key(index), life).ok()?;
+    let at = new.take(old.pool.key(index), life, index).ok()?;
     let mut aliased = None;
     if let Some(alias) = old.pool.alias_key(index) {
         let last = old.pool.key(index).last().copied();

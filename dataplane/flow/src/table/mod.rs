@@ -188,9 +188,24 @@ impl Pool {
     /// # Panics
     /// The key has not as many words as the shape says.
     pub fn insert(&mut self, key: &[u32]) -> Result<u32, Refused> {
+        let index = self.records.acquire().ok_or(Refused::Full)?;
+        self.link(key, index)
+    }
+
+    /// The same, in the record of this number if it was never used; in any other one else.
+    ///
+    /// # Errors
+    /// As [`Pool::insert`].
+    pub fn insert_at(&mut self, key: &[u32], index: u32) -> Result<u32, Refused> {
+        let index = self.records.acquire_at(index).ok_or(Refused::Full)?;
+        self.link(key, index)
+    }
+
+    /// Gives a record that was just acquired its key.
+    #[inline]
+    fn link(&mut self, key: &[u32], index: u32) -> Result<u32, Refused> {
         let hash = self.hash(key);
         debug_assert!(self.find_hashed(hash, key).is_none(), "a key twice");
-        let index = self.records.acquire().ok_or(Refused::Full)?;
         self.records.key_mut(index).copy_from_slice(key);
         self.records.extra_mut(index).fill(0);
         if !self.index.insert(hash, index) {

@@ -198,6 +198,22 @@ impl Records {
         Some(index)
     }
 
+    /// The same, with this number if it was never used; what lies before it becomes free.
+    pub fn acquire_at(&mut self, index: u32) -> Option<u32> {
+        if index < self.fresh || index >= self.sessions_max {
+            return self.acquire();
+        }
+        while self.fresh < index {
+            let hole = self.extend();
+            self.head_mut(hole).seen = self.free;
+            self.free = hole + 1;
+        }
+        let free = std::mem::take(&mut self.free);
+        let acquired = self.acquire();
+        self.free = free;
+        acquired
+    }
+
     /// Takes a record that was never used.
     fn extend(&mut self) -> u32 {
         let index = self.fresh;

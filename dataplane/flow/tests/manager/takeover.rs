@@ -2,7 +2,7 @@
 
 use thruway_flow::chain::Demand;
 use thruway_flow::manager::{Manager, Settings};
-use thruway_flow::{Direction, Ended, Phase};
+use thruway_flow::{Direction, Ended, Fcb, Phase};
 use thruway_wire::flow::FiveTuple;
 
 use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, two, udp};
@@ -37,6 +37,40 @@ fn another_configuration_takes_sessions_over() {
     while old.end_some(Ended::Removed) {
         assert!(release(&mut old).iter().all(|(_, states)| states.is_empty()));
     }
+}
+
+/// Packets that elements hold during a swap bear the number of their session's record.
+#[test]
+fn sessions_keep_their_numbers() {
+    let demands = [demand("connection", 8)];
+    let mut old = manager(&demands, &Settings::default());
+    let tuple = |n: u32| udp(n, 1000, 9, 10);
+    // Some of them end, which leaves gaps between the others.
+    for n in 0..600 {
+        one(&mut old, frame(&tuple(n), 0), if n % 3 == 0 { 0 } else { 100 * SECOND });
+    }
+    for second in 150..160 {
+        old.sweep(second * SECOND);
+        release(&mut old);
+    }
+    assert_eq!(old.counts(0).0, 400);
+    let lasting = || (0..600).filter(|n| n % 3 != 0);
+    let mut words = lasting().map(|n| one(&mut old, frame(&tuple(n), 0), 160 * SECOND));
+    let words: Vec<_> = words.by_ref().collect();
+    let mut new = manager(&demands, &Settings::default());
+    assert_eq!(new.take_over(&mut old, Some), 400);
+    for (n, word) in lasting().zip(&words) {
+        assert_eq!(one(&mut new, frame(&tuple(n), 0), 160 * SECOND), *word);
+    }
+    // The gaps are for others, until as many are there as before.
+    for n in 600..800 {
+        let fcb = one(&mut new, frame(&tuple(n), 0), 160 * SECOND);
+        assert!(fcb.session().is_some_and(|(_, index)| index < 600), "{fcb:?}");
+    }
+    // Numbers that were never given mean nothing.
+    let ways = *new.ways(1);
+    let stray = Fcb::of_session(0, 600, Direction::Forward, false);
+    assert!(new.locate(&ways, words[0]).is_some() && new.locate(&ways, stray).is_none());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sessions, as `thruway ctl` shows them: counts over captures, filters and pages, hot swaps, the
 //! order of each flow's packets.
 
-mod captures;
+pub mod captures;
 mod listing;
 mod order;
 mod swap;
