@@ -188,7 +188,7 @@ fn closed_connections_end() {
         functions.push(Function::Close(random.magnitude(20_000) as u64));
         functions
     };
-    run(choose, may_break, false, &[]);
+    run(choose, may_break, false, &[3379]);
 }
 
 /// Connections that were not seen to begin go on as they are.
