@@ -58,7 +58,7 @@ pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};
 pub use hash::Hasher;
 pub use key::{Key, PacketView};
-pub use life::{Ended, Life, Phase, Timeouts};
+pub use life::{Ended, Life, Phase, Timeouts, Transport};
 pub use naive::evaluate_naive;
 pub use names::{Names, NoNames};
 pub use pattern::{PatternProgram, parse_pattern};

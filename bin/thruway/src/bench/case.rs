@@ -41,8 +41,8 @@ pub struct Case {
     pub baseline: Option<String>,
     /// How many steps, alike, lie between the baseline and this.
     pub steps: u32,
-    /// Bytes of payload in a packet, where bits per second are told.
-    pub payload: Option<u32>,
+    /// Bytes of payload in a packet, on average, where bits per second are told.
+    pub payload: Option<f64>,
     /// Whether setting it up takes long.
     pub is_long: bool,
     /// Makes what is measured; not measured itself.

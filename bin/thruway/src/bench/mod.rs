@@ -232,7 +232,7 @@ impl Bench<'_> {
             row = row.against((name, case.steps), &own.repeats, &base.repeats);
         }
         row.goal = case.goal;
-        row.gbps = case.payload.map(|bytes| f64::from(bytes) * 8.0 / row.ns);
+        row.gbps = case.payload.map(|bytes| bytes * 8.0 / row.ns);
         Ok(row)
     }
 }

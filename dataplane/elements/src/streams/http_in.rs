@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::new(
                for, and more; handler `refused_reasons` lists them all. POLICY lenient puts up with \
                those that most receivers read in one way, and counts them. REFUSED says what \
                becomes of a connection with a message that is refused: close, or pass (it goes on, \
-               and functions see nothing more of it). After CONNECT or a change of protocol that \
+               and functions see nothing more of it; but where they hold back or change \
+               lengths, it is closed within a message that they see). After CONNECT or a change of protocol that \
                the server agreed to, functions see nothing more either; with UPGRADE false clients \
                cannot ask for another protocol.\n\n\
                TYPES are the types of bodies that functions see, parted by spaces: TYPE, \

@@ -24,7 +24,8 @@ pub enum OnRefused {
     /// It is reset.
     #[default]
     Close,
-    /// It goes on, and functions see nothing of it any more.
+    /// It goes on, and functions see nothing of it any more; but not from within a message that
+    /// functions may hold back or make longer.
     Pass,
 }
 
@@ -195,7 +196,11 @@ impl Enter {
         self.seen = cursor.remaining();
         if let Err(fault) = self.tell_all(state, kind, cursor) {
             self.counts.refused[fault as usize] += 1;
-            if self.settings.on_refused == OnRefused::Close {
+            // The rest of a message whose framing was taken away cannot go on as it is, nor
+            // can it overtake what functions hold back of it.
+            let is_within = state.message.iter().any(|message| message & BODY_SHOWN != 0);
+            let is_held = self.settings.resize && is_within;
+            if self.settings.on_refused == OnRefused::Close || is_held {
                 state.connection.refuse(fault);
                 return Next::Close;
             }
@@ -294,13 +299,14 @@ impl Enter {
             replace(cursor, len, &self.head);
             self.head.len()
         };
-        let ends_here = !is_shown || state.connection.way(kind).is_opaque();
+        let is_switched = state.connection.way(kind).is_opaque();
+        let ends_here = !is_shown || is_switched;
         let mut flags = if ends_here { flag::LAST } else { 0 };
         if is_resized {
             flags |= flag::REFRAME | if asked.is_old { flag::OLD } else { 0 };
         }
         state.message[kind as usize] =
-            (u8::from(is_shown) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
+            (u8::from(is_shown && !is_switched) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
         let piece = Piece::Head;
         self.told.push(Told { piece, len: now, sent: len, is_shown, is_stripped: false, flags });
         self.count(state, kind, (has_body, is_shown));

@@ -218,6 +218,7 @@ impl Tcp {
         for half in &mut conn.halves {
             self.stores.clear(half);
         }
+        self.stores.reorder.spent().for_each(drop);
         self.free.push(id);
     }
 
@@ -249,7 +250,9 @@ impl Tcp {
             Some(mut work) => work.arrive(at.direction & 1, at.port as u16, packet),
             None => out.drop(Why::Foreign, packet),
         }
-        self.stores.reorder.spent().for_each(drop);
+        // What waited, and of which others brought all.
+        let spent = self.stores.reorder.spent().count() as u32;
+        out.drops[Why::Repeated as usize] += spent;
     }
 
     /// A packet leaves by `port`; what goes on to the network is put into `out`.
@@ -281,7 +284,6 @@ impl Stores {
     /// Frees what is kept of a half.
     fn clear(&mut self, half: &mut Half) {
         self.reorder.clear(&mut half.waiting);
-        self.reorder.spent().for_each(drop);
         self.copies.clear(&mut half.copies);
         half.edits.release(&mut self.slab);
     }

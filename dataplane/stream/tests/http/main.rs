@@ -8,6 +8,7 @@ mod context;
 mod edits;
 mod feeder;
 mod generate;
+mod hostile;
 mod pipelines;
 mod refusals;
 mod smoke;

@@ -7,17 +7,17 @@ const RANDOM: usize = 20_000;
 const MUTATED: usize = 60_000;
 
 /// Marsaglia's xorshift64.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
@@ -50,7 +50,7 @@ impl Random {
         WORDS[self.below(WORDS.len())]
     }
 
-    fn mutate(&mut self, bytes: &mut Vec<u8>) {
+    pub fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
             let at = self.below(bytes.len() + 1);
             match self.below(4) {
@@ -64,9 +64,9 @@ impl Random {
     }
 }
 
-/// Policy, where responses begin, steps, and connections on which nothing is wrong.
-fn seed(random: &mut Random) -> Vec<u8> {
-    let ways: [&[u8]; 2] = match random.below(4) {
+/// Connections on which nothing is wrong.
+pub fn connection(random: &mut Random) -> [&'static [u8]; 2] {
+    match random.below(4) {
         0 => [
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nA: b\r\n\r\nabc",
@@ -83,7 +83,12 @@ fn seed(random: &mut Random) -> Vec<u8> {
             b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\n\r\n",
             b"HTTP/1.1 101 Now\r\n\r\nno HTTP at all",
         ],
-    };
+    }
+}
+
+/// Policy, where responses begin, steps, and such a connection.
+fn seed(random: &mut Random) -> Vec<u8> {
+    let ways = connection(random);
     let len = ways[0].len() + ways[1].len();
     let part = (ways[0].len() * 256).div_ceil(len) as u8;
     let front = [random.next() as u8, part, random.next() as u8];

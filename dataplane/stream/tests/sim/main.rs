@@ -12,6 +12,7 @@ mod host;
 mod link;
 mod middle;
 mod mutants;
+mod pair;
 mod plan;
 mod random;
 mod trials;

@@ -8,9 +8,10 @@ use crate::frame::{Segment, Side, Wire};
 use crate::host::Fault;
 use crate::link::LinkConfig;
 use crate::middle::Middle;
+use crate::pair::PairPlan;
 use crate::plan;
 use crate::random::Random;
-use crate::world::{Failure, PairPlan, World};
+use crate::world::{Failure, World};
 
 /// Seeds among which a wrong middle must be noticed.
 const SEEDS: u64 = 20;

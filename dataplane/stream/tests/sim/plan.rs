@@ -4,8 +4,8 @@ use crate::app::{AppConfig, Close};
 use crate::frame::Wire;
 use crate::host::{Cut, HostConfig, MILLISECOND, Offer, ReceiverConfig, SenderConfig};
 use crate::link::LinkConfig;
+use crate::pair::PairPlan;
 use crate::random::Random;
-use crate::world::PairPlan;
 
 /// Bytes that one side writes at most; less where segments are tiny.
 const DATA_MOST: usize = 60_000;

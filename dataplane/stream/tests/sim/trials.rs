@@ -9,10 +9,11 @@ use crate::engine::{Engine, EngineConfig};
 use crate::frame::{Side, Wire};
 use crate::functions::Function;
 use crate::host::MILLISECOND;
+use crate::pair::PairPlan;
 use crate::plan;
 use crate::random::Random;
 use crate::run_seeds;
-use crate::world::{BEGINNING, Failure, PairPlan, World};
+use crate::world::{BEGINNING, Failure, World};
 
 /// All that is decided for a run.
 struct Trial {

@@ -20,12 +20,21 @@ pub enum Kind {
     Thruway,
     /// The same by AF_XDP.
     ThruwayXdp,
+    /// As [`Kind::Thruway`], and ten words are looked for and masked, both ways.
+    ThruwayWords,
 }
 
 impl Kind {
     /// Everyone, in the order of the report.
-    pub const ALL: [Kind; 6] =
-        [Kind::Direct, Kind::Kernel, Kind::Haproxy, Kind::Nginx, Kind::Thruway, Kind::ThruwayXdp];
+    pub const ALL: [Kind; 7] = [
+        Kind::Direct,
+        Kind::Kernel,
+        Kind::Haproxy,
+        Kind::Nginx,
+        Kind::Thruway,
+        Kind::ThruwayXdp,
+        Kind::ThruwayWords,
+    ];
 
     /// How the report calls it.
     pub fn name(self) -> &'static str {
@@ -36,6 +45,7 @@ impl Kind {
             Kind::Nginx => "nginx",
             Kind::Thruway => "thruway",
             Kind::ThruwayXdp => "thruway-xdp",
+            Kind::ThruwayWords => "thruway-words",
         }
     }
 
@@ -46,7 +56,7 @@ impl Kind {
 
     /// Whether it is one of ours.
     pub fn is_thruway(self) -> bool {
-        matches!(self, Kind::Thruway | Kind::ThruwayXdp)
+        matches!(self, Kind::Thruway | Kind::ThruwayXdp | Kind::ThruwayWords)
     }
 }
 
@@ -79,7 +89,9 @@ impl Contestant {
             }
             Kind::Haproxy => Some(haproxy(&site, dir)?),
             Kind::Nginx => Some(nginx(&site, dir)?),
-            Kind::Thruway | Kind::ThruwayXdp => Some(thruway(kind, &site, dir)?),
+            Kind::Thruway | Kind::ThruwayXdp | Kind::ThruwayWords => {
+                Some(thruway(kind, &site, dir)?)
+            }
         };
         let [server, ..] = site.servers();
         let host = if kind == Kind::Kernel { server } else { site.outside() };
@@ -89,6 +101,23 @@ impl Contestant {
         contestant.process.as_mut().map_or(Ok(()), Running::check)?;
         reached.map(|()| contestant)
     }
+}
+
+/// The ways through the balancer, as the example has them.
+const WAYS: &str = "wan -> from_wan -> balancer;\nbalancer[0, 1] -> routes;";
+/// The same with TCP's context between it and the clients.
+const WAYS_WITH_WORDS: &str = "
+tcp :: TCPIn; tcp_out :: TCPOut;
+words :: WordMatcher(attack, exploit, password, secret, confidential, overflow, injection, malware,
+    payload, shellcode, MODE MASK);
+wan -> from_wan -> tcp -> words -> tcp_out -> balancer;
+balancer[0] -> routes;
+balancer[1] -> [1]tcp; tcp[1] -> [1]words; words[1] -> [1]tcp_out; tcp_out[1] -> routes;
+";
+
+/// The example with a filter of words.
+fn with_words() -> String {
+    BALANCER.replace(WAYS, WAYS_WITH_WORDS)
 }
 
 fn haproxy(site: &Site, dir: &Path) -> anyhow::Result<Running> {
@@ -135,8 +164,9 @@ stream {{
 }
 
 fn thruway(kind: Kind, site: &Site, dir: &Path) -> anyhow::Result<Running> {
-    let file = dir.join("balancer.click");
-    std::fs::write(&file, BALANCER)?;
+    let file = dir.join(format!("{}.click", kind.name()));
+    let text = if kind == Kind::ThruwayWords { with_words() } else { BALANCER.to_owned() };
+    std::fs::write(&file, text)?;
     let (inside, outside) = (site.inside(), site.outside());
     let mut command = site.namespace.command(&std::env::current_exe()?.display().to_string());
     command.args(["run", "--quiet"]).arg(file).args(["LAN=lan0", "WAN=wan0"]);
@@ -146,6 +176,17 @@ fn thruway(kind: Kind, site: &Site, dir: &Path) -> anyhow::Result<Running> {
     command.args([format!("VIP={outside}"), format!("SERVICES={outside}:80/tcp")]);
     let numbered = site.servers().into_iter().zip(1..);
     command.args(numbered.map(|(address, number)| format!("SERVER{number}={address}")));
-    command.arg(format!("LARGE={}", kind == Kind::Thruway));
+    command.arg(format!("LARGE={}", kind != Kind::ThruwayXdp));
     Running::start(&mut command, kind.name(), dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_has_the_ways_that_are_replaced() {
+        assert_eq!(BALANCER.matches(WAYS).count(), 1);
+        assert!(with_words().contains("WordMatcher"));
+    }
 }

@@ -103,7 +103,7 @@ pub fn heading(machine: &Machine, rounds: u32, seconds: u32, samples: bool) -> S
 /// The table.
 pub fn table(rows: &[Row], goals: bool) -> String {
     let mut text = format!(
-        "{:9} {:12} {:>9} {:>8} {:>8} {:>8} {:>16} {:>8} {:>16} {:>13} {:>13}{}\n",
+        "{:9} {:13} {:>9} {:>8} {:>8} {:>8} {:>16} {:>8} {:>16} {:>13} {:>13}{}\n",
         "load",
         "box",
         "request/s",
@@ -143,7 +143,7 @@ fn line(row: &Row, goals: bool) -> String {
     let [own, own_range, own_ratios] = told(row.own.as_ref());
     let (load, name) = (row.load, row.kind.name());
     format!(
-        "{load:9} {name:12} {:>9.0} {:>8.1} {:>8.1} {added:>8} {added_range:>16} {own:>8} \
+        "{load:9} {name:13} {:>9.0} {:>8.1} {:>8.1} {added:>8} {added_range:>16} {own:>8} \
          {own_range:>16} {added_ratios:>13} {own_ratios:>13}{goal}\n",
         row.rate, row.process, row.total,
     )

@@ -93,8 +93,10 @@ impl Connections {
 
 impl Subject for Connections {
     fn run(&mut self, packets: u64, meter: &mut Meter) -> anyhow::Result<u64> {
+        let answered = self.count("out.count")?;
         let before = self.count("clients.count")?;
-        self.send(packets, meter)?;
+        // Two of three have payload.
+        self.send(packets * 2 / 3, meter)?;
         let sent = self.count("clients.count")?;
         let arrived = self.count("servers.segments")?;
         let disordered = self.count("servers.disordered")?;
@@ -104,6 +106,6 @@ impl Subject for Connections {
             "{disordered} segments came out of order{}",
             if self.is_disordered { ", in which they were sent" } else { "" }
         );
-        Ok(sent - before)
+        Ok(sent - before + self.count("out.count")? - answered)
     }
 }

@@ -1,13 +1,15 @@
 //! Rules over captures, against the alerts that others expect.
 //!
 //! `THRUWAY_CORPORA=DIR` has folders `oracle/ips/CASE` with rules, a capture, and `expected.json` with
-//! the alerts by number of the rule that Suricata tells of (its own tests).
+//! the alerts by number of the rule that Suricata tells of (its own tests); and `campus` with a
+//! capture and, for many patterns, the number of directions of connections that each is in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::process::{Running, click, skip};
+use crate::sessions::captures::plain;
 
 /// What stands between FlowClassifier and the rules, and behind them.
 const TCP: (&str, &str) = ("TCPIn", "TCPOut");
@@ -69,13 +71,13 @@ fn seen(folder: &Path, (enter, leave): (&str, &str)) -> BTreeMap<u32, u64> {
     let (capture, rules) = (with_ending(folder, "pcap"), with_ending(folder, "rules"));
     let config = format!(
         "FromDump({}, STOP true) -> VLANDecap -> FlowClassifier ~> {enter} -> ips :: \
-         IntrusionPrevention({}, LENIENT true, DROP false, HOME_NET any, EXTERNAL_NET any) \
+         IntrusionPrevention({}, LENIENT true, DROP false, HOME_NET any, EXTERNAL_NET any, DIRECTIONS_MAX 32768) \
          -> {leave} -> Discard",
         capture.display(),
         rules.display()
     );
     let done = Running::start(&mut click(&["-e", &config, "-h", "ips.matches"]));
-    let done = done.wait(Duration::from_secs(60)).expect(0);
+    let done = done.wait(Duration::from_secs(300)).expect(0);
     let count = |line: &str| {
         let (count, rest) = line.split_once(" sid ")?;
         Some((rest.split_once(':')?.0.parse().ok()?, count.parse().ok()?))
@@ -103,4 +105,67 @@ fn alerts_are_those_that_others_expect() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Patterns looked for at once: two flow bits each, of 512 that there are.
+const PATTERNS: usize = 250;
+/// Share of the directions that must be found. In the capture there are connections that a careful
+/// reader of TCP judges otherwise (segments out of the window, ports that are used again).
+const SHARE_MIN: f64 = 0.99;
+
+/// A pattern as hex, whether case matters not, and in how many directions it is.
+type Hit = (String, bool, u64);
+
+/// Of a table with a line for each pattern: those that are found only across packets first.
+fn hits(file: &Path) -> Vec<Hit> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let mut rows: Vec<Vec<&str>> =
+        text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    rows.retain(|row| row[0].len() >= 8);
+    rows.sort_by_key(|row| row[4] == "0");
+    let hit = |row: &Vec<&str>| (row[0].to_owned(), row[1] == "1", row[2].parse().unwrap_or(0));
+    let step = |at: &usize| *at < PATTERNS / 2 || at.is_multiple_of(7);
+    (0..rows.len()).filter(step).map(|at| hit(&rows[at])).take(PATTERNS).collect()
+}
+
+/// For each pattern a rule for either direction, which is told once in a connection.
+fn once_a_direction(hits: &[Hit]) -> String {
+    let mut rules = String::new();
+    for (at, (hex, nocase, _)) in hits.iter().enumerate() {
+        let bytes: Vec<&str> = (0..hex.len() / 2).map(|at| &hex[2 * at..2 * at + 2]).collect();
+        let nocase = if *nocase { "nocase; " } else { "" };
+        for (way, side) in ["to_server", "to_client"].into_iter().enumerate() {
+            rules += &format!(
+                "alert tcp-stream any any -> any any (flow:{side}; flowbits:isnotset,b{at}.{way}; \
+                 content:\"|{}|\"; {nocase}flowbits:set,b{at}.{way}; sid:{};)\n",
+                bytes.join(" "),
+                2 * at + way + 2
+            );
+        }
+    }
+    rules
+}
+
+#[test]
+fn patterns_are_in_the_streams_that_others_find_them_in() {
+    let Some(corpora) = std::env::var_os("THRUWAY_CORPORA") else {
+        skip("patterns_are_in_the_streams_that_others_find_them_in", "THRUWAY_CORPORA is not set");
+        return;
+    };
+    let campus = Path::new(&corpora).join("campus");
+    let folder = tempfile::tempdir().expect("a directory");
+    plain(&campus.join("campus_open.pcap.gz"), folder.path());
+    let hits = hits(&campus.join("campus_open.hits_et_open_2017.tsv"));
+    std::fs::write(folder.path().join("all.rules"), once_a_direction(&hits)).expect("a file");
+
+    let seen = seen(folder.path(), TCP);
+    let (mut found, mut wanted) = (0, 0);
+    for (at, (hex, _, count)) in hits.iter().enumerate() {
+        let rule = 2 * at as u32 + 2;
+        let here: u64 = [rule, rule + 1].iter().filter_map(|rule| seen.get(rule)).sum();
+        assert!(here <= *count, "{hex} is in {here} directions, not {count}");
+        (found, wanted) = (found + here, wanted + count);
+    }
+    println!("{} patterns: {found} of {wanted} directions", hits.len());
+    assert!(found as f64 >= wanted as f64 * SHARE_MIN, "{found} of {wanted}");
 }

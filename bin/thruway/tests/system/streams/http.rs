@@ -152,7 +152,7 @@ fn carry(test: &str, functions: &Functions) {
         undergo(&path, TRIALS);
         path.stop();
         let path = Path::new(&Chain { faults: Faults::ROUGH, ..*chain });
-        undergo(&path, &TRIALS[..2]);
+        undergo(&path, &TRIALS[..1]);
         path.stop();
     });
 }

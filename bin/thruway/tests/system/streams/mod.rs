@@ -7,6 +7,7 @@
 
 mod alerts;
 mod cable;
+mod captures;
 mod chains;
 mod content;
 mod ends;

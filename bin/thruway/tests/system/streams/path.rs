@@ -9,7 +9,8 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 use super::content::Edit;
 use crate::control::Client;
 use crate::network::{Namespace, Network, Site};
-use crate::process::Done;
+use crate::process::{Done, root};
 
 const CLIENT: Site = Site { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
 const SERVER: Site = Site { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
@@ -92,6 +93,29 @@ impl Chain<'_> {
 impl Path {
     /// Such a path, by which the hosts reach each other.
     pub fn new(chain: &Chain<'_>) -> Path {
+        let text = configuration(chain);
+        let start = |command: &mut Command, control: &FilePath| {
+            let text = format!("ControlSocket(UNIX, {}); {text}", control.display());
+            command.args(["run", "-R", "-e", &text]);
+            text
+        };
+        Path::started(start, chain.edits)
+    }
+
+    /// A path through one of the examples, which has variables LAN, WAN and CONTROL besides these.
+    pub fn example(name: &str, variables: &[&str], edits: &[Edit]) -> Path {
+        let start = |command: &mut Command, control: &FilePath| {
+            let file = root().join("examples").join(name);
+            command.args(["run", "-R"]).arg(&file).args(["LAN=lan0", "WAN=wan0"]).args(variables);
+            command.arg(format!("CONTROL={}", control.display()));
+            std::fs::read_to_string(file).expect("the example")
+        };
+        Path::started(start, edits)
+    }
+
+    /// Starts the program in the middle by a command that `start` completes; it gives the text of
+    /// the configuration.
+    fn started(start: impl FnOnce(&mut Command, &FilePath) -> String, edits: &[Edit]) -> Path {
         let mut network = Network::new(&CLIENT, &SERVER);
         for host in [&network.lan, &network.wan] {
             // Each connection is to begin like the first one.
@@ -100,10 +124,9 @@ impl Path {
         let dir = tempfile::tempdir().expect("a directory");
         let control = dir.path().join("control");
         let mut command = network.middle.thruway();
-        let text = configuration(chain);
-        let text = format!("ControlSocket(UNIX, {}); {text}", control.display());
-        network.route(command.args(["run", "-R", "-e", &text]), SERVERS[0]);
-        Path { network, text, edits: chain.edits.to_vec(), patience: PATIENCE, control, _dir: dir }
+        let text = start(&mut command, &control);
+        network.route(&mut command, SERVERS[0]);
+        Path { network, text, edits: edits.to_vec(), patience: PATIENCE, control, _dir: dir }
     }
 
     /// The host that connects.

@@ -86,7 +86,10 @@ impl Scope {
         }
         let packet = Scope { packet: true, ..Scope::default() };
         let stream = Scope { stream: true, ..Scope::default() };
-        let is_placed = |matches: &Match| matches!(matches, Match::Content(it) if it.offset.is_some() || it.depth.is_some());
+        let is_placed = |matches: &Match| match matches {
+            Match::Content(content) => content.offset.is_some() || content.depth.is_some(),
+            _ => false,
+        };
         match (rule.protocol, rule.flow.view) {
             (Protocol::Udp | Protocol::Icmp | Protocol::TcpPacket, _) => packet,
             (_, Some(View::Packet)) => packet,

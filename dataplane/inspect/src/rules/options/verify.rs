@@ -3,7 +3,7 @@
 use crate::rules::ast::{Protocol, Rule};
 use crate::rules::buffer::{Buffer, Side};
 use crate::rules::error::Reason;
-use crate::rules::matches::{Content, Fast, Match};
+use crate::rules::matches::{Content, Fast, Match, Part};
 
 /// All mistakes.
 pub(super) fn mistakes(rule: &Rule) -> Vec<Reason> {
@@ -52,7 +52,10 @@ fn place(content: &Content) -> Option<&'static str> {
 
 /// At most one content is the fast one.
 fn fast(rule: &Rule) -> Option<Reason> {
-    let is_fast = |part: &&crate::rules::matches::Part| matches!(&part.matches, Match::Content(content) if content.fast != Fast::Unsaid);
+    let is_fast = |part: &&Part| match &part.matches {
+        Match::Content(content) => content.fast != Fast::Unsaid,
+        _ => false,
+    };
     (rule.parts.iter().filter(is_fast).count() > 1)
         .then(|| Reason::wrong("fast_pattern stands behind several contents"))
 }

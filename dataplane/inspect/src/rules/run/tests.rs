@@ -273,8 +273,10 @@ proptest! {
         let (mut real, mut oracle) = (Bench::new(&rules), Bench::new(&rules));
         oracle.inspector.exhaustive = true;
         for (side, kind, bytes) in &events {
-            let (found, wanted) = (real.found(*side, *kind, bytes), oracle.found(*side, *kind, bytes));
-            prop_assert_eq!(&found.told, &wanted.told, "{:?} {} of {}", kind, bytes.escape_ascii(), rules);
+            let found = real.found(*side, *kind, bytes);
+            let wanted = oracle.found(*side, *kind, bytes);
+            let bytes = bytes.escape_ascii();
+            prop_assert_eq!(&found.told, &wanted.told, "{:?} {} of {}", kind, bytes, rules);
             prop_assert_eq!(found.verdict, wanted.verdict);
         }
     }
@@ -289,7 +291,8 @@ proptest! {
             .zip(&contents)
             .map(|(sid, it)| format!("alert tcp-stream any any -> any any ({it} sid:{sid};)\n"))
             .collect();
-        let all: BTreeSet<u32> = Bench::new(&rules).sids(Side::ToServer, Kind::Plain, &bytes).into_iter().collect();
+        let all = Bench::new(&rules).sids(Side::ToServer, Kind::Plain, &bytes);
+        let all: BTreeSet<u32> = all.into_iter().collect();
         let mut bench = Bench::new(&rules);
         let mut found = BTreeSet::new();
         for piece in cut(&bytes, &cuts) {
@@ -308,7 +311,8 @@ proptest! {
             .zip(&parts)
             .map(|(sid, it)| format!("alert tcp-stream any any -> any any ({it} sid:{sid};)\n"))
             .collect();
-        let all: BTreeSet<u32> = Bench::new(&rules).sids(Side::ToServer, Kind::Plain, &bytes).into_iter().collect();
+        let all = Bench::new(&rules).sids(Side::ToServer, Kind::Plain, &bytes);
+        let all: BTreeSet<u32> = all.into_iter().collect();
         let mut bench = Bench::new(&rules);
         let mut found = BTreeSet::new();
         for piece in cut(&bytes, &cuts) {

@@ -1,0 +1,73 @@
+//! TCPIn where no function needs more than a look: packets stay in their batch, and what is known of
+//! a connection is what the flow manager knows of its session.
+
+use thruway_element::{Ended, Opening, PerSession, Reason, Session, Verdict};
+use thruway_flow::Transport;
+use thruway_packet::Packet;
+use thruway_stream::content::{Content, HasContent, Layer, flag};
+use thruway_stream::segment::Parts;
+use thruway_stream::tcp::Why;
+use thruway_wire::tcp::flags;
+
+use super::{FOLLOWED, State, is_tcp};
+
+/// Looks at connections, and counts them.
+#[derive(Default)]
+pub(super) struct Follow {
+    /// Whether connections are taken that were not seen to open.
+    pub pick_up: bool,
+    pub opened: u64,
+    pub picked_up: u64,
+    pub open: u64,
+}
+
+impl PerSession for Follow {
+    type State = State;
+
+    fn open(
+        &mut self,
+        _opening: &mut Opening<'_>,
+        packet: &mut Packet,
+        state: &mut State,
+    ) -> Result<(), Reason> {
+        if !is_tcp(packet) {
+            return Ok(());
+        }
+        state.conn = FOLLOWED;
+        let is_syn = packet.transport().get(13).is_some_and(|all| all & flags::SYN != 0);
+        self.picked_up += u64::from(!is_syn);
+        self.opened += 1;
+        self.open += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+        if session.related || session.life.transport() != Transport::Tcp {
+            return self.without(packet);
+        }
+        if !self.pick_up && session.life.is_picked_up() {
+            return Verdict::Drop(Reason(Why::NotOpened as u8));
+        }
+        let Ok(parts) = Parts::of_tcp(packet) else {
+            return Verdict::Drop(Reason(Why::BadSegment as u8));
+        };
+        parts.trim(packet);
+        let start = (parts.payload - parts.network) as u16;
+        let mut content = Content::new(Layer::Tcp, start, parts.payload_len() as u16);
+        if packet.transport().get(13).is_some_and(|all| all & flags::FIN != 0) {
+            content.flags = flag::LAST;
+        }
+        packet.set_content_mark(content);
+        Verdict::Pass
+    }
+
+    fn without(&mut self, packet: &mut Packet) -> Verdict {
+        packet.set_content_mark(Content::NONE);
+        Verdict::Pass
+    }
+
+    fn close(&mut self, state: &State, _why: Ended) {
+        self.open -= u64::from(state.conn == FOLLOWED).min(self.open);
+    }
+}
