@@ -108,7 +108,8 @@ proptest! {
             bytes.push((mark, slot(b"", flag::LAST)));
         }
         // All at once: the function is not asked one by one.
-        let all: Vec<(Mark, &[u8])> = bytes.iter().map(|(mark, bytes)| (*mark, &bytes[..])).collect();
+        let each = bytes.iter().map(|(mark, bytes)| (*mark, &bytes[..]));
+        let all: Vec<(Mark, &[u8])> = each.collect();
         for (given, (mark, _)) in trial.exchange_marked(&all).unwrap().iter().zip(&all) {
             let stream = usize::from(mark.direction) + 2 * mark.fcb as usize;
             got[stream].extend(answer(&given.bytes).1);

@@ -56,8 +56,11 @@ pub static IN: Entry = Entry::new(
                macos, windows, windows2003, vista. PICK_UP says whether connections are taken that \
                were not seen to open. Where lengths change they are not, unless it is true: before a \
                restart their numbers may have been changed here, and bytes would arrive at wrong \
-               places. Both ends are told that such a connection is gone. BUFFER bytes of packet memory may be kept of each direction \
-               (that which waits for what is missing and that which waits to be acknowledged, each), \
+               places. Both ends are told that such a connection is gone. What was sent before the \
+               first packet of such a connection that was seen passes uninspected: who wants to be \
+               strict writes PICK_UP false. BUFFER bytes of packet memory may be kept of each \
+               direction (that which waits for what is missing and that which waits to be \
+               acknowledged, each), \
                TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
                reset.\n\n\

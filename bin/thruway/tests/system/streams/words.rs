@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::process::{Running, click, skip};
-use crate::sessions::captures::unpacked;
+use crate::sessions::captures::plain;
 
 /// A row of the table: bytes in hex, whether case is ignored, and how often they occur.
 struct Row {
@@ -63,7 +63,7 @@ fn words_in_streams_are_those_that_others_counted() {
     let campus = Path::new(&corpora).join("campus");
     let rows = rows(&campus.join("trex_sfr_open.words.tsv"));
     let dir = tempfile::tempdir().expect("a directory");
-    let capture = unpacked(&campus.join("trex_sfr_open.pcap.gz"), dir.path());
+    let capture = plain(&campus.join("trex_sfr_open.pcap.gz"), dir.path());
     for rows in rows.chunks(AT_ONCE) {
         let seen = seen(&capture, rows);
         assert_eq!(seen.len(), rows.len());
