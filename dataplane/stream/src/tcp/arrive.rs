@@ -48,7 +48,9 @@ impl Work<'_> {
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             let other = &self.conn.halves[1 - dir];
-            let is_former = why == Why::Unready && other.has_syn && seg.ack != other.isn + 1;
+            // (A SYN that came late may be of the same connection.)
+            let is_same = seg.ack.after(other.isn) && seg.ack.distance(other.isn) < WINDOW_UNKNOWN;
+            let is_former = why == Why::Unready && other.has_syn && !is_same;
             // Its numbers may have been changed once, by us: it cannot go on.
             let is_forgotten = why == Why::NotOpened && self.conn.mode == Mode::Map;
             if is_forgotten {

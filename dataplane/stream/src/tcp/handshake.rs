@@ -19,7 +19,10 @@ impl Work<'_> {
     pub(super) fn syn(&mut self, dir: usize, mut seg: Seg, mut packet: Packet) {
         let half = &self.conn.halves[dir];
         let is_repeated = half.has_syn && half.isn == seg.seq && self.conn.phase == Phase::Alive;
-        if half.is_known && !is_repeated && !self.begin_anew(dir, &seg) {
+        if half.is_known && !is_repeated && self.supersedes(dir, &seg) {
+            self.stores.clear(&mut self.conn.halves[dir]);
+            self.conn.halves[dir].is_known = false;
+        } else if half.is_known && !is_repeated && !self.begin_anew(dir, &seg) {
             if self.conn.mode >= Mode::Guard {
                 // RFC 5961 section 4: whoever lost its state answers this with a RST.
                 self.ack_to_sender(dir, &[]);
@@ -60,6 +63,15 @@ impl Work<'_> {
         }
         self.templates[dir] = Template::of(&packet, &seg.parts);
         self.bypass(dir, packet);
+    }
+
+    /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered:
+    /// a late one, of a connection before.
+    fn supersedes(&self, dir: usize, seg: &Seg) -> bool {
+        let (half, other) = (&self.conn.halves[dir], &self.conn.halves[1 - dir]);
+        let is_unanswered = half.has_syn && half.edits.acked_out() == half.isn;
+        let is_answer = other.has_syn && seg.has(flags::ACK) && seg.ack == other.isn + 1;
+        is_unanswered && is_answer && self.conn.phase == Phase::Alive
     }
 
     /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows, or

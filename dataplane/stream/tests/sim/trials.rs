@@ -72,13 +72,14 @@ impl Trial {
     }
 }
 
-/// Runs the seeds of a test: a trial with functions, adapted.
+/// Runs the seeds of a test, and those that once failed: a trial with functions, adapted.
 fn run(
     choose: impl Fn(&mut Random) -> Vec<Function>,
     adapt: impl Fn(&mut Trial, &mut Random),
     is_seen: bool,
+    known: &[u64],
 ) {
-    run_seeds(0, |seed| {
+    run_seeds(known, |seed| {
         let mut random = Random::new(seed);
         let functions = choose(&mut random);
         let mut trial = Trial::new(&mut random, functions);
@@ -100,17 +101,17 @@ fn unchanging(random: &mut Random) -> Vec<Function> {
 
 #[test]
 fn what_is_only_seen_is_not_changed() {
-    run(|_| vec![Function::Look], as_it_is, false);
+    run(|_| vec![Function::Look], as_it_is, false, &[]);
 }
 
 #[test]
 fn changes_in_place_are_those_of_the_whole_stream() {
-    run(|_| vec![Function::Upper], as_it_is, false);
+    run(|_| vec![Function::Upper], as_it_is, false, &[]);
 }
 
 #[test]
 fn changes_are_those_of_the_whole_stream() {
-    run(Function::chain, as_it_is, false);
+    run(Function::chain, as_it_is, false, &[]);
 }
 
 /// Where nothing is guarded, packets go on as they come, and functions see the stream all the same.
@@ -119,7 +120,7 @@ fn order_and_no_more() {
     let only_order = |trial: &mut Trial, random: &mut Random| {
         trial.engine.settings.mode = *random.one_of(&[Mode::Follow, Mode::Order]);
     };
-    run(|_| vec![Function::Look], only_order, true);
+    run(|_| vec![Function::Look], only_order, true, &[]);
 }
 
 /// What a sender sends again differs from what it sent first: the receiver gets what functions saw.
@@ -137,7 +138,7 @@ fn liars_do_not_get_past_functions() {
         }
         functions
     };
-    run(choose, lies, true);
+    run(choose, lies, true, &[]);
 }
 
 /// Bytes that change on the way to the middle are not made right by it.
@@ -148,7 +149,7 @@ fn spoilt_packets_do_not_get_through() {
             plan.before.iter_mut().for_each(|link| link.spoilt = random.size(1..=50) as u32);
         }
     };
-    run(Function::chain, spoil, false);
+    run(Function::chain, spoil, false, &[]);
 }
 
 /// Bytes held back are let go when nothing comes for a time.
@@ -163,7 +164,7 @@ fn late_bytes_are_let_go() {
         functions.push(Function::Stretch(random.size(1..=2)));
         functions
     };
-    run(choose, hurry, false);
+    run(choose, hurry, false, &[]);
 }
 
 /// With little memory connections become slow, not wrong.
@@ -175,7 +176,7 @@ fn little_memory_is_enough() {
         settings.total = random.size(20_000..=400_000) as u64;
         settings.at_bound = AtBound::Drop;
     };
-    run(Function::chain, scarce, false);
+    run(Function::chain, scarce, false, &[481, 1242, 1444, 2170, 3027]);
 }
 
 /// A function that ends connections lets nothing more through, and both ends learn of it.
@@ -187,7 +188,7 @@ fn closed_connections_end() {
         functions.push(Function::Close(random.magnitude(20_000) as u64));
         functions
     };
-    run(choose, may_break, false);
+    run(choose, may_break, false, &[3379]);
 }
 
 /// Connections that were not seen to begin go on as they are.
@@ -201,7 +202,7 @@ fn connections_under_way_are_picked_up() {
             host.is_strict = false;
         }
     };
-    run(|_| vec![Function::Look], late, false);
+    run(|_| vec![Function::Look], late, false, &[809, 1836, 2132, 2673]);
 }
 
 /// An end that has forgotten its connection gets a new one between the same ports.
@@ -220,6 +221,6 @@ fn ends_that_forget_begin_anew() {
             }
         }
     };
-    run(Function::chain, restart, false);
-    run(|_| vec![Function::Look], restart, false);
+    run(Function::chain, restart, false, &[467]);
+    run(|_| vec![Function::Look], restart, false, &[]);
 }

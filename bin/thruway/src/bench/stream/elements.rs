@@ -33,6 +33,7 @@ static CLIENTS: Entry = Entry::new(
             Arg::required("CONNECTIONS", Ty::UInt, "how many"),
             Arg::required("PAYLOAD", Ty::UInt, "bytes of payload in a segment, an even number"),
             Arg::required("DISORDER", Ty::UInt, "one of so many runs is out of order; 0: none"),
+            Arg::required("ALIKE", Ty::Bool, "whether the text is of what the words are of"),
         ],
         handlers: &[
             Handler::read("count", "segments with payload so far"),
@@ -43,7 +44,8 @@ static CLIENTS: Entry = Entry::new(
     },
     |args| {
         let (count, len) = (args.get("CONNECTIONS")?, args.get("PAYLOAD")?);
-        Ok(Box::new(Clients::new(count, len, args.get("DISORDER")?)))
+        let text = words::text(args.get("ALIKE")?);
+        Ok(Box::new(Clients::new(count, (text, len), args.get("DISORDER")?)))
     },
 );
 
@@ -70,8 +72,7 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(connections: u32, len: usize, disorder: u64) -> Clients {
-        let text = words::text();
+    fn new(connections: u32, (text, len): (Vec<u8>, usize), disorder: u64) -> Clients {
         let len = len.clamp(2, text.len());
         Clients {
             steps: vec![Step::Closed; connections.clamp(1, segment::CONNECTIONS_MAX) as usize],
@@ -171,7 +172,8 @@ static SERVERS: Entry = Entry::new(
         handlers: &[
             Handler::read("segments", "segments with payload that came"),
             Handler::read("bytes", "bytes of payload that came in order"),
-            Handler::read("disordered", "segments that came too early or again"),
+            Handler::read("early", "segments that came before one that is missing"),
+            Handler::read("repeated", "segments that came again"),
         ],
         ..Spec::DEFAULT
     },
@@ -182,7 +184,8 @@ static SERVERS: Entry = Entry::new(
             answers: Batch::with_room(),
             segments: 0,
             bytes: 0,
-            disordered: 0,
+            early: 0,
+            repeated: 0,
         }))
     },
 );
@@ -200,7 +203,8 @@ struct Servers {
     answers: Batch,
     segments: u64,
     bytes: u64,
-    disordered: u64,
+    early: u64,
+    repeated: u64,
 }
 
 impl Servers {
@@ -216,14 +220,16 @@ impl Servers {
             return None;
         }
         self.segments += 1;
-        if read.seq == peer.expected {
+        // Sequence numbers wrap (RFC 9293 section 3.4).
+        let ahead = read.seq.wrapping_sub(peer.expected).cast_signed();
+        if ahead == 0 {
             peer.expected = peer.expected.wrapping_add(read.len);
             self.bytes += u64::from(read.len);
-        } else {
-            self.disordered += 1;
         }
+        self.early += u64::from(ahead > 0);
+        self.repeated += u64::from(ahead < 0);
         peer.open += 1;
-        if peer.open < 2 {
+        if peer.open < 2 && ahead == 0 {
             return None;
         }
         peer.open = 0;
@@ -246,7 +252,8 @@ impl Element for Servers {
         match name {
             "segments" => Ok(self.segments.to_string()),
             "bytes" => Ok(self.bytes.to_string()),
-            "disordered" => Ok(self.disordered.to_string()),
+            "early" => Ok(self.early.to_string()),
+            "repeated" => Ok(self.repeated.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }

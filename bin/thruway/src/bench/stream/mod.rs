@@ -38,8 +38,9 @@ type Chain = fn(&Place) -> anyhow::Result<Vec<Vec<String>>>;
 
 /// A case without a baseline.
 fn case(name: &str, (payload, disorder): (u32, u32), chain: Chain) -> Case {
+    let alike = name.ends_with("/alike");
     let set_up: SetUp = Box::new(move |place| {
-        let setting = Setting { blocks: chain(place)?, payload, disorder };
+        let setting = Setting { blocks: chain(place)?, payload, disorder, alike };
         Ok(Box::new(Connections::new(&setting)?))
     });
     Case {
@@ -99,6 +100,7 @@ fn cases() -> Vec<Case> {
         over("order", "inspect/1", |place| matcher(1, place, "ALERT")),
         over("order", "inspect/2000", |place| matcher(2_000, place, "ALERT")),
         over("order", "inspect/20000", |place| matcher(20_000, place, "ALERT")),
+        over("order", "inspect/2000/alike", |place| matcher(2_000, place, "ALERT")),
         over("order", GIVEN, given),
         over("guard", "mask/2000", |place| matcher(2_000, place, "MASK")),
         over("resize", "replace", |_| {

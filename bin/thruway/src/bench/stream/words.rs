@@ -19,24 +19,52 @@ const SYLLABLES: [&str; 24] = [
 ];
 const JOINTS: [&str; 12] = [" ", " ", " ", "/", "=", "&", ".", "-", "\r\n", ": ", "<", ">"];
 
+/// Mark-up.
+const TAGS: [&str; 6] =
+    ["<div class=\"a\">", "</div>\r\n", "<a href=\"/b/c.html\">", "</a>", "<p>", "{\"d\": 12, "];
+/// Letters, about as often as in English text.
+const LETTERS: &[u8; 50] = b"eeeeeetttttaaaaoooonnnniiiissshhhrrrdddlluuccmmfwy";
+
 fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// Text as of the web: syllables and what stands between them; of the same alphabet as the words,
-/// so that many begin in it and few are found.
-pub fn text() -> Vec<u8> {
+/// Bytes that streams carry, [`PERIOD`] of them.
+///
+/// Half are such as compressed bodies and pictures have, any; the other half text of letters as often
+/// as in English, with mark-up. Or all are of what the words are of (`alike`): many words begin
+/// in it everywhere.
+pub fn text(alike: bool) -> Vec<u8> {
     let mut random = Random::new(SEED);
-    let mut text = String::with_capacity(PERIOD + 16);
-    text.push_str(PLANTED);
+    let mut text = PLANTED.as_bytes().to_vec();
     while text.len() < PERIOD {
-        for _ in 0..1 + random.below(3) {
-            text.push_str(pick(&mut random, &SYLLABLES));
+        match (alike, random.below(16)) {
+            (true, _) => syllables(&mut text, &mut random),
+            (false, 0) => text.extend((0..350).map(|_| random.below(256) as u8)),
+            (false, 1) => text.extend(pick(&mut random, &TAGS).bytes()),
+            (false, _) => letters(&mut text, &mut random),
         }
-        text.push_str(pick(&mut random, &JOINTS));
     }
     text.truncate(PERIOD);
-    text.into_bytes()
+    text
+}
+
+/// Some syllables and what stands behind them.
+fn syllables(text: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..1 + random.below(3) {
+        text.extend(pick(random, &SYLLABLES).bytes());
+    }
+    text.extend(pick(random, &JOINTS).bytes());
+}
+
+/// A few words of random letters.
+fn letters(text: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..4 {
+        let len = 1 + random.below(9);
+        let letter = |random: &mut Random| LETTERS[random.below(LETTERS.len() as u64) as usize];
+        text.extend((0..len).map(|_| letter(random)));
+        text.push(b' ');
+    }
 }
 
 /// A file with so many words; [`PLANTED`] is the first.
@@ -56,7 +84,7 @@ pub fn write(dir: &Path, count: usize) -> anyhow::Result<PathBuf> {
 /// requests, some header lines, a fifth is binary. None is in the text: what is looked for is rare.
 fn words(count: usize) -> Vec<Vec<u8>> {
     let mut random = Random::new(SEED ^ 1);
-    let text = String::from_utf8_lossy(&text()).into_owned();
+    let texts = [false, true].map(|alike| String::from_utf8_lossy(&text(alike)).into_owned());
     let mut all = std::collections::BTreeSet::new();
     while all.len() < count {
         let len = match random.below(10) {
@@ -80,7 +108,8 @@ fn words(count: usize) -> Vec<Vec<u8>> {
             }
         }
         word.truncate(len);
-        if !std::str::from_utf8(&word).is_ok_and(|word| text.contains(word)) {
+        let there = |word: &str| texts.iter().any(|text| text.contains(word));
+        if !std::str::from_utf8(&word).is_ok_and(there) {
             all.insert(word);
         }
     }
@@ -96,11 +125,11 @@ mod tests {
         let all = words(2_000);
         assert_eq!(all.len(), 2_000);
         assert!(all.iter().all(|word| (4..=64).contains(&word.len())));
-        let text = text();
-        let is_there = |word: &Vec<u8>| text.windows(word.len()).any(|place| place == word);
-        assert!(!all.iter().take(20).any(is_there));
-        let found = text.windows(PLANTED.len()).filter(|place| *place == PLANTED.as_bytes());
-        assert_eq!((text.len(), found.count()), (PERIOD, 1));
+        for text in [false, true].map(text) {
+            let count = |word: &[u8]| text.windows(word.len()).filter(|one| *one == word).count();
+            assert!(all.iter().take(20).all(|word| count(word) == 0));
+            assert_eq!((text.len(), count(PLANTED.as_bytes())), (PERIOD, 1));
+        }
         let dir = tempfile::tempdir().expect("a directory");
         let file = write(dir.path(), 5).expect("room");
         let lines = std::fs::read_to_string(file).expect("written");

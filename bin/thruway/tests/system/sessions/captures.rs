@@ -156,7 +156,7 @@ fn mutated_frames_have_sessions_or_none() {
 }
 
 /// A file of a corpus: what `gzip` makes of it, or itself.
-pub fn plain(file: &Path, dir: &Path) -> PathBuf {
+pub fn unpacked(file: &Path, dir: &Path) -> PathBuf {
     let name = file.file_name().and_then(|name| name.to_str()).expect("plain text");
     let Some(name) = name.strip_suffix(".gz") else { return file.to_owned() };
     let done = Command::new("gzip").arg("-dc").arg(file).output().expect("gzip is there");
@@ -215,10 +215,10 @@ fn indexed(dir: &Path, counts: &mut HashMap<PathBuf, usize>) {
 /// What is wrong with a capture's sessions, if anything is.
 fn judge(file: &Path, counts: &HashMap<PathBuf, usize>) -> Option<String> {
     let dir = tempfile::tempdir().expect("a directory");
-    let seen = see(&[plain(file, dir.path())]);
+    let seen = see(&[unpacked(file, dir.path())]);
     let table = file.display().to_string().replace(".pcap.gz", ".flows.tsv.gz");
     let expected = Path::new(&table).exists() && table.ends_with(".tsv.gz");
-    let expected = expected.then(|| of_table(&plain(Path::new(&table), dir.path())));
+    let expected = expected.then(|| of_table(&unpacked(Path::new(&table), dir.path())));
     let found = seen.connections.len();
     println!(
         "{}: {} packets, {found} TCP and UDP, {} sessions, {} begun, {} packets without",

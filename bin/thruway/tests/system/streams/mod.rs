@@ -18,3 +18,4 @@ mod options;
 mod path;
 mod talks;
 mod trials;
+mod words;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{Needs, Next, StreamCursor, StreamFunction};
-use thruway_inspect::patterns::{Found, Seek};
+use thruway_inspect::patterns::{Found, Seek, Words};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::list::List;
@@ -72,6 +72,11 @@ pub(super) struct Totals {
 /// Words, and what is done about them.
 pub(super) struct Matcher {
     pub(super) list: Arc<List>,
+    pub(super) acts: Acts,
+}
+
+/// What is done about words, and what was.
+pub(super) struct Acts {
     pub(super) mode: Mode,
     /// Takes the place of a word.
     pub(super) with: Vec<u8>,
@@ -91,14 +96,13 @@ struct Reading<'a> {
     inside: usize,
 }
 
-impl Matcher {
+impl Reading<'_> {
     /// Reads on to the next word.
-    fn next(&self, reading: &mut Reading<'_>, data: &mut StreamCursor<'_>) -> Option<Found> {
-        let words = &self.list.words;
+    fn next(&mut self, words: &Words, data: &mut StreamCursor<'_>) -> Option<Found> {
         loop {
-            if !reading.gone.is_empty() {
-                let (read, found) = words.next(&mut reading.seek, reading.gone);
-                reading.gone = &reading.gone[read..];
+            if !self.gone.is_empty() {
+                let (read, found) = words.next(&mut self.seek, self.gone);
+                self.gone = &self.gone[read..];
                 if found.is_some() {
                     return found;
                 }
@@ -108,15 +112,17 @@ impl Matcher {
             if chunk.is_empty() {
                 return None;
             }
-            let (read, found) = words.next(&mut reading.seek, chunk);
+            let (read, found) = words.next(&mut self.seek, chunk);
             data.advance(read);
-            reading.inside += read;
+            self.inside += read;
             if found.is_some() {
                 return found;
             }
         }
     }
+}
 
+impl Acts {
     /// Deals with a word; the cursor then stands behind it.
     fn deal(&mut self, reading: &mut Reading<'_>, data: &mut StreamCursor<'_>, found: Found) {
         // Of what was read behind the word, and of the word: what lies in the payload.
@@ -136,7 +142,12 @@ impl Matcher {
     }
 
     /// Looks through what is shown; `true`: the connection is to end.
-    fn look(&mut self, reading: &mut Reading<'_>, data: &mut StreamCursor<'_>) -> bool {
+    fn look(
+        &mut self,
+        words: &Words,
+        reading: &mut Reading<'_>,
+        data: &mut StreamCursor<'_>,
+    ) -> bool {
         let whole = reading.gone;
         // A word that is there counts, if no more is waited for.
         let is_end = match self.mode {
@@ -145,9 +156,9 @@ impl Matcher {
             _ => data.is_last() || data.is_late(),
         };
         loop {
-            let mut found = self.next(reading, data);
+            let mut found = reading.next(words, data);
             if found.is_none() && is_end {
-                found = self.list.words.finish(&mut reading.seek);
+                found = words.finish(&mut reading.seek);
             }
             let Some(found) = found else { return false };
             let again = found.back.saturating_sub(reading.inside);
@@ -162,13 +173,12 @@ impl Matcher {
     }
 
     /// Words that were there at the end of a session that had no last packet.
-    fn count_rest(&mut self, mark: u32) {
-        let list = Arc::clone(&self.list);
-        let mut rest = list.words.string(mark);
+    fn count_rest(&mut self, words: &Words, mark: u32) {
+        let mut rest = words.string(mark);
         loop {
             let mut seek = Seek::default();
-            let (read, found) = list.words.next(&mut seek, rest);
-            let Some(found) = found.or_else(|| list.words.finish(&mut seek)) else { return };
+            let (read, found) = words.next(&mut seek, rest);
+            let Some(found) = found.or_else(|| words.finish(&mut seek)) else { return };
             self.counts[found.word] += 1;
             self.totals.matches += 1;
             rest = &rest[read - found.back..];
@@ -181,27 +191,29 @@ impl StreamFunction for Matcher {
     const NEEDS: Needs = Needs::RESIZE;
 
     fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
-        let list = Arc::clone(&self.list);
+        // Not by a clone of the list: threads would fight over its count.
+        let Matcher { list, acts } = self;
+        let words = &list.words;
         if state.list != list.number {
             (state.gone, state.list) = ([0; 2], list.number);
         }
         let way = data.direction();
-        let gone = list.words.string(state.gone[way]);
+        let gone = words.string(state.gone[way]);
         let mut reading = Reading { gone, seek: Seek::default(), inside: 0 };
-        let before = self.totals.matches;
-        let closes = self.look(&mut reading, data);
-        if self.totals.matches > before {
-            self.totals.sessions += u64::from(state.is_found == 0);
+        let before = acts.totals.matches;
+        let closes = acts.look(words, &mut reading, data);
+        if acts.totals.matches > before {
+            acts.totals.sessions += u64::from(state.is_found == 0);
             state.is_found = 1;
         }
         if closes {
             return Next::Close;
         }
-        let pending = list.words.pending(&reading.seek);
+        let pending = words.pending(&reading.seek);
         if data.is_last() {
             state.gone[way] = 0;
-        } else if !self.mode.holds() || data.is_late() {
-            state.gone[way] = list.words.mark(&reading.seek);
+        } else if !acts.mode.holds() || data.is_late() {
+            state.gone[way] = words.mark(&reading.seek);
         } else if pending > 0 {
             // What has gone on stays remembered while a word may begin there.
             if pending <= reading.inside {
@@ -216,8 +228,9 @@ impl StreamFunction for Matcher {
     }
 
     fn ended(&mut self, state: &State) {
-        if self.mode == Mode::Alert && state.list == self.list.number {
-            state.gone.into_iter().for_each(|mark| self.count_rest(mark));
+        let Matcher { list, acts } = self;
+        if acts.mode == Mode::Alert && state.list == list.number {
+            state.gone.into_iter().for_each(|mark| acts.count_rest(&list.words, mark));
         }
     }
 }

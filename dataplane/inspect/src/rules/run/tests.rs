@@ -208,6 +208,43 @@ fn slots_are_given_back() {
     assert_eq!(bench.inspector.slots_free(), 4);
 }
 
+/// Once it has seen the like, a look at traffic allocates nothing, whatever matches.
+#[test]
+fn looks_allocate_nothing() {
+    let rules = rule("content:\"ab\"; content:\"c\"; distance:0; pcre:\"/c+d/R\";", 1)
+        + &rule("content:\"/x\"; http_uri; file_data; content:\"ab\";", 2)
+        + &rule(
+            "content:!\"zz\"; pcre:\"/b.c/i\"; threshold: type limit, track by_src, count 1, seconds 9;",
+            3,
+        );
+    let mut bench = Bench::new(&rules);
+    let facts = facts(Side::ToServer);
+    let mut found = Found::default();
+    let mut talk = |bench: &mut Bench| {
+        let mut session = Session::default();
+        for (kind, bytes) in [
+            (Kind::Head, &b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"[..]),
+            (Kind::Body, b"a"),
+            (Kind::Body, b"bxcc"),
+            (Kind::Body, b"d and much more of it, until the window has moved on, and on, and on"),
+        ] {
+            let piece = Piece { facts: &facts, bytes, kind, now: 0 };
+            bench.inspector.stream(&mut session, piece, &mut found);
+        }
+        bench.inspector.end(&session);
+        let told = found.told.len();
+        found.clear();
+        told
+    };
+    let first = talk(&mut bench);
+    assert!(first >= 3);
+    let (mut second, counted) = (0, &mut bench);
+    let allocations = allocation_counter::measure(|| second = talk(counted));
+    assert_eq!(allocations.count_total, 0);
+    // The third rule is told once in nine seconds.
+    assert!(second >= 2 && second < first, "{first} {second}");
+}
+
 /// Something that happens.
 type Event = (Side, Kind, Vec<u8>);
 

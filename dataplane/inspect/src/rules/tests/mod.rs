@@ -221,6 +221,17 @@ fn expensive_expressions_end() {
     assert!(outcome.exhausted && outcome.fires());
 }
 
+/// The rule that the page about rules shows.
+#[test]
+fn the_rule_of_the_documentation_is_good() {
+    let page = include_str!("../../../../../docs/rules.md");
+    let lines = page.lines().skip_while(|line| !line.starts_with("    drop"));
+    let rule: String =
+        lines.take_while(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    let set = RuleSet::load(rule.as_bytes(), &Variables::usual()).unwrap();
+    assert_eq!(set.rules()[0].about.sid, 1_000_001);
+}
+
 proptest! {
     #[test]
     fn what_is_printed_is_read(text in random::rule()) {

@@ -150,7 +150,7 @@ impl Host {
             // Its sender has forgotten the connection, and learns of it so (RFC 5961 section 4).
             return self.challenge();
         }
-        // Of the two halves of a simultaneous open the second leaves out what the peer did not want.
+        // The second SYN of a simultaneous open leaves out what the peer did not want.
         let is_same = segment.mss == first.mss
             && (segment.scale == first.scale || segment.scale.is_none() || first.scale.is_none());
         if !is_same {

@@ -305,7 +305,7 @@ impl Sender {
         self.timer = Some(now + self.rto());
     }
 
-    /// An acknowledgement that acknowledges nothing that was not sent. By how much the right edge of
+    /// What an acknowledgement says, of what was sent only. By how much the right edge of
     /// the window moved.
     pub fn acked(&mut self, news: AckNews, now: i64) -> i64 {
         let moved = self.take_window(&news);

@@ -51,11 +51,13 @@ fn matcher(words: &[Vec<u8>], nocase: bool, mode: Mode, with: &[u8]) -> Matcher 
     let wanted = Wanted { words: words.to_vec(), file: None, nocase };
     Matcher {
         list: Arc::new(wanted.make().unwrap()),
-        mode,
-        with: with.to_vec(),
-        mask: b'*',
-        counts: vec![0; words.len()],
-        totals: Totals::default(),
+        acts: Acts {
+            mode,
+            with: with.to_vec(),
+            mask: b'*',
+            counts: vec![0; words.len()],
+            totals: Totals::default(),
+        },
     }
 }
 
@@ -166,9 +168,9 @@ proptest! {
             });
             let expected = if mode == Mode::Alert { stream.clone() } else { expected };
             prop_assert_eq!(to.got, expected, "{:?}", mode);
-            prop_assert_eq!(matcher.totals.matches, count, "{:?}", mode);
-            prop_assert_eq!(matcher.counts.iter().sum::<u64>(), count);
-            prop_assert_eq!((matcher.totals.sessions, matcher.totals.partly),
+            prop_assert_eq!(matcher.acts.totals.matches, count, "{:?}", mode);
+            prop_assert_eq!(matcher.acts.counts.iter().sum::<u64>(), count);
+            prop_assert_eq!((matcher.acts.totals.sessions, matcher.acts.totals.partly),
                 (u64::from(count > 0), 0));
         }
     }
@@ -225,7 +227,7 @@ proptest! {
         let first = words.iter().filter_map(end).min();
         prop_assert_eq!(to.is_closed, first.is_some());
         prop_assert!(first.is_none_or(|end| to.got.len() < end));
-        prop_assert_eq!(matcher.totals.matches, u64::from(first.is_some()));
+        prop_assert_eq!(matcher.acts.totals.matches, u64::from(first.is_some()));
     }
 }
 
@@ -237,7 +239,7 @@ fn the_rest_of_a_word_is_replaced_alone() {
     let to = pass(&mut matcher, &events);
     assert_eq!(to.got, b"an att<>, <>");
     assert_eq!(to.held_lens[..3], [3, 0, 1]);
-    assert_eq!((matcher.totals.matches, matcher.totals.partly), (2, 1));
+    assert_eq!((matcher.acts.totals.matches, matcher.acts.totals.partly), (2, 1));
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn other_words_forget_what_went_on() {
         let mut matcher = matcher(&[word.to_vec()], false, Mode::Alert, b"");
         let mut plain = Plain(vec![bytes.to_vec()]);
         matcher.process(&mut state, &mut StreamCursor::new(&mut plain, About::default()));
-        matcher.totals.matches
+        matcher.acts.totals.matches
     };
     assert_eq!((show(b"xab", b"xa"), show(b"yab", b"b"), show(b"yab", b"yab")), (0, 0, 1));
 }
