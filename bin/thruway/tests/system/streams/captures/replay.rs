@@ -1,7 +1,6 @@
 //! Captures through a chain of stream functions.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use crate::frames::{read_capture, write_capture};
