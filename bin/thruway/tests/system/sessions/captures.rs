@@ -156,11 +156,7 @@ fn mutated_frames_have_sessions_or_none() {
 }
 
 /// A file of a corpus: what `gzip` makes of it, or itself.
-<<<<<<< HEAD
-pub fn unpacked(file: &Path, dir: &Path) -> PathBuf {
-=======
 pub fn plain(file: &Path, dir: &Path) -> PathBuf {
->>>>>>> patterns
     let name = file.file_name().and_then(|name| name.to_str()).expect("plain text");
     let Some(name) = name.strip_suffix(".gz") else { return file.to_owned() };
     let done = Command::new("gzip").arg("-dc").arg(file).output().expect("gzip is there");

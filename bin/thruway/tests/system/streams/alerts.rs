@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::process::{Running, click, skip};
-use crate::sessions::captures::unpacked;
+use crate::sessions::captures::plain;
 
 /// What stands between FlowClassifier and the rules, and behind them.
 const TCP: (&str, &str) = ("TCPIn", "TCPOut");
@@ -154,7 +154,7 @@ fn patterns_are_in_the_streams_that_others_find_them_in() {
     };
     let campus = Path::new(&corpora).join("campus");
     let folder = tempfile::tempdir().expect("a directory");
-    unpacked(&campus.join("campus_open.pcap.gz"), folder.path());
+    plain(&campus.join("campus_open.pcap.gz"), folder.path());
     let hits = hits(&campus.join("campus_open.hits_et_open_2017.tsv"));
     std::fs::write(folder.path().join("all.rules"), once_a_direction(&hits)).expect("a file");
 

@@ -29,8 +29,7 @@ const SORTS: &[Settings] = &[
     (&[(DSACK, "0")], &[(TIMESTAMPS, "0")]),
     (&[(SCALING, "0")], &[]),
     (&[(ECN, "1")], &[]),
-    // From here on another algorithm than the host's own, which not every host lets be chosen
-    // again.
+    // From here on another algorithm than the usual one, which some hosts do not let one choose.
     (&[(ECN, "1"), (CONTROL, "reno"), (SACK, "0")], &[]),
     (&[(CONTROL, "reno")], &[]),
 ];

@@ -1,11 +1,11 @@
 //! Captures through a chain of stream functions.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use crate::frames::{read_capture, write_capture};
 use crate::process::{Running, click};
+use crate::sessions::captures::plain;
 
 /// Longest time that a capture may take.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -30,16 +30,6 @@ pub struct Sent {
     pub frames: Vec<Vec<u8>>,
     /// Numbers that handlers told, in the order in which they were asked.
     pub told: Vec<u64>,
-}
-
-/// A file of a corpus: what `gzip` makes of it, or itself.
-pub fn plain(file: &Path, dir: &Path) -> PathBuf {
-    let name = file.file_name().and_then(|name| name.to_str()).expect("plain text");
-    let Some(name) = name.strip_suffix(".gz") else { return file.to_owned() };
-    let done = Command::new("gzip").arg("-dc").arg(file).output().expect("gzip is there");
-    assert!(done.status.success(), "{}", file.display());
-    std::fs::write(dir.join(name), done.stdout).expect("room for a file");
-    dir.join(name)
 }
 
 /// The Ethernet frames of a capture of any sort; none, where it has others.

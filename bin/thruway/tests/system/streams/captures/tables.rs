@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::replay::plain;
 use super::truth::{End, Flow};
+use crate::sessions::captures::plain;
 
 /// Lines of a table without its head, split.
 fn lines(file: &Path) -> Vec<Vec<String>> {
