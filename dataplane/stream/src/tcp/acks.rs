@@ -38,10 +38,11 @@ impl Work<'_> {
             self.conn.halves[dir].window = seg.scaled_window();
             return Ok(());
         }
+        let is_whole = self.conn.is_whole();
         let half = &mut self.conn.halves[1 - dir];
         half.is_behind &= seg.ack.before(half.isn);
         if seg.ack.after(half.sent) {
-            if half.has_syn && self.conn.mode >= Mode::Guard {
+            if is_whole && self.conn.mode >= Mode::Guard {
                 // What functions were shown a moment ago may not have left yet; of a capture, that
                 // and its acknowledgement may come in one batch.
                 let is_shown = self.conn.mode == Mode::Guard && !seg.ack.after(half.next);
@@ -192,7 +193,7 @@ impl Work<'_> {
 
     /// Tells the sender of a half how far it has come, and what waits.
     pub(super) fn ack_to_sender(&mut self, dir: usize, blocks: &[(Seq, Seq)]) {
-        if self.conn.halves[dir].is_behind || !self.can_speak() {
+        if !self.can_speak_in(1 - dir) {
             return;
         }
         let (ack, window) = match self.conn.mode {
@@ -213,6 +214,12 @@ impl Work<'_> {
         let [one, other] = &self.conn.halves;
         let both_known = one.is_known && other.is_known;
         both_known && one.timestamps.is_some() == other.timestamps.is_some()
+    }
+
+    /// Whether as much is known as is needed for a packet of our own in a direction: also what the
+    /// side for which it speaks has.
+    pub(super) fn can_speak_in(&self, dir: usize) -> bool {
+        self.can_speak() && !self.conn.halves[1 - dir].is_behind
     }
 
     /// Notes the clocks of a segment that was taken.
