@@ -25,6 +25,7 @@ fn demand(session: &str, size: usize) -> Demand {
         translates: false,
         shared_words: 0,
         timeout_s: None,
+        closed_s: None,
     }
 }
 
