@@ -470,6 +470,7 @@ impl Wants {
             translates: self.translates,
             shared_words: self.shared_words,
             timeout_s: None,
+            closed_s: None,
         }
     }
 }

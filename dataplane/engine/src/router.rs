@@ -106,8 +106,8 @@ impl Router {
         }
         let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
         let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
-        let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let streams = streams::plan(&layout, &mut replicas)?;
+        let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
         for (thread, elements) in replicas.into_iter().enumerate() {
             let wires = build::wires(&layout, options.clock.start());

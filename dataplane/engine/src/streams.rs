@@ -1,5 +1,5 @@
 //! Contexts of streams: which elements belong to each, and what their functions want of it. The
-//! least that serves all of them is set up ([thesis] 5.5.1).
+//! least that serves all of them is set up (thesis, 5.5.1).
 
 use std::fmt::Write as _;
 

@@ -128,6 +128,7 @@ impl Element for Dispatcher {
             translates: false,
             shared_words: 0,
             timeout_s: None,
+            closed_s: None,
         })
     }
 
@@ -159,6 +160,7 @@ impl Element for Pairs {
             translates: true,
             shared_words: 2,
             timeout_s: Some(7),
+            closed_s: None,
         })
     }
 }

@@ -39,6 +39,9 @@ pub struct Demand {
     /// How long a session without packets is kept once it is open, in seconds; `None`: as long as
     /// its protocol says.
     pub timeout_s: Option<u32>,
+    /// How long a session whose protocol says that it is closing or closed is kept at least, in
+    /// seconds: of a function that has to do with what its ends still send again.
+    pub closed_s: Option<u32>,
 }
 
 /// What a node is to the flow manager.

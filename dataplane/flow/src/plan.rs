@@ -89,6 +89,8 @@ pub struct Leaf {
     pub early_drop: bool,
     /// Longest timeout that a function on the way asks for, in seconds.
     pub timeout_s: Option<u32>,
+    /// Least time that a function on the way asks for closed sessions, in seconds.
+    pub closed_s: Option<u32>,
 }
 
 /// Space of one function in the records of a level.

@@ -166,7 +166,7 @@ pub struct Hello {
     pub outputs: u32,
     /// Bytes of scratch per session; 0 for none.
     pub scratch_len: u32,
-    /// Of a function of streams what it does: see [`stream_need`](crate::stream_need); 0 of one
+    /// Of a function of streams what it does: see [`stream_need`]; 0 of one
     /// of packets.
     pub stream: u32,
     /// Its name for people, NUL-padded UTF-8.

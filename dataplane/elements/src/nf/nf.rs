@@ -269,8 +269,16 @@ impl Element for Nf {
     fn demand(&self) -> Option<Demand> {
         let Scratch { size, align } = Scratch::of::<Place>();
         let session = self.settings.sessions.as_ref()?.session.clone();
-        let (initial, shared_words, timeout_s) = (Vec::new(), 0, None);
-        Some(Demand { session, size, align, initial, translates: false, shared_words, timeout_s })
+        Some(Demand {
+            session,
+            size,
+            align,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+            closed_s: None,
+        })
     }
 
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {

@@ -210,6 +210,7 @@ impl Element for FlowDispatcher {
             translates: false,
             shared_words: 0,
             timeout_s: None,
+            closed_s: None,
         })
     }
 

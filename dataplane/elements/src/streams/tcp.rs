@@ -3,10 +3,11 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Handler,
-    HandlerError, Known, Layer, Needs, PerSession, Reason, Size, Spec, Stream, StreamPlan, Topic,
-    Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
+    Handler, HandlerError, Known, Layer, Needs, PerSession, Reason, Size, Spec, Stream, StreamPlan,
+    Topic, Ty, Wants,
 };
+use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::tcp::overlap::Overlap;
@@ -137,6 +138,9 @@ pub static OUT: Entry = Entry::new(
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
 );
 
+/// How long a connection is known after both ends have said that they finish, seconds: data before
+/// that may have got lost, and times between retransmissions double (RFC 6298 section 5.5).
+const CLOSED_S: u32 = 60;
 /// Most bytes of BUFFER.
 const BUFFER_MAX: u64 = 1 << 30;
 
@@ -194,6 +198,13 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for TcpIn {
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Enter(Layer::Tcp, Needs::NOTHING))
+    }
+
+    /// (Where it has to do with it, until what is left of a closed connection was sent again.)
+    fn demand(&self) -> Option<Demand> {
+        let session = SessionDef::parse("connection").ok()?;
+        let closed_s = (self.settings.mode > Mode::Follow).then_some(CLOSED_S);
+        Some(Demand { closed_s, ..IN.spec.wants.demand_of(session) })
     }
 
     fn take_stream(&mut self, plan: &StreamPlan) {

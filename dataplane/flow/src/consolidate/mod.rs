@@ -190,7 +190,8 @@ fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
         keys: [const { None }; 3],
         functions: end.functions.clone(),
         early_drop: chain.early_drop && !end.wanted,
-        timeout_s: demands.filter_map(|demand| demand.timeout_s).max(),
+        timeout_s: demands.clone().filter_map(|demand| demand.timeout_s).max(),
+        closed_s: demands.filter_map(|demand| demand.closed_s).max(),
     }
 }
 

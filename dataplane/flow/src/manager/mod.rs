@@ -135,7 +135,7 @@ impl Manager {
         let levels: Vec<LevelState> = levels.collect();
         let mut readers = Vec::with_capacity(plan.leaves.len());
         let (mut limits, mut leaf_limits) = (Vec::new(), Vec::with_capacity(plan.leaves.len()));
-        let mut known: Vec<Option<u32>> = Vec::new();
+        let mut known: Vec<(Option<u32>, Option<u32>)> = Vec::new();
         for leaf in &plan.leaves {
             let mut of_leaf = [None, None, None];
             for (reader, key) in of_leaf.iter_mut().zip(&leaf.keys) {
@@ -146,10 +146,11 @@ impl Manager {
                 *reader = Some(Reader::new(key, &plan.levels).map_err(error)?);
             }
             readers.push(of_leaf);
-            let at = known.iter().position(|timeout| *timeout == leaf.timeout_s);
+            let asked = (leaf.timeout_s, leaf.closed_s);
+            let at = known.iter().position(|known| *known == asked);
             leaf_limits.push(at.unwrap_or_else(|| {
-                known.push(leaf.timeout_s);
-                limits.push(limits_of(&settings.timeouts, leaf.timeout_s));
+                known.push(asked);
+                limits.push(limits_of(&settings.timeouts, asked));
                 limits.len() - 1
             }) as u16);
         }
@@ -217,17 +218,20 @@ impl Manager {
     }
 }
 
-/// Limits in ticks; an open session's is what a function asked for, if one did.
-fn limits_of(timeouts: &Timeouts, asked: Option<u32>) -> Limits {
+/// Limits in ticks; an open session's is what a function asked for, if one did, that of a closing or
+/// closed one at least what one asked for.
+fn limits_of(timeouts: &Timeouts, (open, closed): (Option<u32>, Option<u32>)) -> Limits {
     use crate::life::Phase;
     let ticks_of = |seconds: u32| {
         u32::try_from(i64::from(seconds) * 1_000_000_000 / TICK_NS).unwrap_or(u32::MAX / 2).max(1)
     };
     Box::new(std::array::from_fn(|bits| {
         let life = Life(bits as u8);
-        match asked {
-            Some(seconds) if life.phase() == Phase::Open => ticks_of(seconds),
-            _ => ticks_of(timeouts.of(life)),
-        }
+        let usual = timeouts.of(life);
+        ticks_of(match life.phase() {
+            Phase::New => usual,
+            Phase::Open => open.unwrap_or(usual),
+            Phase::Closing | Phase::Closed => usual.max(closed.unwrap_or(0)),
+        })
     }))
 }

@@ -133,6 +133,7 @@ fn demand() -> impl Strategy<Value = Demand> {
         translates: false,
         shared_words: words,
         timeout_s: None,
+        closed_s: None,
     })
 }
 
@@ -227,6 +228,7 @@ pub fn web_chain() -> impl Strategy<Value = Chain> {
                 translates: false,
                 shared_words: 1,
                 timeout_s: None,
+                closed_s: None,
             });
             nodes.push(node);
         }

@@ -64,6 +64,7 @@ impl Build {
             translates: false,
             shared_words: 0,
             timeout_s: None,
+            closed_s: None,
         });
         node
     }

@@ -25,6 +25,7 @@ fn demand(session: &str, size: usize) -> Demand {
         translates: false,
         shared_words: 0,
         timeout_s: None,
+        closed_s: None,
     }
 }
 
@@ -167,6 +168,24 @@ fn what_has_no_ports_has_no_connection_but_a_pair() {
         assert!(one(&mut pair, packet, 0).session().is_some());
     }
     assert!(one(&mut pair, Packet::new(&[0; 60]).unwrap(), 0).session().is_none());
+}
+
+/// Both ends have finished, and still send again what got lost before that.
+#[test]
+fn closed_sessions_are_kept_as_long_as_a_function_asks() {
+    for (closed_s, is_kept) in [(None, false), (Some(60), true), (Some(5), false)] {
+        let demands = [Demand { closed_s, ..demand("connection", 8) }];
+        let mut manager = manager(&demands, &Settings::default());
+        let tuple = FiveTuple { protocol: 6, ..udp(1, 1000, 2, 80) };
+        for (tuple, flags) in [(tuple, 0x02), (tuple.reversed(), 0x12), (tuple, 0x10)] {
+            one(&mut manager, frame(&tuple, flags), 0);
+        }
+        for tuple in [tuple, tuple.reversed()] {
+            one(&mut manager, frame(&tuple, 0x11), SECOND);
+        }
+        manager.sweep(30 * SECOND);
+        assert_eq!(release(&mut manager).is_empty(), is_kept, "{closed_s:?}");
+    }
 }
 
 #[test]

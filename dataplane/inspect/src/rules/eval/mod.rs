@@ -24,7 +24,7 @@ pub struct Outcome {
     pub new: bool,
     /// They are not, but what is complete is, and more of what comes piece by piece may make them.
     pub open: bool,
-    /// It was given up because of [`REGEX_BYTES_MAX`], and counts as matched.
+    /// It was given up because of `REGEX_BYTES_MAX`, and counts as matched.
     pub exhausted: bool,
 }
 
