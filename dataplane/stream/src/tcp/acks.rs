@@ -48,7 +48,7 @@ impl Work<'_> {
                 let is_shown = self.conn.mode == Mode::Guard && !seg.ack.after(half.next);
                 return if is_shown { Ok(()) } else { Err(Why::BadAck) };
             }
-            self.skip(1 - dir, seg.ack);
+            self.skip(1 - dir, seg);
             return Ok(());
         }
         let before = half.edits.acked_out();
@@ -88,7 +88,8 @@ impl Work<'_> {
 
     /// The receiver has bytes that did not come by here: what follows them is next. (A connection
     /// whose first packet here was a keep-alive, or of which packets take another way.)
-    fn skip(&mut self, dir: usize, ack: Seq) {
+    fn skip(&mut self, dir: usize, seg: &Seg) {
+        let (ack, scale) = (seg.ack, self.scale(1 - dir));
         let half = &mut self.conn.halves[dir];
         let ahead = ack.distance(half.sent);
         let is_quiet = half.edits.end_in() == half.next && half.sent == half.end_out();
@@ -102,6 +103,8 @@ impl Work<'_> {
         half.sent = ack;
         half.told = half.told.max(half.next);
         half.told_right = half.told_right.max(half.told);
+        half.right = scale.map(|scale| ack + (u32::from(seg.window) << scale));
+        self.conn.halves[1 - dir].window = seg.scaled_window();
         self.drain(dir);
     }
 
