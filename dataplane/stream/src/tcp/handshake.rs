@@ -21,8 +21,7 @@ impl Work<'_> {
         let half = &self.conn.halves[dir];
         let is_repeated = half.has_syn && half.isn == seg.seq && self.conn.phase == Phase::Alive;
         if half.is_known && !is_repeated && self.supersedes(dir, &seg) {
-            self.stores.clear(&mut self.conn.halves[dir]);
-            self.conn.halves[dir].is_known = false;
+            self.forget(dir);
         } else if half.is_known && !is_repeated && !self.begin_anew(dir, &seg) {
             if self.conn.mode >= Mode::Guard {
                 // RFC 5961 section 4: whoever lost its state answers this with a RST.
@@ -30,8 +29,7 @@ impl Work<'_> {
                 return self.out.drop(Why::SynInside, packet);
             }
             // Its receiver decides; who only looks goes by the latest.
-            self.stores.clear(&mut self.conn.halves[dir]);
-            self.conn.halves[dir].is_known = false;
+            self.forget(dir);
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
             self.disown(dir, &seg);
@@ -64,6 +62,15 @@ impl Work<'_> {
         }
         self.templates[dir] = Template::of(&packet, &seg.parts);
         self.bypass(dir, packet);
+    }
+
+    /// What is known of a direction is of another connection.
+    fn forget(&mut self, dir: usize) {
+        let half = &mut self.conn.halves[dir];
+        self.stores.clear(half);
+        let (in_port, out_port, fcb) = (half.in_port, half.out_port, half.fcb);
+        let is_armed = half.is_armed;
+        *half = Half { in_port, out_port, fcb, is_armed, ..Half::UNKNOWN };
     }
 
     /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered,
