@@ -38,16 +38,17 @@ impl Work<'_> {
             self.conn.halves[dir].window = seg.scaled_window();
             return Ok(());
         }
+        let is_whole = self.conn.is_whole();
         let half = &mut self.conn.halves[1 - dir];
         half.is_behind &= seg.ack.before(half.isn);
         if seg.ack.after(half.sent) {
-            if half.has_syn && self.conn.mode >= Mode::Guard {
+            if is_whole && self.conn.mode >= Mode::Guard {
                 // What functions were shown a moment ago may not have left yet; of a capture, that
                 // and its acknowledgement may come in one batch.
                 let is_shown = self.conn.mode == Mode::Guard && !seg.ack.after(half.next);
                 return if is_shown { Ok(()) } else { Err(Why::BadAck) };
             }
-            self.skip(1 - dir, seg.ack);
+            self.skip(1 - dir, seg);
             return Ok(());
         }
         let before = half.edits.acked_out();
@@ -87,7 +88,8 @@ impl Work<'_> {
 
     /// The receiver has bytes that did not come by here: what follows them is next. (A connection
     /// whose first packet here was a keep-alive, or of which packets take another way.)
-    fn skip(&mut self, dir: usize, ack: Seq) {
+    fn skip(&mut self, dir: usize, seg: &Seg) {
+        let (ack, scale) = (seg.ack, self.scale(1 - dir));
         let half = &mut self.conn.halves[dir];
         let ahead = ack.distance(half.sent);
         let is_quiet = half.edits.end_in() == half.next && half.sent == half.end_out();
@@ -101,6 +103,8 @@ impl Work<'_> {
         half.sent = ack;
         half.told = half.told.max(half.next);
         half.told_right = half.told_right.max(half.told);
+        half.right = scale.map(|scale| ack + (u32::from(seg.window) << scale));
+        self.conn.halves[1 - dir].window = seg.scaled_window();
         self.drain(dir);
     }
 
@@ -192,7 +196,7 @@ impl Work<'_> {
 
     /// Tells the sender of a half how far it has come, and what waits.
     pub(super) fn ack_to_sender(&mut self, dir: usize, blocks: &[(Seq, Seq)]) {
-        if self.conn.halves[dir].is_behind || !self.can_speak() {
+        if !self.can_speak_in(1 - dir) {
             return;
         }
         let (ack, window) = match self.conn.mode {
@@ -213,6 +217,12 @@ impl Work<'_> {
         let [one, other] = &self.conn.halves;
         let both_known = one.is_known && other.is_known;
         both_known && one.timestamps.is_some() == other.timestamps.is_some()
+    }
+
+    /// Whether as much is known as is needed for a packet of our own in a direction: also what the
+    /// side for which it speaks has.
+    pub(super) fn can_speak_in(&self, dir: usize) -> bool {
+        self.can_speak() && !self.conn.halves[1 - dir].is_behind
     }
 
     /// Notes the clocks of a segment that was taken.

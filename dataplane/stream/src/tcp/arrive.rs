@@ -47,24 +47,25 @@ impl Work<'_> {
             return self.answer_dead(dir, &seg, packet);
         }
         if let Err(why) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
-            let other = &self.conn.halves[1 - dir];
-            // (A SYN that came late may be of the same connection.)
-            let is_same = seg.ack.after(other.isn) && seg.ack.distance(other.isn) < WINDOW_UNKNOWN;
-            let is_former = why == Why::Unready && other.has_syn && !is_same;
-            // Its numbers may have been changed once, by us: it cannot go on.
-            let is_forgotten = why == Why::NotOpened && self.conn.mode == Mode::Map;
-            if is_forgotten {
-                self.templates[dir] = Template::of(&packet, &seg.parts);
-            }
-            if is_former || is_forgotten {
-                self.disown(dir, &seg);
-            }
-            return self.out.drop(why, packet);
+            return self.refuse_unopened(dir, &seg, packet, why);
         }
         if !self.templates[dir].is_known() {
             self.templates[dir] = Template::of(&packet, &seg.parts);
         }
         self.data(dir, seg, packet);
+    }
+
+    /// Drops a segment that has no place in the connection, and ends what cannot go on.
+    fn refuse_unopened(&mut self, dir: usize, seg: &Seg, packet: Packet, why: Why) {
+        // Its numbers may have been changed once, by us: it cannot go on.
+        let is_forgotten = why == Why::NotOpened && self.conn.mode == Mode::Map;
+        if is_forgotten || why == Why::Unready {
+            self.templates[dir] = Template::of(&packet, &seg.parts);
+        }
+        if is_forgotten || why == Why::Unready && self.is_of_former(dir, seg) {
+            self.disown(dir, seg);
+        }
+        self.out.drop(why, packet);
     }
 
     /// Reads and checks a segment.
@@ -182,6 +183,9 @@ impl Work<'_> {
 
     /// A segment that came too early, or reaches beyond what is expected.
     fn disorder(&mut self, dir: usize, seg: &Seg, packet: Packet, room: u32) {
+        if !self.conn.is_whole() && seg.seq.after(self.conn.halves[dir].next) {
+            self.inquire(dir, seg, &packet);
+        }
         let half = &mut self.conn.halves[dir];
         let next = half.next;
         let expected = Expected { next, window: room, overlap: self.settings.overlap };
@@ -203,12 +207,18 @@ impl Work<'_> {
             self.counts.reordered += 1;
             self.pass_ack_on(dir);
             self.ack_hole(dir);
-            if !self.conn.halves[dir].has_syn {
-                // What seems to be missing may have passed before the connection was picked up.
-                self.ask(dir);
-            }
         }
         self.drain(dir);
+    }
+
+    /// What seems to be missing in front of a segment may have passed before the connection was
+    /// picked up: its receiver is asked, by the sender itself where we cannot speak for it.
+    fn inquire(&mut self, dir: usize, seg: &Seg, packet: &Packet) {
+        if self.can_speak_in(dir) {
+            self.ask(dir);
+        } else if let Some(copy) = packet.duplicate() {
+            self.probe(dir, &seg.parts, copy, Why::Repeated);
+        }
     }
 
     /// Shows all that is in order now.

@@ -152,6 +152,11 @@ impl Conn {
         serial: 0,
     };
 
+    /// Whether both SYNs were seen: where one was not, the other may have been a late one.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.halves.iter().all(|half| half.has_syn)
+    }
+
     /// Whether both sides have finished and know it.
     pub(crate) fn is_over(&self) -> bool {
         let finished = |half: &Half| {

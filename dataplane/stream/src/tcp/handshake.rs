@@ -4,6 +4,7 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
+use super::arrive::WINDOW_UNKNOWN;
 use super::half::{Conn, Half, Phase};
 use super::options;
 use super::seg::Seg;
@@ -65,13 +66,22 @@ impl Work<'_> {
         self.bypass(dir, packet);
     }
 
-    /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered:
-    /// a late one, of a connection before.
+    /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered,
+    /// or of what was picked up: these were late, of a connection before.
     fn supersedes(&self, dir: usize, seg: &Seg) -> bool {
         let (half, other) = (&self.conn.halves[dir], &self.conn.halves[1 - dir]);
-        let is_unanswered = half.has_syn && half.edits.acked_out() == half.isn;
+        let is_waiting = |half: &Half| half.has_syn && half.edits.acked_out() == half.isn;
+        let is_unanswered = is_waiting(half) || !half.has_syn && is_waiting(other);
         let is_answer = other.has_syn && seg.has(flags::ACK) && seg.ack == other.isn + 1;
         is_unanswered && is_answer && self.conn.phase == Phase::Alive
+    }
+
+    /// Whether a segment without SYN shows, before both SYNs were seen, that its connection began
+    /// before this one's SYN: that was another's, or a late one.
+    pub(super) fn is_of_former(&self, dir: usize, seg: &Seg) -> bool {
+        let [half, other] = [&self.conn.halves[dir], &self.conn.halves[1 - dir]];
+        // What overtook the SYN-ACK acknowledges the SYN, and there is nothing else yet.
+        half.has_syn || other.has_syn && seg.ack != other.isn + 1
     }
 
     /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows, or
@@ -138,21 +148,42 @@ impl Work<'_> {
         match (known, other) {
             (true, true) => Ok(()),
             // What the other side says may go another way; who insists on handshakes sees both.
-            (true, false) if self.settings.pick_up => Ok(()),
+            (true, false) if self.settings.pick_up => {
+                if self.conn.halves[dir].has_syn && seg.has(flags::ACK) {
+                    // Its SYN was answered: it came late, or the answer another way.
+                    self.conn.halves[1 - dir].begin(seg.ack);
+                }
+                Ok(())
+            }
+            (false, true) if self.settings.pick_up && self.is_under_way(dir, seg) => {
+                self.pick_up(dir, seg);
+                Ok(())
+            }
             // The handshake is on its way: nothing but SYN has a place in it.
             _ if began => Err(Why::Unready),
             _ if !self.settings.pick_up => Err(Why::NotOpened),
             (true, false) => Ok(()),
             (false, other) => {
-                if !other {
-                    self.counts.picked_up += 1;
-                }
-                let half = &mut self.conn.halves[dir];
-                half.begin(seg.seq);
-                half.mss = 0;
+                self.counts.picked_up += u64::from(!other);
+                self.pick_up(dir, seg);
                 Ok(())
             }
         }
+    }
+
+    /// Takes the numbers of a direction from its first segment that was seen.
+    fn pick_up(&mut self, dir: usize, seg: &Seg) {
+        let half = &mut self.conn.halves[dir];
+        half.begin(seg.seq);
+        half.mss = 0;
+    }
+
+    /// Whether a segment acknowledges more than the SYN that was seen, but not much: it is of the
+    /// same connection, and the SYN came late.
+    fn is_under_way(&self, dir: usize, seg: &Seg) -> bool {
+        let other = &self.conn.halves[1 - dir];
+        let beyond = seg.ack.after(other.isn + 1) && seg.ack.distance(other.isn) < WINDOW_UNKNOWN;
+        other.has_syn && seg.has(flags::ACK) && beyond
     }
 
     /// A RST. Where functions guard, it counts only if its receiver takes it for certain: else what

@@ -81,7 +81,7 @@ impl Work<'_> {
     /// Nothing is under way, and what waits finds no room: whether there is some now is asked by an
     /// old number, which is always answered (RFC 9293 section 3.8.6.1).
     pub(super) fn ask(&mut self, dir: usize) {
-        if !self.can_speak() {
+        if !self.can_speak_in(dir) {
             return;
         }
         let seq = self.conn.halves[dir].edits.acked_out() - 1;

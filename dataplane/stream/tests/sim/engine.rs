@@ -26,6 +26,11 @@ struct Session {
     key: Key,
     conn: u32,
     last: i64,
+    /// Number of the SYN that it began with.
+    syn: Option<u32>,
+    /// That SYN was one of the former session, which was over: it came late, or twice. What follows
+    /// may pass, but is nothing that the receiver takes.
+    is_ghost: bool,
     /// Of each function: what its stage and what it itself remembers.
     memories: Vec<(Memory, State)>,
 }
@@ -65,7 +70,10 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Engine {
         let EngineConfig { functions, settings, hold, one_by_one, deaf_until } = config;
         let needs = functions.iter().fold(Needs::NOTHING, |all, one| all.and(one.needs()));
-        let settings = Settings { mode: settings.mode.max(Mode::of(needs)), ..settings };
+        let mode = settings.mode.max(Mode::of(needs));
+        // What was changed before a connection was picked up cannot be made up for.
+        let pick_up = settings.pick_up && mode < Mode::Map && !needs.change;
+        let settings = Settings { mode, pick_up, ..settings };
         Engine {
             tcp: Tcp::new(settings),
             functions: functions.into_iter().map(|one| (one, Stage::new(hold))).collect(),
@@ -87,17 +95,22 @@ impl Engine {
     fn session(&mut self, from: Side, packet: &Packet, now: i64) -> Option<usize> {
         let key = key(from, packet)?;
         let is_same = |session: &Option<Session>| session.as_ref().is_some_and(|s| s.key == key);
+        let (syn, mut is_ghost) = (first_number(packet), false);
         if let Some(at) = self.sessions.iter().position(is_same) {
-            let conn = self.sessions[at].as_ref()?.conn;
-            if !(is_first(packet) && self.tcp.is_over(conn)) {
+            let session = self.sessions[at].as_mut()?;
+            let is_same_syn = session.syn == syn;
+            if !(syn.is_some() && self.tcp.is_over(session.conn)) {
+                session.syn = syn.or(session.syn);
+                session.is_ghost &= syn.is_none() || is_same_syn;
                 return Some(at);
             }
             // As a flow manager does it: a session that is over does not begin again.
+            is_ghost = is_same_syn;
             self.end(at);
         }
         let conn = self.tcp.open()?;
         let memories = self.functions.iter().map(|_| Default::default()).collect();
-        let session = Some(Session { key, conn, last: now, memories });
+        let session = Some(Session { key, conn, last: now, syn, is_ghost, memories });
         match self.sessions.iter().position(Option::is_none) {
             Some(at) => self.sessions[at] = session,
             None => self.sessions.push(session),
@@ -143,6 +156,7 @@ impl Engine {
         let fcb = run[0].fcb();
         let (at, direction) = (fcb as usize / 2, fcb as usize % 2);
         let Some(Some(session)) = self.sessions.get_mut(at) else { return };
+        let is_ghost = session.is_ghost;
         let all = self.functions.iter_mut().zip(&mut session.memories).enumerate().skip(first);
         for (index, ((function, stage), (memory, state))) in all {
             if !is_shown(&run[0]) {
@@ -151,7 +165,7 @@ impl Engine {
             let mut seen = self.seen.borrow_mut();
             let seen = &mut seen.entry(session.key).or_default()[direction];
             stage.run(memory, run, (port, direction, now), &mut |data| {
-                if index == 0 && matches!(function, Function::Look) {
+                if index == 0 && !is_ghost && matches!(function, Function::Look) {
                     seen.extend(data.by_ref());
                 }
                 function.show(state, data)
@@ -247,8 +261,9 @@ fn key(from: Side, packet: &Packet) -> Option<(u8, [u16; 2])> {
     Some((version, ports))
 }
 
-/// Whether a segment begins a connection.
-fn is_first(packet: &Packet) -> bool {
-    let syn = |(tcp, _): (&TcpHeader, _)| tcp.flags() & (flags::SYN | flags::ACK) == flags::SYN;
-    TcpHeader::view(packet.transport()).is_ok_and(syn)
+/// The number of a segment that begins a connection.
+fn first_number(packet: &Packet) -> Option<u32> {
+    let (tcp, _) = TcpHeader::view(packet.transport()).ok()?;
+    let is_first = tcp.flags() & (flags::SYN | flags::ACK) == flags::SYN;
+    is_first.then(|| tcp.seq())
 }
