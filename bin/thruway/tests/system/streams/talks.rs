@@ -105,7 +105,14 @@ impl Hosts<'_> {
         if self.free[family].is_empty() {
             // By the dozen, because entering a namespace takes its time.
             let kind = [AddressFamily::INET, AddressFamily::INET6][family];
-            let make = |_| socket_with(kind, SocketType::STREAM, SocketFlags::NONBLOCK, None);
+            let make = |_| {
+                socket_with(
+                    kind,
+                    SocketType::STREAM,
+                    SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+                    None,
+                )
+            };
             let made: Result<_, _> = self.path.client().within(|| (0..64).map(make).collect());
             self.free[family] = made.expect("sockets");
         }
