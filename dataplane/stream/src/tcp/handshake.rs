@@ -132,7 +132,8 @@ impl Work<'_> {
         let never = self.conn.halves[dir].has_syn && !other.is_known;
         let over = self.conn.phase != Phase::Alive || self.conn.is_over();
         // Of a connection under way that was picked up too little may be known to ask back.
-        let mute = self.conn.halves[dir].is_behind || !self.can_speak();
+        let is_told = self.can_speak() && self.templates[1 - dir].is_known();
+        let mute = self.conn.halves[dir].is_behind || !is_told;
         if seg.has(flags::ACK) || !(never || over || mute) {
             return false;
         }
