@@ -1,6 +1,5 @@
-//! What an element declares once, and everything else is derived from: the language checks
-//! configurations against it, manuals and counters are generated from it, the flow manager and the
-//! performance model read their parts.
+//! What an element declares once, and everything else is derived from: checks of configurations,
+//! manuals, counters, the flow manager, the performance model.
 
 use std::fmt;
 
