@@ -96,7 +96,7 @@ fn ports_again(lab: &Lab) {
     for _ in 0..5 {
         let url = format!("http://{}/who", OUTSIDE[0]);
         let line =
-            format!("curl -sS --fail --max-time 5 --local-port 40000 -H Connection:close {url}");
+            format!("curl -sS --fail --max-time 5 --local-port 20000 -H Connection:close {url}");
         assert_eq!(lab.inside[0].succeed(&line), format!("{PUBLIC} outside"));
     }
 }
