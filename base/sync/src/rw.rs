@@ -57,7 +57,7 @@ impl<const N: usize> RwSpin<N> {
     #[inline]
     pub fn read<R>(&self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
         // One more must not look like a writer.
-        self.enter(|inside| (inside < WRITER - 1).then_some(inside + 1));
+        self.enter(|inside| (inside < WRITER - 1).then(|| inside + 1));
         let _reading = Reading(&self.inside);
         look(Words(&self.words))
     }
