@@ -9,5 +9,6 @@
 
 pub mod estimate;
 pub mod hardware;
+pub mod rehearsal;
 
 pub use hardware::{Constant, Hardware, HardwareError};
