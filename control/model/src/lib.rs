@@ -8,5 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod hardware;
+pub mod paper;
 
 pub use hardware::{Constant, Hardware, HardwareError};
