@@ -10,5 +10,6 @@
 pub mod estimate;
 pub mod hardware;
 pub mod rehearsal;
+pub mod paper;
 
 pub use hardware::{Constant, Hardware, HardwareError};
