@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod estimate;
+pub mod calibrate;
 pub mod hardware;
 pub mod rehearsal;
 pub mod paper;
