@@ -130,7 +130,11 @@ impl Field<InRegion> {
         let field = Field::of(InRegion(private), count);
         // Most of it, at least: the ends of a mapping may lie within a page.
         let got = transparent().saturating_sub(before);
-        if got * 4 >= (count * LINE) as u64 * 3 { Ok(Ok(field)) } else { Ok(Err(region.to_string())) }
+        if got * 4 >= (count * LINE) as u64 * 3 {
+            Ok(Ok(field))
+        } else {
+            Ok(Err(region.to_string()))
+        }
     }
 }
 
@@ -279,9 +283,8 @@ mod tests {
         let mut near = Field::heap(16 << 10);
         let mut far = Field::heap(128 << 20);
         near.warm();
-        let lowest = |walk: &mut dyn FnMut() -> f64| {
-            (0..5).map(|_| walk()).fold(f64::INFINITY, f64::min)
-        };
+        let lowest =
+            |walk: &mut dyn FnMut() -> f64| (0..5).map(|_| walk()).fold(f64::INFINITY, f64::min);
         let near = lowest(&mut || near.dependent(20_000));
         let far = lowest(&mut || far.dependent(20_000));
         assert!(far > 2.0 * near, "{near} cycles and {far} cycles");
