@@ -7,7 +7,9 @@
 //! *Absent here:* the packet path. Nothing of this crate runs while packets do.
 #![forbid(unsafe_code)]
 
+pub mod estimate;
 pub mod hardware;
 pub mod paper;
+pub mod rehearsal;
 
 pub use hardware::{Constant, Hardware, HardwareError};
