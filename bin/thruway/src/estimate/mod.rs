@@ -1,10 +1,12 @@
 //! `thruway estimate`: how fast something will be, and what limits it, before it runs.
 
 mod paper;
+mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
 
 /// Arguments of `thruway estimate`.
@@ -21,11 +23,21 @@ pub struct EstimateArgs {
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(64..=65536))]
     pub sizes: Vec<u32>,
+    /// Write a page with the same and with pictures: rates by size of frame, cycles by operation
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let name = args.paper.as_ref().and_then(Option::as_deref);
-    print!("{}", paper::estimate(name, args.hardware.as_deref(), &args.sizes)?);
+    let host = paper::Host::load(args.hardware.as_deref())?;
+    let models = paper::models(name)?;
+    print!("{}", paper::estimate(&host, &models, &args.sizes));
+    if let Some(file) = &args.report {
+        let page = report::page(&host, &models, &args.sizes);
+        std::fs::write(file, page).with_context(|| format!("{}", file.display()))?;
+        println!("\nreport: {}", file.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,15 +19,9 @@ pub struct Host {
     pub mapping: Mapping,
 }
 
-/// Everything to be said about a model, or about all of the paper's.
-pub fn estimate(
-    name: Option<&str>,
-    hardware: Option<&Path>,
-    sizes: &[u32],
-) -> anyhow::Result<String> {
-    let host = Host::load(hardware)?;
-    let sizes = if sizes.is_empty() { &SIZES[..] } else { sizes };
-    Ok(models(name)?.iter().map(|model| page(&host, model, sizes)).collect::<Vec<_>>().join("\n"))
+/// Everything to be said about models.
+pub fn estimate(host: &Host, models: &[Model], sizes: &[u32]) -> String {
+    models.iter().map(|model| page(host, model, sizes)).collect::<Vec<_>>().join("\n")
 }
 
 /// The model of this name, or all of the paper's.
@@ -65,7 +59,9 @@ impl Host {
     }
 }
 
-fn page(host: &Host, model: &Model, sizes: &[u32]) -> String {
+/// Everything to be said about a model.
+pub fn page(host: &Host, model: &Model, sizes: &[u32]) -> String {
+    let sizes = if sizes.is_empty() { &SIZES[..] } else { sizes };
     let run = model.run.on(&host.hardware);
     let mut text = format!(
         "{} ({}, {}) on {}: cores {}, links {}, memories {}\n",
@@ -218,9 +214,13 @@ fn by_its_arithmetic(checked: &Checked<'_>) -> String {
 mod tests {
     use super::*;
 
+    fn text(name: &str, hardware: Option<&Path>, sizes: &[u32]) -> anyhow::Result<String> {
+        Ok(estimate(&Host::load(hardware)?, &models(Some(name))?, sizes))
+    }
+
     #[test]
     fn the_paper_stands_beside_us() {
-        let text = estimate(Some("l2-switch"), None, &[]).unwrap();
+        let text = text("l2-switch", None, &[]).unwrap();
         let cells: Vec<String> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -243,10 +243,10 @@ mod tests {
         (described.cores, described.sockets) = (2, 1);
         let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
         std::fs::write(file.path(), described.to_toml()).unwrap();
-        let text = estimate(Some("bng"), Some(file.path()), &[78]).unwrap();
-        assert!(text.contains("on mine: cores 2, links 4, memories 1"), "{text}");
-        assert!(!text.contains("paper") && !text.contains("other socket"), "{text}");
-        let wrong = estimate(Some("bang"), None, &[]).unwrap_err().to_string();
+        let page = text("bng", Some(file.path()), &[78]).unwrap();
+        assert!(page.contains("on mine: cores 2, links 4, memories 1"), "{page}");
+        assert!(!page.contains("paper") && !page.contains("other socket"), "{page}");
+        let wrong = text("bang", None, &[]).unwrap_err().to_string();
         assert!(wrong.contains("no model 'bang'") && wrong.contains("bng-access"), "{wrong}");
     }
 }
