@@ -7,6 +7,7 @@
 //! *Absent here:* the packet path. Nothing of this crate runs while packets do.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod estimate;
 pub mod hardware;
 pub mod paper;

@@ -106,6 +106,9 @@ pub struct Cost {
     pub reach: Option<Reach>,
 }
 
+/// What an element costs that does nothing with single packets: the engine's dispatch, no more.
+pub const NOTHING_MORE: &[Cost] = &[Operation::Dispatch.times(0.0)];
+
 impl Operation {
     /// Once per packet.
     pub const fn once(self) -> Cost {

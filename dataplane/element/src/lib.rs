@@ -22,8 +22,8 @@ mod values;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use cost::{Cost, Load, Made, Operation};
-pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
+pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
+pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};

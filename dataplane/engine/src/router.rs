@@ -248,7 +248,7 @@ impl Router {
             match handle.map(std::thread::JoinHandle::join) {
                 Ok(Ok(engine)) => self.engines.push(engine),
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => (self.control.chatter)(&format!("cannot start a thread: {error}")),
+                Err(error) => self.control.say(&format!("cannot start a thread: {error}")),
             }
         }
         self.control.set_running(false);

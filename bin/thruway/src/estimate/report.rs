@@ -60,11 +60,11 @@ fn figure(host: &Host, model: &Model) -> String {
         marks,
     };
     let mut curves = vec![
-        curve("estimate", Marks::Line, &|at| Some(host.rates(model, at).1.computed())),
-        curve("link capacity", Marks::Dashes, &|at| Some(host.rates(model, at).1.links)),
+        curve("cores and memory", Marks::Line, &|at| Some(host.rates(model, at).1.computed())),
+        curve("links", Marks::Dashes, &|at| Some(host.rates(model, at).1.links)),
     ];
     let share = model.run.other_socket * 100.0;
-    let specific = curve(&format!("estimate, {share} % by the other socket"), Marks::Line, &|at| {
+    let specific = curve(&format!("{share} % by the other socket"), Marks::Line, &|at| {
         host.rates_by_sockets(model, at).map(|(_, rates)| rates.computed())
     });
     if !specific.points.is_empty() {
@@ -72,7 +72,7 @@ fn figure(host: &Host, model: &Model) -> String {
     }
     let printed = printed(host, model);
     if !printed.is_empty() {
-        let name = "estimate that the paper prints".to_owned();
+        let name = "printed by the paper".to_owned();
         curves.push(Curve { name, points: printed, marks: Marks::Circles });
     }
     let told = model.printed_for(&host.hardware).map_or("", |printed| printed.figure.as_str());

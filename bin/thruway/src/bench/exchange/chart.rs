@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figure, Shows};
-use super::latency::Latencies;
 use super::table::Row;
+use crate::bench::latency::Latencies;
 use crate::draw::{HEIGHT, LEFT, TOP, WIDTH, axis, caption, colour, distinct, legend, open_plane};
 
 /// The picture.
