@@ -6,8 +6,9 @@ mod report;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
+
+use crate::load::plain;
 
 /// Arguments of `thruway estimate`.
 #[derive(Args)]
@@ -36,7 +37,8 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     print!("{}", paper::estimate(&host, &models, &args.sizes));
     if let Some(file) = &args.report {
         let page = report::page(&host, &models, &args.sizes);
-        std::fs::write(file, page).with_context(|| format!("{}", file.display()))?;
+        std::fs::write(file, page)
+            .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), plain(&error)))?;
         println!("\nreport: {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
