@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, check, ctl, doctor, manual, nf_new, run, worker};
+use crate::{bench, check, ctl, doctor, estimate, manual, nf_new, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -37,6 +37,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Tell what this host offers and what is missing for more speed
     Doctor,
+    /// Tell how fast a function will be, and what limits it, before it runs
+    Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
     Bench(Box<bench::Options>),
     /// Write network functions of your own, which run as processes without rights
@@ -136,6 +138,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Worker => Ok(worker::main()),
+        Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),
         Command::Nf(command) => nf_new::main(&command),
         // Reached only when clap and main() disagree on what the first argument is.

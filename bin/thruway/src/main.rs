@@ -8,6 +8,8 @@ mod cli;
 mod click;
 mod ctl;
 mod doctor;
+mod draw;
+mod estimate;
 mod isolate;
 mod load;
 mod manual;
