@@ -8,6 +8,10 @@
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
+pub mod estimate;
 pub mod hardware;
+pub mod paper;
+pub mod rehearsal;
+
 
 pub use hardware::{Constant, Hardware, HardwareError};

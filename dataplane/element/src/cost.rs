@@ -168,6 +168,15 @@ pub struct Load {
     pub outputs: Vec<f64>,
 }
 
+/// What a source makes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Made {
+    /// Bytes of a packet, on average.
+    pub packet_bytes: f64,
+    /// Sessions (ordered five-tuples, both directions one) that its packets belong to.
+    pub sessions: f64,
+}
+
 impl Load {
     /// Lines that so many bytes of a packet take.
     pub fn lines(bytes: f64) -> f64 {

@@ -22,8 +22,8 @@ mod values;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use cost::{Cost, Load, Operation};
-pub use cx::{Cx, HandlerError, Host, Verdict, Visit};
+pub use cost::{Cost, Load, Made, Operation};
+pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
@@ -149,6 +149,11 @@ pub trait Element: Send {
     /// [`Spec::cost`] counts. Asked when nothing runs.
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
         let _ = load;
+        None
+    }
+
+    /// What it makes, if it is a source; asked after packets have flowed.
+    fn makes(&self) -> Option<Made> {
         None
     }
 
