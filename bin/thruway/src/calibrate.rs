@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use thruway_element::Operation;
 use thruway_model::calibrate::{Calibration, Settings, calibrate};
 use thruway_model::hardware::Level;
 use thruway_model::{Constant, Hardware};
@@ -147,6 +148,8 @@ fn report(made: &Calibration) -> String {
         }
         text += &table.render();
     }
+    text += "\nElementary operations, cycles with all data in the first level\n\n";
+    text += &operations(hardware);
     if !made.notes.is_empty() {
         text += "\nNotes\n\n";
         for note in &made.notes {
@@ -203,6 +206,17 @@ fn levels(hardware: &Hardware) -> String {
         let _ = writeln!(text, "\n  all cores together read {rate:.1} ±{spread:.1} GB/s of memory");
     }
     text
+}
+
+fn operations(hardware: &Hardware) -> String {
+    let mut table = Table::new(&["operation", "each", "per batch", "what"]);
+    for operation in Operation::ALL {
+        let Some(cost) = hardware.operations.get(operation.name()) else { continue };
+        let batch = cost.batch.as_ref().map_or("-".into(), spread);
+        let name = operation.name().to_owned();
+        table.row(vec![name, spread(&cost.each), batch, operation.about().to_owned()]);
+    }
+    table.render()
 }
 
 /// By how much two calibrations differ.

@@ -13,5 +13,4 @@ pub mod hardware;
 pub mod paper;
 pub mod rehearsal;
 
-
 pub use hardware::{Constant, Hardware, HardwareError};

@@ -115,7 +115,7 @@ struct Walked {
 
 fn walk(plan: &Plan, effort: &Effort, notes: &mut Notes) -> Result<Walked, CalibrateError> {
     let normal = RefCell::new(Field::heap(plan.field));
-    let mut copied = Field::heap(plan.field);
+    let copied = &mut Field::heap(plan.field);
     let huge = Field::huge(plan.field)?.map(RefCell::new);
     if let Err(why) = &huge {
         notes.add(format!("{}: not measured over huge pages: {why}", plan.name));
@@ -126,7 +126,7 @@ fn walk(plan: &Plan, effort: &Effort, notes: &mut Notes) -> Result<Walked, Calib
         probes.extend(WAYS.iter().map(|way| probe((*way, field), plan, effort)));
     }
     let mut stretch = Stretch { lines: None, cycles: effort.cycles };
-    probes.push(Probe::new(|| {
+    probes.push(Probe::new(move || {
         if plan.is_warmed {
             copied.warm();
         }

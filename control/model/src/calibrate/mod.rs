@@ -1,10 +1,14 @@
 //! Calibration: what this host is, measured.
 
+mod carriers;
 mod cores;
 mod levels;
 mod machine;
 mod memory;
+mod operations;
 mod statistics;
+mod traffic;
+mod workload;
 
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +36,14 @@ pub enum CalibrateError {
     /// No cycles to count.
     #[error("no time stamp counter counts here, and there is nothing to measure cycles by")]
     NoClock,
+    /// A configuration of ours does not do what it should.
+    #[error("the carrier of {name}: {why}")]
+    Carrier {
+        /// Of which operation.
+        name: String,
+        /// In the words of who noticed.
+        why: String,
+    },
     /// No memory.
     #[error("no memory to measure: {0}")]
     Memory(#[from] thruway_region::RegionError),
@@ -69,6 +81,8 @@ struct Effort {
     tries: usize,
     /// Cycles of one measurement.
     cycles: f64,
+    /// Packets of one measurement of an elementary operation.
+    packets: u64,
     /// Turns of a line between two cores.
     turns: u32,
     /// How long all cores read at once.
@@ -79,9 +93,23 @@ impl Effort {
     fn of(settings: &Settings) -> Effort {
         let stretch = Duration::from_millis;
         if settings.is_quick {
-            Effort { rounds: 3, tries: 2, cycles: 2e5, turns: 1000, stretch: stretch(5) }
+            Effort {
+                rounds: 3,
+                tries: 2,
+                cycles: 2e5,
+                packets: 1 << 10,
+                turns: 1000,
+                stretch: stretch(5),
+            }
         } else {
-            Effort { rounds: 15, tries: 5, cycles: 1.5e6, turns: 5000, stretch: stretch(10) }
+            Effort {
+                rounds: 15,
+                tries: 5,
+                cycles: 1.5e6,
+                packets: 1 << 13,
+                turns: 5000,
+                stretch: stretch(10),
+            }
         }
     }
 }
@@ -127,6 +155,7 @@ fn measure(
     look(&machine, &mut notes);
     let levels = levels::measure(&machine, &effort, &mut notes)?;
     let between_cores = between(&machine, core, &effort, &mut notes);
+    let operations = operations::measure(&effort, &mut notes)?;
     let hardware = Hardware {
         name: settings.name.clone().unwrap_or_else(|| machine.name.clone()),
         clock_hz: machine.clock_hz.constant(&notes.day),
@@ -135,7 +164,7 @@ fn measure(
         levels,
         between_cores,
         links: Default::default(),
-        operations: Default::default(),
+        operations,
         paper: Default::default(),
     };
     Ok(Calibration { hardware, model: machine.model, core, notes: notes.notes })
