@@ -8,5 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod hardware;
+pub mod plan;
 
 pub use hardware::{Constant, Hardware, HardwareError};
