@@ -72,9 +72,41 @@ pub struct Level {
     pub prefetched: Constant,
     /// Cycles per line, of lines one after the other.
     pub stream: Constant,
+    /// Cycles per line that is copied, source and destination both being there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Constant>,
     /// The same as `dependent` over huge pages, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependent_huge: Option<Constant>,
+    /// The same as `prefetched` over huge pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetched_huge: Option<Constant>,
+    /// The same as `stream` over huge pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_huge: Option<Constant>,
+    /// Bytes a second that all cores together read of it, line after line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Constant>,
+}
+
+impl Level {
+    /// Every constant with its name.
+    pub fn constants(&self) -> impl Iterator<Item = (&'static str, &Constant)> {
+        let measured = [
+            ("dependent", &self.dependent),
+            ("prefetched", &self.prefetched),
+            ("stream", &self.stream),
+        ];
+        let perhaps = [
+            ("copy", &self.copy),
+            ("dependent_huge", &self.dependent_huge),
+            ("prefetched_huge", &self.prefetched_huge),
+            ("stream_huge", &self.stream_huge),
+            ("bandwidth", &self.bandwidth),
+        ];
+        let perhaps = perhaps.into_iter().filter_map(|(name, it)| Some((name, it.as_ref()?)));
+        measured.into_iter().chain(perhaps)
+    }
 }
 
 /// What moves from one core to another.
@@ -238,11 +270,8 @@ impl Hardware {
     fn constants(&self) -> Vec<(String, &Constant)> {
         let mut all = Vec::new();
         for level in &self.levels {
-            let name = |field| format!("levels.{}.{field}.value", level.name);
-            all.push((name("dependent"), &level.dependent));
-            all.push((name("prefetched"), &level.prefetched));
-            all.push((name("stream"), &level.stream));
-            all.extend(level.dependent_huge.iter().map(|it| (name("dependent_huge"), it)));
+            let named = |(field, it)| (format!("levels.{}.{field}.value", level.name), it);
+            all.extend(level.constants().map(named));
         }
         if let Some(between) = &self.between_cores {
             all.push(("between_cores.line.value".into(), &between.line));

@@ -7,7 +7,11 @@
 //! *Absent here:* the packet path. Nothing of this crate runs while packets do.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
+pub mod estimate;
 pub mod hardware;
 pub mod plan;
+pub mod paper;
+pub mod rehearsal;
 
 pub use hardware::{Constant, Hardware, HardwareError};

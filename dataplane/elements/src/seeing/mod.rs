@@ -3,10 +3,12 @@
 mod arp_print;
 mod average_counter;
 mod call;
+mod chatter_socket;
 mod check_number_packet;
 mod control_socket;
 mod counter;
 mod discard;
+mod door;
 mod error;
 pub(crate) mod ewma;
 mod fast_udp_source;
@@ -41,6 +43,7 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &arp_print::ENTRY,
     &average_counter::ENTRY,
+    &chatter_socket::ENTRY,
     &check_number_packet::ENTRY,
     &control_socket::ENTRY,
     &counter::ENTRY,
