@@ -10,8 +10,8 @@
 pub mod calibrate;
 pub mod estimate;
 pub mod hardware;
-pub mod plan;
 pub mod paper;
+pub mod plan;
 pub mod rehearsal;
 
 pub use hardware::{Constant, Hardware, HardwareError};

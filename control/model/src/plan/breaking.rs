@@ -102,13 +102,13 @@ impl Reason {
     /// In words, with the remedy.
     pub fn about(self) -> &'static str {
         match self {
-            Reason::Latency => "their latency bounds: allow more, or take smaller bursts",
+            Reason::Latency => "the latency bound: allow more, or take smaller bursts",
             Reason::Memory => "the memory of the hosts: give more",
             Reason::Links => "the ports of the hosts: their bits a second, or they lack the port",
-            Reason::NotParallel => "they may not be spread over cores (parallel = false)",
-            Reason::OwnCores => "cores may not be shared with them (share_core = false)",
-            Reason::OneSocket => "their packets stay on one socket (cross_sockets = false)",
-            Reason::Pinned => "they run on one host only (host = ...)",
+            Reason::NotParallel => "flows may not be spread over cores (parallel = false)",
+            Reason::OwnCores => "no core is shared (share_core = false)",
+            Reason::OneSocket => "packets stay on one socket (cross_sockets = false)",
+            Reason::Pinned => "it runs on one host only (host = ...)",
             Reason::Cycles => "the cycles of the cores: give more cores, or less headroom",
         }
     }
