@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figure, Shows};
-use super::latency::Latencies;
 use super::table::Row;
+use crate::bench::latency::Latencies;
 use crate::bench::plot::{escape, grid_step};
 
 const LEFT: f64 = 70.0;
