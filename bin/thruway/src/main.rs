@@ -15,6 +15,7 @@ mod isolate;
 mod load;
 mod manual;
 mod nf_new;
+mod plan;
 mod run;
 mod signals;
 mod swap;
