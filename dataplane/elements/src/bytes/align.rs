@@ -23,6 +23,25 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+/// See the spec.
+pub static INFO: Entry = Entry::new(
+    Spec {
+        name: "AlignmentInfo",
+        topic: Topic::Bytes,
+        summary: "is accepted and has no effect",
+        docs: "In Click, a tool writes it to tell elements where packets begin in memory: each \
+               argument is an element's name and a MODULUS and OFFSET for each of its inputs. Here \
+               elements read headers wherever they are.",
+        example: "AlignmentInfo(d 4 2); InfiniteSource(LIMIT 1, STOP true) -> d :: Discard",
+        ports: "0/0",
+        processing: "/",
+        args: &[Arg::rest("ALIGNMENT", Ty::Rule("ELEMENT [MODULUS OFFSET]..."), "not looked at")],
+        changes: Changes::Nothing,
+        ..Spec::DEFAULT
+    },
+    |_| Ok(Box::new(Align)),
+);
+
 struct Align;
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

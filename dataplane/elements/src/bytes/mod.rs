@@ -2,6 +2,7 @@
 
 mod align;
 mod classifier;
+mod clipboard;
 mod drop_broadcasts;
 mod ensure_ether;
 mod ether_encap;
@@ -12,6 +13,7 @@ mod ether_vlan_encap;
 mod host_ether_filter;
 mod mark_mac_header;
 mod pad;
+mod resize;
 mod set_vlan_anno;
 mod store_data;
 mod strip;
@@ -28,7 +30,9 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &align::ENTRY,
+    &align::INFO,
     &classifier::ENTRY,
+    &clipboard::ENTRY,
     &drop_broadcasts::ENTRY,
     &ensure_ether::ENTRY,
     &ether_encap::ENTRY,
@@ -39,6 +43,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &host_ether_filter::ENTRY,
     &mark_mac_header::ENTRY,
     &pad::ENTRY,
+    &resize::ENTRY,
     &set_vlan_anno::ENTRY,
     &store_data::ENTRY,
     &strip::ENTRY,

@@ -183,7 +183,8 @@ impl ArpQuerier {
         let request = ArpPacket::request(self.mac, self.ip, query.address);
         // The array has just that length.
         let _ = ether.emit(&mut frame).and_then(|rest| request.emit(rest));
-        if let Some(packet) = query.packet(cx, &frame) {
+        if let Some(mut packet) = query.packet(cx, &frame) {
+            packet.set_network(EthernetHeader::LEN, 0);
             self.queries += 1;
             cx.emit(cx.outputs().saturating_sub(1).min(1), packet);
         }

@@ -32,6 +32,7 @@ mod ip_mirror;
 mod ip_output_combo;
 mod ip_reassembler;
 mod ipgw_options;
+mod mark_ip_ce;
 mod mark_ip_header;
 mod mpls_push;
 mod mpls_switch;
@@ -75,6 +76,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &gtp_decap::ENTRY,
     &gtp_encap::ENTRY,
     &icmp_error::ENTRY,
+    &icmp_ping_encap::ANY,
     &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
     &icmp_ping_source::ENTRY,
@@ -87,6 +89,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_mirror::ENTRY,
     &ip_output_combo::ENTRY,
     &ip_reassembler::ENTRY,
+    &mark_ip_ce::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
     &mpls_switch::ENTRY,
