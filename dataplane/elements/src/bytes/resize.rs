@@ -100,13 +100,15 @@ mod tests {
         fn as_a_list_would(bytes in prop::collection::vec(1u8.., 0..50), head in -60i32..60, tail in -60i32..60) {
             let mut list = bytes.clone();
             if head < 0 { list.drain(..bytes.len().min(-head as usize)); }
+            list.splice(0..0, vec![0; head.max(0) as usize]);
             if tail < 0 { list.truncate(list.len().saturating_sub(-tail as usize)); }
             list.extend(vec![0; tail.max(0) as usize]);
             let mut packet = Packet::new(&bytes).unwrap();
             prop_assert_eq!(Resize { head, tail }.resize(&mut packet), Verdict::Pass);
-            let front = head.max(0) as usize;
-            prop_assert_eq!(packet.len(), front + list.len());
-            prop_assert_eq!(&packet.data()[front..], &list[..]);
+            // What comes back in front is whatever was there.
+            let front = (head.max(0) as usize).min(list.len());
+            prop_assert_eq!(packet.len(), list.len());
+            prop_assert_eq!(&packet.data()[front..], &list[front..]);
         }
     }
 }
