@@ -4,6 +4,7 @@ mod flows;
 
 use std::any::Any;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
@@ -77,6 +78,9 @@ impl HandlerError {
 
 /// What one element does at another; see [`Cx::visit`].
 pub type Visit<'a> = dyn FnMut(&mut dyn Any, &mut Cx<'_>) + 'a;
+
+/// Hears the lines for the user, from any thread; it must return soon and write none itself.
+pub type Ear = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the engine does for elements, besides moving packets.
 pub trait Host {
@@ -159,6 +163,11 @@ pub trait Host {
 
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
+
+    /// Has all lines for the user told to `ear`, too, as long as the configuration is there.
+    fn hear(&mut self, ear: Ear) {
+        let _ = ear;
+    }
 
     /// Index of the element `name`, seen from `node`'s compound element.
     fn find(&self, node: u32, name: &str) -> Option<u32>;

@@ -46,7 +46,9 @@ pub struct Control {
     stats: OnceLock<Vec<Arc<Stats>>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
-    pub(crate) chatter: Chatter,
+    chatter: Chatter,
+    /// Who else hears the lines for the user.
+    ears: Mutex<Vec<Chatter>>,
 }
 
 impl Control {
@@ -70,7 +72,21 @@ impl Control {
             takers: Takers::default(),
             reconfigure: Mutex::default(),
             chatter,
+            ears: Mutex::default(),
         })
+    }
+
+    /// Passes a line for the user on.
+    pub(crate) fn say(&self, line: &str) {
+        (self.chatter)(line);
+        for ear in self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).iter() {
+            ear(line);
+        }
+    }
+
+    /// Has all lines for the user told to `ear`, too.
+    pub(crate) fn hear(&self, ear: Chatter) {
+        self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).push(ear);
     }
 
     /// Stops all threads after their present round, whatever a DriverManager says.

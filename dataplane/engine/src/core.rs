@@ -4,7 +4,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Access, Cx, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires};
+use thruway_element::{
+    Access, Cx, Ear, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires,
+};
 use thruway_packet::{Batch, cycles};
 
 use crate::build::Elements;
@@ -161,7 +163,7 @@ impl Core {
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
                 let name = &self.layout.graph.elements[taker.node as usize].name;
-                (control.chatter)(&format!("While calling '{name}.run':\n  {error}"));
+                control.say(&format!("While calling '{name}.run':\n  {error}"));
             }
             control.takers().end(taker);
         }
@@ -404,7 +406,11 @@ impl Host for Core {
     }
 
     fn chatter(&mut self, line: &str) {
-        (self.control.chatter)(line);
+        self.control.say(line);
+    }
+
+    fn hear(&mut self, ear: Ear) {
+        self.control.hear(ear);
     }
 
     fn find(&self, node: u32, name: &str) -> Option<u32> {

@@ -224,7 +224,7 @@ impl Engine {
     fn call_all(&mut self) {
         for (node, call, value) in std::mem::take(&mut self.core.later) {
             if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                (self.core.control.chatter)(&format!("{call}: {error}"));
+                self.core.control.say(&format!("{call}: {error}"));
             }
         }
     }

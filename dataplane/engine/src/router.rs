@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{HandlerError, Registry, Shared, Stats};
+use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
@@ -140,6 +140,12 @@ impl Router {
         &self.layout
     }
 
+    /// An element, while nothing runs: its first replica.
+    pub fn element(&self, node: usize) -> Option<&dyn Element> {
+        let thread = *self.layout.threads.get(node)?.first()?;
+        self.engines.get(thread)?.core.elements.get(node)?.as_deref()
+    }
+
     /// The handle for stopping and asking.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
@@ -242,7 +248,7 @@ impl Router {
             match handle.map(std::thread::JoinHandle::join) {
                 Ok(Ok(engine)) => self.engines.push(engine),
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => (self.control.chatter)(&format!("cannot start a thread: {error}")),
+                Err(error) => self.control.say(&format!("cannot start a thread: {error}")),
             }
         }
         self.control.set_running(false);

@@ -1,8 +1,8 @@
-//! Receive and transmit: captures, AF_PACKET, AF_XDP, TAP.
+//! Receive and transmit: captures, AF_PACKET, AF_XDP, TAP, the host's own sockets.
 //!
-//! Captures, AF_PACKET and TAP hand out frames as `&[u8]` with what is known of them, and take
-//! `&[u8]` to send; copying into pool frames is the caller's. AF_XDP moves packets themselves: the
-//! kernel writes to and reads from the pool's frames, which are lent to it.
+//! Captures, AF_PACKET, TAP and sockets hand out frames as `&[u8]` with what is known of them, and
+//! take `&[u8]` to send; copying into pool frames is the caller's. AF_XDP moves packets themselves:
+//! the kernel writes to and reads from the pool's frames, which are lent to it.
 //! Invariant: nothing here knows of elements.
 
 pub mod af_packet;
@@ -11,6 +11,7 @@ pub mod capture;
 mod error;
 pub mod interface;
 mod interface_driver;
+pub mod socket;
 mod system;
 pub mod tap;
 

@@ -1,6 +1,8 @@
 //! Align: where in memory packets begin, which matters to nobody here.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -18,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("OFFSET", Ty::UInt, "below MODULUS"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -36,7 +39,7 @@ pub static INFO: Entry = Entry::new(
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("ALIGNMENT", Ty::Rule("ELEMENT [MODULUS OFFSET]..."), "not looked at")],
-        changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     |_| Ok(Box::new(Align)),

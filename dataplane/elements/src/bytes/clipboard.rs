@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         flow: "#/#",
         args: &[Arg::rest("RANGE", Ty::Rule("OFFSET/LENGTH"), "bytes to copy")],
         drops: Short::DROPS,
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Resize: bytes more or less at either end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("HEAD", Ty::Int, "bytes more in front").or("0"),
             Arg::optional("TAIL", Ty::Int, "bytes more at the end").or("0"),
         ],
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! MarkIPCE: tells receivers of congestion.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::keyword("FORCE", Ty::Bool, "whether all packets are marked").or("false")],
         drops: Unmarked::DROPS,
         handlers: &[Handler::sum("drops", "packets dropped")],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

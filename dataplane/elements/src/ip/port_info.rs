@@ -1,7 +1,9 @@
 //! PortInfo: names for ports.
 
 use thruway_element::text::split_words;
-use thruway_element::{Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry {
@@ -23,6 +25,7 @@ pub static ENTRY: Entry = Entry {
             Ty::Rule("NAME PORT[/PROTOCOL] [NAME...]"),
             "a name, its port, other names",
         )],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

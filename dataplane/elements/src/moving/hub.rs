@@ -1,6 +1,6 @@
 //! Hub: what enters one port leaves by all others.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic};
 use thruway_packet::Batch;
 
 use super::tee::copy_to_outputs;
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "h/h",
         flow: "#/[^#]",
         changes: Changes::Nothing,
+        cost: &[Operation::Clone.once()],
         ..Spec::DEFAULT
     },
     build,

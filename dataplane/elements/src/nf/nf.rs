@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError, Run,
-    Scratch, Spec, Stream, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
+    Operation, Run, Scratch, Spec, Stream, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         task_everywhere: true,
         changes: Changes::Headers,
+        cost: &[Operation::RingHop.once(), Operation::CopyLine.times(2.0)],
         ..Spec::DEFAULT
     },
     build,

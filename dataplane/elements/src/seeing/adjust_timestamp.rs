@@ -1,8 +1,8 @@
 //! AdjustTimestamp: packets' times moved by a constant.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::both("time", "what is added, in seconds")],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,10 +4,12 @@ mod adjust_timestamp;
 mod arp_print;
 mod average_counter;
 mod call;
+mod chatter_socket;
 mod check_number_packet;
 mod control_socket;
 mod counter;
 mod discard;
+mod door;
 mod error;
 pub(crate) mod ewma;
 mod fast_udp_source;
@@ -45,6 +47,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &adjust_timestamp::ENTRY,
     &arp_print::ENTRY,
     &average_counter::ENTRY,
+    &chatter_socket::ENTRY,
     &check_number_packet::ENTRY,
     &control_socket::ENTRY,
     &counter::ENTRY,

@@ -1,7 +1,7 @@
 //! SetTimestampDelta: times since the first packet.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "counts from the next timestamp"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

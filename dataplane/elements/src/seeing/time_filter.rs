@@ -1,8 +1,8 @@
 //! TimeFilter: packets of a span of time.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("extend_interval", "puts the end off by so much"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! IPIn, IPOut: the payload of IP packets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Drop, Element, Entry, Layer, Needs, Reason, Spec, Stream,
-    Topic, Verdict,
+    ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Reason, Spec,
+    Stream, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
@@ -27,7 +27,7 @@ pub static IN: Entry = Entry::new(
         flow: "#/#",
         drops: &[Drop::new("bad-ip", "says that it is longer than it is")],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "header-parse", count: 1.0 }],
+        cost: &[Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpIn)) },
@@ -51,7 +51,7 @@ pub static OUT: Entry = Entry::new(
             Drop::new("too-long", "longer than an IP packet can be"),
         ],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        cost: &[Operation::ChecksumLine.times(0.1)],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },

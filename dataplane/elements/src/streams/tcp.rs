@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Handler, HandlerError, Known, Layer, Needs, PerSession, Reason, Size, Spec, Stream, StreamPlan,
-    Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Direction, Drop, Element, Ended, Entry, Handler,
+    HandlerError, Known, Layer, Needs, Operation, PerSession, Reason, Size, Spec, Stream,
+    StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -108,10 +108,7 @@ pub static IN: Entry = Entry::new(
         ],
         wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "header-parse", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -132,7 +129,7 @@ pub static OUT: Entry = Entry::new(
         flow: "#/#",
         drops: &DROPS,
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },

@@ -1,8 +1,8 @@
 //! UDPIn, UDPOut: the payload of UDP datagrams.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Needs, Reason,
-    Spec, Stream, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Drop, Element, Entry, Layer, Needs, Operation,
+    Reason, Spec, Stream, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -38,10 +38,7 @@ pub static IN: Entry = Entry::new(
         ],
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "header-parse", count: 1.0 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-        ],
+        cost: &[Operation::HeaderParse.once(), Operation::ChecksumLine.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -66,7 +63,7 @@ pub static OUT: Entry = Entry::new(
             Drop::new("held-back", "all of it goes with the next datagram"),
         ],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        cost: &[Operation::ChecksumLine.times(0.1)],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(UdpOut)) },

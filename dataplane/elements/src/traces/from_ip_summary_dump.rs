@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("stop", "sets active to false and stops the driver"),
         ],
         task: true,
+        cost: &[Operation::Make.once(), Operation::Format.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Reason, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Operation, Reason,
+    Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet, PacketKind};
 use thruway_port::tap::{Tap, TapKind, TapOptions};
@@ -64,6 +64,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dev_name", "the interface's name").shared(),
         ],
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec, Topic, Ty,
-    handler_value,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Run,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
@@ -12,6 +12,10 @@ use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "ReplayUnqueue",
+        aliases: &[Alias {
+            name: "MultiReplayUnqueue",
+            summary: "the same: all know several inputs and outputs",
+        }],
         topic: Topic::Traces,
         summary: "loads all packets of its inputs, then replays them from memory",
         docs: "When it first runs, it pulls packets until its inputs are dry (or LIMIT of them) and \
@@ -45,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "forgets the packets and loads again"),
         ],
         task: true,
+        cost: &[Operation::Make.once()],
         ..Spec::DEFAULT
     },
     build,

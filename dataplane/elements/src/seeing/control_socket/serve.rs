@@ -1,10 +1,11 @@
 //! One connection, and what its commands do.
 
+use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd};
 
 use thruway_element::{Access, Catalog, Cx, Handler, HandlerError};
+use thruway_port::socket::Connection;
 
-use super::net::Stream;
 use super::protocol::{
     Command, GREETING, HANDLER_ERROR, HELP, Input, NO_ELEMENT, NO_HANDLER, OK, PERMISSION,
     UNIMPLEMENTED, UNSPECIFIED, Verb, answer, data,
@@ -24,8 +25,8 @@ pub(super) struct Rules {
 }
 
 /// A client.
-pub(super) struct Connection {
-    pub stream: Stream,
+pub(super) struct Client {
+    pub connection: Connection,
     input: Input,
     out: Vec<u8>,
     sent: usize,
@@ -48,24 +49,24 @@ pub(super) enum Next {
     Close,
 }
 
-impl Connection {
-    pub(super) fn new(stream: Stream) -> Connection {
+impl Client {
+    pub(super) fn new(connection: Connection) -> Client {
         let out = GREETING.as_bytes().to_vec();
-        Connection { stream, input: Input::new(), out, sent: 0, gone: false, watched: false }
+        Client { connection, input: Input::new(), out, sent: 0, gone: false, watched: false }
     }
 
     /// The number that messages about it bear.
     pub(super) fn number(&self) -> i32 {
-        self.stream.as_fd().as_raw_fd()
+        self.connection.as_fd().as_raw_fd()
     }
 
     /// Lets what the client sends end a sleep of the thread, or not: who does not read answers is
     /// not to keep it awake. False when there is no descriptor for that.
     pub(super) fn watch(&mut self, cx: &mut Cx<'_>, on: bool) -> bool {
         if on && !self.watched {
-            self.watched = cx.watch(&self.stream).is_ok();
+            self.watched = cx.watch(&self.connection).is_ok();
         } else if !on && self.watched {
-            cx.unwatch(&self.stream);
+            cx.unwatch(&self.connection);
             self.watched = false;
         }
         self.watched == on
@@ -106,7 +107,7 @@ impl Connection {
     /// Sends what can be sent.
     pub(super) fn flush(&mut self) {
         while self.sent < self.out.len() && !self.gone {
-            match self.stream.send(&self.out[self.sent..]) {
+            match self.connection.send(&[IoSlice::new(&self.out[self.sent..])]) {
                 Ok(None) => return,
                 Ok(Some(count)) if count > 0 => self.sent += count,
                 Ok(Some(_)) | Err(_) => self.gone = true,
@@ -122,7 +123,7 @@ impl Connection {
             return false;
         }
         let mut buffer = [0; CHUNK];
-        match self.stream.receive(&mut buffer) {
+        match self.connection.receive(&mut buffer) {
             Ok(None) => return false,
             Ok(Some(count)) if count > 0 => self.input.push(&buffer[..count]),
             Ok(Some(_)) | Err(_) => self.input.closed = true,

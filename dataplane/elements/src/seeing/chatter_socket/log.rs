@@ -1,0 +1,137 @@
+//! What was said last, for clients that read at their own pace.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{read, write};
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes that a client may be behind (Click's figure).
+pub(super) const BACKLOG_MAX: usize = 500_000;
+
+/// The end of the stream of lines, which any thread adds to.
+pub(super) struct Log {
+    kept: Mutex<Kept>,
+    /// Whether anybody is to read it.
+    wanted: AtomicBool,
+    news: AtomicBool,
+    /// Ends the sleep of the thread that serves the clients.
+    waker: OwnedFd,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Bytes said so far.
+    end: u64,
+}
+
+impl Log {
+    pub(super) fn new() -> std::io::Result<Log> {
+        let waker = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let (wanted, news) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Log { kept: Mutex::default(), wanted, news, waker })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is readable when there are news.
+    pub(super) fn waker(&self) -> &OwnedFd {
+        &self.waker
+    }
+
+    /// Begins or ends to keep lines.
+    pub(super) fn set_wanted(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&self, line: &str) {
+        if !self.wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.bytes.extend(line.bytes().chain([b'\n']));
+        let excess = kept.bytes.len().saturating_sub(BACKLOG_MAX);
+        kept.bytes.drain(..excess);
+        kept.end += line.len() as u64 + 1;
+        drop(kept);
+        if !self.news.swap(true, Ordering::AcqRel) {
+            // A full counter is readable all the same.
+            let _ = write(&self.waker, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Whether something was added since [`Log::clear_news`].
+    pub(super) fn has_news(&self) -> bool {
+        self.news.load(Ordering::Acquire)
+    }
+
+    /// To be called before the log is read: what is added from now on is news.
+    pub(super) fn clear_news(&self) {
+        // In this order: a line in between writes the counter again, and the next look sees it.
+        if self.news.swap(false, Ordering::AcqRel) {
+            let _ = read(&self.waker, &mut [0; 8]);
+        }
+    }
+
+    /// Bytes said so far.
+    pub(super) fn end(&self) -> u64 {
+        self.kept().end
+    }
+
+    /// Puts up to `max` bytes from position `from` on into `out`; false if they are gone.
+    pub(super) fn copy(&self, from: u64, max: usize, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let kept = self.kept();
+        let behind = usize::try_from(kept.end.saturating_sub(from)).unwrap_or(usize::MAX);
+        let Some(at) = kept.bytes.len().checked_sub(behind) else { return false };
+        out.extend(kept.bytes.range(at..).take(max));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Whoever reads in time reads the lines that were said since, in pieces of any size; who
+        /// is too far behind is told so.
+        #[test]
+        fn readers_get_what_was_said(
+            steps in proptest::collection::vec((0usize..200_000, 1usize..300_000), 1..9),
+        ) {
+            let log = Log::new().expect("an event counter");
+            log.add("nobody is there");
+            prop_assert_eq!(log.end(), 0);
+            log.set_wanted(true);
+            let (mut model, mut position, mut out) = (Vec::new(), 0, Vec::new());
+            for (len, max) in steps {
+                let line = "abcdefg".repeat(len / 7);
+                log.add(&line);
+                model.extend_from_slice(format!("{line}\n").as_bytes());
+                let rest = &model[position..];
+                let there = log.copy(position as u64, max, &mut out);
+                prop_assert_eq!(there, rest.len() <= BACKLOG_MAX);
+                if rest.len() <= BACKLOG_MAX {
+                    prop_assert_eq!(&out[..], &rest[..max.min(rest.len())]);
+                    position += out.len();
+                } else {
+                    position = model.len();
+                }
+            }
+            prop_assert_eq!(log.end(), model.len() as u64);
+            prop_assert!(log.has_news());
+            log.clear_news();
+            prop_assert!(!log.has_news());
+        }
+    }
+}
