@@ -12,6 +12,7 @@ mod ether_switch;
 mod ether_vlan_encap;
 mod host_ether_filter;
 mod mark_mac_header;
+mod move_data;
 mod pad;
 mod resize;
 mod set_vlan_anno;
@@ -19,6 +20,7 @@ mod store_data;
 mod strip;
 mod strip_ether_vlan_header;
 mod strip_to_network_header;
+mod strip_transport_header;
 mod truncate;
 mod unstrip;
 mod vlan_decap;
@@ -42,6 +44,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ether_vlan_encap::ENTRY,
     &host_ether_filter::ENTRY,
     &mark_mac_header::ENTRY,
+    &move_data::ENTRY,
     &pad::ENTRY,
     &resize::ENTRY,
     &set_vlan_anno::ENTRY,
@@ -49,6 +52,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &strip::ENTRY,
     &strip_ether_vlan_header::ENTRY,
     &strip_to_network_header::ENTRY,
+    &strip_transport_header::ENTRY,
     &truncate::ENTRY,
     &unstrip::ENTRY,
     &vlan_decap::ENTRY,
