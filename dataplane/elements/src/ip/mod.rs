@@ -7,6 +7,7 @@ mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
+mod arp_table;
 mod bng;
 mod check_ip_header;
 mod check_tcp_header;
@@ -64,6 +65,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
+    &arp_table::ENTRY,
     &bng::ENTRY,
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
