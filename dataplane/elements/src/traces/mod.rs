@@ -10,11 +10,15 @@ mod from_dump;
 mod from_ip_summary_dump;
 mod kernel_tap;
 mod port_spec;
+mod pressing;
+mod raw_socket;
 mod replay_unqueue;
+mod socket;
 mod summary;
 mod to_device;
 mod to_dump;
 mod to_ip_summary_dump;
+mod transport;
 mod way;
 mod window;
 
@@ -26,7 +30,9 @@ pub static ELEMENTS: &[&Entry] = &[
     &from_dump::ENTRY,
     &from_ip_summary_dump::ENTRY,
     &kernel_tap::ENTRY,
+    &raw_socket::ENTRY,
     &replay_unqueue::ENTRY,
+    &socket::ENTRY,
     &to_device::ENTRY,
     &to_dump::ENTRY,
     &to_ip_summary_dump::ENTRY,
