@@ -159,13 +159,6 @@ pub trait Element: Send {
         None
     }
 
-    /// Share of its packets that leaves by each output where arguments say so (a switch by turns,
-    /// a sampler); else traffic decides.
-    fn shares(&self, outputs: usize) -> Option<Vec<f64>> {
-        let _ = outputs;
-        None
-    }
-
     /// What it wants of the flow manager where that depends on its arguments; else its spec's
     /// [`Spec::wants`] counts.
     fn demand(&self) -> Option<Demand> {
