@@ -40,6 +40,9 @@ pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out
         work.out.drop(Why::Closed, packet);
         return work.kill();
     }
+    if work.conn.phase == Phase::Passed {
+        return work.leave_passed(dir, packet, &mark);
+    }
     match mark.layer() {
         Layer::None => work.leave_empty(dir, packet),
         _ => work.leave(dir, packet, &mark),
@@ -70,6 +73,14 @@ impl Work<'_> {
             self.refresh(dir, &mut packet, &parts);
         }
         self.out.pass(port, packet);
+    }
+
+    /// A packet that was shown before its connection went on unseen.
+    fn leave_passed(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
+        let parts = parts_of(&packet).filter(|_| mark.has(flag::CHANGED));
+        // Where lengths may change, nothing passes: it cannot be too long.
+        let _ = parts.is_some_and(|parts| finish(&mut packet, &parts, ip_protocol::TCP));
+        self.out.pass(self.conn.halves[dir].out_port, packet);
     }
 
     /// A packet with payload, or FIN, or that had payload once.
@@ -112,9 +123,9 @@ impl Work<'_> {
             }
             self.refresh(dir, &mut packet, &parts);
         }
-        if changed && !finish(&mut packet, &parts, ip_protocol::TCP) {
-            // It exceeds what an IP packet can be: split first, then finished in parts.
-            return self.send_parts(dir, packet, parts, (begin, fin));
+        if changed {
+            // What exceeds an IP packet is split first, and then finished in parts.
+            let _ = finish(&mut packet, &parts, ip_protocol::TCP);
         }
         self.send_parts(dir, packet, parts, (begin, fin));
     }
