@@ -10,6 +10,7 @@ use thruway_element::{
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
 use thruway_wire::ip_protocol;
@@ -366,13 +367,12 @@ fn take(
 /// Whether TCP follows the IP header, or its extensions.
 #[inline]
 fn is_tcp(packet: &Packet) -> bool {
-    let header = packet.network();
-    match header.first() {
-        Some(first) if first >> 4 == 4 => header.get(9) == Some(&ip_protocol::TCP),
+    match protocol(packet) {
+        Some(ip_protocol::TCP) => true,
+        None | Some(ip_protocol::UDP) => false,
         // Behind extension headers only the classifier has looked; what is no TCP has no ports
         // that it could have found.
-        Some(_) => header.get(6).is_some_and(|next| *next != ip_protocol::UDP),
-        None => false,
+        Some(_) => packet.network().first().is_some_and(|first| first >> 4 == 6),
     }
 }
 

@@ -49,22 +49,12 @@ pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out
     }
 }
 
-/// Where the parts of a packet are whose length fields may be wrong by now.
-fn parts_of(packet: &Packet) -> Option<Parts> {
-    let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
-    let data = packet.data();
-    let header = usize::from(data.get(transport + 12)? >> 4) * 4;
-    let is_ipv6 = data.get(network)? >> 4 == 6;
-    let parts = Parts { network, transport, payload: transport + header, end: data.len(), is_ipv6 };
-    (header >= 20 && network < transport && parts.payload <= parts.end).then_some(parts)
-}
-
 impl Work<'_> {
     /// A pure acknowledgement.
     fn leave_empty(&mut self, dir: usize, mut packet: Packet) {
         let port = self.conn.halves[dir].out_port;
         if self.conn.mode == Mode::Map
-            && let Some(parts) = parts_of(&packet)
+            && let Some(parts) = Parts::of_changed_tcp(&packet)
         {
             let seq = self.conn.halves[dir].sent;
             if let Some(header) = tcp_mut(&mut packet, &parts) {
@@ -77,7 +67,7 @@ impl Work<'_> {
 
     /// A packet that was shown before its connection went on unseen.
     fn leave_passed(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
-        let parts = parts_of(&packet).filter(|_| mark.has(flag::CHANGED));
+        let parts = Parts::of_changed_tcp(&packet).filter(|_| mark.has(flag::CHANGED));
         // Where lengths may change, nothing passes: it cannot be too long.
         let _ = parts.is_some_and(|parts| finish(&mut packet, &parts, ip_protocol::TCP));
         self.out.pass(self.conn.halves[dir].out_port, packet);
@@ -85,7 +75,7 @@ impl Work<'_> {
 
     /// A packet with payload, or FIN, or that had payload once.
     fn leave(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
-        let Some(parts) = parts_of(&packet) else {
+        let Some(parts) = Parts::of_changed_tcp(&packet) else {
             self.out.drop(Why::BadSegment, packet);
             return self.kill();
         };
