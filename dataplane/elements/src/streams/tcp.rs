@@ -246,9 +246,7 @@ impl Element for TcpIn {
         // PERF: in place, `bench stream --case nat-tcp` went from 46 to FOLLOW_NS ns above `nat`.
         if self.settings.mode == Mode::Follow && self.tcp.is_empty() {
             cx.per_session(&mut self.follow, batch);
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();
@@ -424,9 +422,7 @@ impl Element for TcpOut {
         };
         if self.waiting.is_empty() && batch.iter().all(is_plain) {
             batch.iter_mut().for_each(|packet| packet.set_content_mark(Content::NONE));
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();

@@ -108,9 +108,7 @@ impl Element for UdpIn {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -148,9 +146,7 @@ impl Element for UdpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
