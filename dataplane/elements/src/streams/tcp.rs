@@ -275,9 +275,9 @@ impl Element for TcpIn {
             return self.arm(cx);
         }
         self.tcp.tick(cx.now(), &mut self.out);
-        let mut batch = Batch::new();
-        send(cx, &mut self.out, &mut batch);
-        cx.emit_all(0, &mut batch);
+        // Not in a batch of its own: its memory would take the place of one that has grown.
+        self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
+        count_drops(cx, &mut self.out);
         self.arm(cx);
     }
 
@@ -382,6 +382,10 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
             _ => cx.emit(port, packet),
         }
     }
+    count_drops(cx, out);
+}
+
+fn count_drops(cx: &mut Cx<'_>, out: &mut Out) {
     for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
         cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
     }
