@@ -10,8 +10,8 @@ mod load_balancer;
 mod nat;
 mod pace;
 #[cfg(test)]
-mod plain;
-mod rewrite;
+pub(crate) mod plain;
+pub(crate) mod rewrite;
 mod session_limiter;
 mod session_stats;
 mod stateful_firewall;
