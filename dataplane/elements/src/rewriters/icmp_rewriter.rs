@@ -93,7 +93,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 /// The packet that an ICMP error carries; `None` if it is none, or carries too little.
-fn quoted(message: &[u8]) -> Option<Quoted> {
+pub(super) fn quoted(message: &[u8]) -> Option<Quoted> {
     use icmp_type::{PARAMETER_PROBLEM, REDIRECT, SOURCE_QUENCH, TIME_EXCEEDED, UNREACHABLE};
     let (header, body) = IcmpHeader::ref_from_prefix(message).ok()?;
     let errors = [UNREACHABLE, SOURCE_QUENCH, REDIRECT, TIME_EXCEEDED, PARAMETER_PROBLEM];
@@ -120,7 +120,7 @@ fn quoted(message: &[u8]) -> Option<Quoted> {
 }
 
 /// Sets a quoted packet back to what its sender sent: `answer` is what an answer to it becomes.
-fn set_back(packet: &mut Packet, was: &Quoted, answer: &Ends) -> Option<()> {
+pub(super) fn set_back(packet: &mut Packet, was: &Quoted, answer: &Ends) -> Option<()> {
     let (src_port, dst_port) = match answer.ports {
         Ports::Keep => (None, None),
         Ports::Both(src, dst) => (Some(dst), Some(src)),

@@ -21,6 +21,8 @@ mod sequence;
 mod source_ip_hash_mapper;
 mod store;
 mod tcp_rewriter;
+#[cfg(test)]
+mod tests;
 mod udp_rewriter;
 
 use thruway_element::Entry;

@@ -1,7 +1,7 @@
 //! Functions that keep state for each session, and what finds the session for them.
 
 #[cfg(test)]
-mod alone;
+pub(crate) mod alone;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
