@@ -1,5 +1,7 @@
 //! Address translation: many clients behind one address, and a server of theirs seen outside.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use super::at;
 use super::everyday::{
     closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
@@ -61,8 +63,14 @@ fn thruway_translates(test: &str, options: &[&str], trials: &[Trial]) {
     }
     let mut lab = Lab::new();
     lab.example(options, "nat.click", &[]);
-    undergo(&lab, trials);
-    lab.stop().expect(0).prints(&["nat"]);
+    let outcome = catch_unwind(AssertUnwindSafe(|| undergo(&lab, trials)));
+    let told = lab.stop();
+    if let Err(failed) = outcome {
+        // Where packets went may say why.
+        println!("{}", told.stdout);
+        resume_unwind(failed);
+    }
+    told.expect(0).prints(&["nat"]);
 }
 
 #[test]
