@@ -36,7 +36,7 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
-    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+    Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
