@@ -74,9 +74,9 @@ pub static ELEMENTS: &[&Entry] = &[
     &set_timestamp::ENTRY,
     &set_timestamp_delta::ENTRY,
     &static_thread_sched::ENTRY,
-    &time_filter::ENTRY,
     &timed_sink::ENTRY,
     &timed_source::ENTRY,
+    &time_filter::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
 ];
