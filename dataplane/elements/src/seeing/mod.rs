@@ -30,6 +30,7 @@ mod schedule_info;
 mod script;
 mod set_timestamp;
 mod static_thread_sched;
+mod sums;
 mod template;
 pub(crate) mod text;
 mod timed_sink;
