@@ -1,5 +1,5 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench; and, under the name `click`, Click's
-//! userlevel driver.
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate; and, under the name
+//! `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
