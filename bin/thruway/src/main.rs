@@ -1,8 +1,9 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate; and, under the name
-//! `click`, Click's userlevel driver.
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate, calibrate, plan; and,
+//! under the name `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod calibrate;
 mod check;
 mod cli;
 mod click;
@@ -14,6 +15,7 @@ mod isolate;
 mod load;
 mod manual;
 mod nf_new;
+mod plan;
 mod run;
 mod signals;
 mod swap;

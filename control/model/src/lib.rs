@@ -11,6 +11,7 @@ pub mod calibrate;
 pub mod estimate;
 pub mod hardware;
 pub mod paper;
+pub mod plan;
 pub mod rehearsal;
 
 pub use hardware::{Constant, Hardware, HardwareError};
