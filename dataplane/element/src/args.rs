@@ -66,6 +66,18 @@ impl Shared {
     }
 }
 
+/// See [`Args::meanings`].
+fn meanings(element: &str, name: &str) -> Vec<String> {
+    let mut scope = element;
+    let mut names = Vec::new();
+    while let Some((outer, _)) = scope.rsplit_once('/') {
+        names.push(format!("{outer}/{name}"));
+        scope = outer;
+    }
+    names.push(name.to_owned());
+    names
+}
+
 /// What surrounds an element while it is built.
 pub struct Env<'a> {
     /// The element's name.
@@ -218,6 +230,11 @@ impl<'a> Args<'a> {
     /// The class as written, which may be an alias.
     pub fn class(&self) -> &str {
         self.env.class
+    }
+
+    /// Full names that `name` may mean as seen from this element, the innermost first.
+    pub fn meanings(&self, name: &str) -> Vec<String> {
+        meanings(self.env.name, name)
     }
 
     /// State that all replicas of this element share.
@@ -395,4 +412,15 @@ impl Names {
 /// A refusal that names the handler and what was expected.
 pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
     Names::default().handler_value(handler, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meanings;
+
+    #[test]
+    fn names_are_looked_up_outwards() {
+        assert_eq!(meanings("a/b/c", "r"), ["a/b/r", "a/r", "r"]);
+        assert_eq!(meanings("c", "r"), ["r"]);
+    }
 }

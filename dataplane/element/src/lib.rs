@@ -14,6 +14,7 @@ mod entry;
 mod nearest;
 mod per_session;
 mod per_stream;
+mod pressing;
 mod reason;
 pub mod spec;
 mod stats;
@@ -28,6 +29,7 @@ pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
+pub use pressing::Pressing;
 pub use reason::Reason;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,

@@ -20,6 +20,7 @@ mod rig;
 mod seeing;
 mod sessions;
 mod streams;
+mod telling;
 mod traces;
 
 pub use nf::{HOST, Host};

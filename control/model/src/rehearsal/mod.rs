@@ -201,7 +201,7 @@ impl Rehearsal {
 }
 
 /// Builds and initialises.
-fn open(
+pub(crate) fn open(
     graph: Graph,
     checked: Checked,
     registry: &Registry,
