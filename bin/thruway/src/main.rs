@@ -20,6 +20,7 @@ mod run;
 mod signals;
 mod swap;
 mod table;
+mod top;
 mod worker;
 
 use std::process::ExitCode;
