@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, check, ctl, doctor, manual, nf_new, run, worker};
+use crate::{bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -37,8 +37,12 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Tell what this host offers and what is missing for more speed
     Doctor,
+    /// Tell how fast a function will be, and what limits it, before it runs
+    Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
     Bench(Box<bench::Options>),
+    /// Measure this host for estimates: caches, memory, cores, elementary operations
+    Calibrate(calibrate::CalibrateArgs),
     /// Write network functions of your own, which run as processes without rights
     #[command(subcommand)]
     Nf(nf_new::Command),
@@ -136,7 +140,9 @@ pub fn main(args: Vec<String>) -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Worker => Ok(worker::main()),
+        Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),
+        Command::Calibrate(args) => calibrate::main(&args),
         Command::Nf(command) => nf_new::main(&command),
         // Reached only when clap and main() disagree on what the first argument is.
         Command::Click => Ok(crate::click::main(Vec::new())),

@@ -1,13 +1,16 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench; and, under the name `click`, Click's
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, calibrate; and, under the name `click`, Click's
 //! userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod calibrate;
 mod check;
 mod cli;
 mod click;
 mod ctl;
 mod doctor;
+mod draw;
+mod estimate;
 mod isolate;
 mod load;
 mod manual;

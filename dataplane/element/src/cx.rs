@@ -355,16 +355,15 @@ impl<'a> Cx<'a> {
     }
 
     /// The same, and what can wait (a capture, an isolated function) must wait while this is true:
-    /// what is emitted nevertheless may be dropped.
+    /// what is emitted nevertheless may be dropped. See [`crate::Pressing`].
     #[inline]
     pub fn press_back(&mut self, full: bool) {
         self.wires.stores.set(self.node, full, true);
     }
 
-    /// Elements that called [`Cx::press_back`] and that packets sent from here may come to; the
-    /// element itself is one of them where it lies on a loop.
-    pub fn pressing_downstream(&self) -> Vec<u32> {
-        self.wires.pressing_downstream(self.node)
+    /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.
+    pub(crate) fn pressing_downstream(&self, ends: &[u32]) -> Vec<u32> {
+        self.wires.pressing_downstream(self.node, ends)
     }
 
     /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`

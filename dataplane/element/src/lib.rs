@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod cost;
 mod cx;
 mod entry;
 mod nearest;
 mod per_session;
 mod per_stream;
+mod pressing;
 mod reason;
 pub mod spec;
 mod stats;
@@ -21,15 +23,16 @@ mod values;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
+pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
+pub use pressing::Pressing;
 pub use reason::Reason;
 pub use spec::{
-    Access, Alias, Arg, ArgRule, Changes, Cost, Drop, Handler, Merge, Scratch, Spec, Topic, Ty,
-    Wants,
+    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
@@ -141,6 +144,25 @@ pub trait Element: Send {
 
     /// Itself, for a neighbour upstream that hands it more than packets ([`Cx::visit`]).
     fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
+    /// What a packet costs where that depends on arguments, tables or traffic; else its spec's
+    /// [`Spec::cost`] counts. Asked when nothing runs.
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let _ = load;
+        None
+    }
+
+    /// What it makes, if it is a source; asked after packets have flowed.
+    fn makes(&self) -> Option<Made> {
+        None
+    }
+
+    /// Share of its packets that leaves by each output where arguments say so (a switch by turns,
+    /// a sampler); else traffic decides.
+    fn shares(&self, outputs: usize) -> Option<Vec<f64>> {
+        let _ = outputs;
         None
     }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use thruway_flow::SessionDef;
 pub use thruway_flow::chain::{Changes, Demand};
 
+use crate::cost::Cost;
+
 /// The declaration of one element class.
 ///
 /// Written as a `const`/`static` with `..Spec::DEFAULT` for what does not apply.
@@ -488,13 +490,4 @@ impl Scratch {
     pub const fn of<S>() -> Scratch {
         Scratch { size: size_of::<S>(), align: align_of::<S>() }
     }
-}
-
-/// One term of the cost: an elementary operation and how often it is done per packet.
-#[derive(Debug, Clone, Copy)]
-pub struct Cost {
-    /// Name of the elementary operation, e.g. `checksum-ip`.
-    pub operation: &'static str,
-    /// Times per packet.
-    pub count: f32,
 }

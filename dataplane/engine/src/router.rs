@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{HandlerError, Registry, Shared, Stats};
+use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
@@ -138,6 +138,12 @@ impl Router {
     /// The checked graph and who runs what.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
+    }
+
+    /// An element, while nothing runs: its first replica.
+    pub fn element(&self, node: usize) -> Option<&dyn Element> {
+        let thread = *self.layout.threads.get(node)?.first()?;
+        self.engines.get(thread)?.core.elements.get(node)?.as_deref()
     }
 
     /// The handle for stopping and asking.

@@ -1,8 +1,8 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         )],
         drops: Unmatched::DROPS,
         handlers: &[Handler::read("program", "the compiled patterns")],
-        cost: &[Cost { operation: "classify-pattern", count: 1.0 }],
+        cost: &[Operation::ClassifyPattern.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

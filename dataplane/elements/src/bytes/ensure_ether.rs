@@ -1,7 +1,7 @@
 //! EnsureEther: an Ethernet header in front of IP packets that have none.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("SRC", Ty::Ether, "source of new headers").or("1:1:1:1:1:1"),
             Arg::optional("DST", Ty::Ether, "destination of new headers").or("2:2:2:2:2:2"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! EtherEncap: puts an Ethernet header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
-    Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("dst", "destination address"),
             Handler::both("ethertype", "the type of what follows"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,7 @@
 //! EtherMirror: sends frames back where they came from.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
                   -> EtherMirror -> Print -> Discard",
         drops: Short::DROPS,
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

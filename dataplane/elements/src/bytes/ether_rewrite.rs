@@ -1,8 +1,8 @@
 //! EtherRewrite: new Ethernet addresses.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("src", "source address"),
             Handler::both("dst", "destination address"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

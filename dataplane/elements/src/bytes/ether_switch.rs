@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Names,
-    Nanos, Reason, Spec, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Nanos,
+    Operation, Reason, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -78,9 +78,9 @@ pub static ENTRY: Entry = Entry::new(
                 .shared(),
         ],
         cost: &[
-            Cost { operation: "header-read", count: 1.0 },
-            Cost { operation: "hash-lookup", count: 1.0 },
-            Cost { operation: "table-learn", count: 1.0 },
+            Operation::HeaderRead.once(),
+            Operation::HashLookup.once(),
+            Operation::HashLearn.once(),
         ],
         changes: Changes::Frame,
         ..Spec::DEFAULT

@@ -1,8 +1,8 @@
 //! EtherVLANEncap: an Ethernet header with a VLAN tag in front.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Reason,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Reason, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("vlan_pcp", "priority code point"),
             Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! HostEtherFilter: what a network card does on reception.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet, PacketKind};
 use thruway_wire::MacAddr;
@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Refused::DROPS,
         handlers: &[Handler::both("ether", "address of the host")],
-        cost: &[Cost { operation: "header-read", count: 1.0 }],
+        cost: &[Operation::HeaderRead.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,7 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
     handler_value,
 };
 use thruway_packet::{Batch, Packet};
@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("offset", "where the bytes go"),
             Handler::write("data", "sets the bytes"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

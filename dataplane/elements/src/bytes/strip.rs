@@ -1,7 +1,7 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -17,7 +17,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Print -> Discard",
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to take off")],
         drops: Short::DROPS,
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,7 @@
 //! StripEtherVLANHeader: the Ethernet header off frames with a VLAN tag.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
     reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("NATIVE_VLAN", Ty::Int, "VLAN of frames without a tag; -1 for none")
             .or("0")],
         drops: Bad::DROPS,
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

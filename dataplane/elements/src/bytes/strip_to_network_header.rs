@@ -1,7 +1,7 @@
 //! StripToNetworkHeader, StripIPHeader, UnstripIPHeader: the packet's front to a marked header.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons,
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> MarkIPHeader(14) \
                   -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
         drops: Bad::DROPS,
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,7 @@
 //! Unstrip: gives bytes back to the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                zeros where it was too small.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Unstrip(14) -> Print -> Discard",
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to give back")],
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,6 +1,8 @@
 //! VLANDecap: the VLAN tag off Ethernet frames.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Anno, Batch};
 
 use super::vlan_tag::take_tag;
@@ -20,7 +22,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ANNO", Ty::Bool, "whether the annotation is set").or("true"),
             Arg::keyword("ETHERTYPE", Ty::UInt, "type of tags").or("0x8100"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! VLANEncap: a VLAN tag into Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("vlan_pcp", "priority code point"),
             Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -66,7 +66,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("stop", "counts no more and stops the driver"),
             Handler::write("reaggregate_counts", "makes the counts values, and counts those"),
         ],
-        cost: &[Cost { operation: "hash-lookup", count: 1.0 }],
+        cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

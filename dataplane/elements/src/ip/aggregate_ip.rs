@@ -3,8 +3,8 @@
 mod field;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -37,7 +37,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Lack::DROPS,
         handlers: &[Handler::read("field", "the field: header, offset and length in bits")],
-        cost: &[Cost { operation: "header-read", count: 1.0 }],
+        cost: &[Operation::HeaderRead.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -3,8 +3,8 @@
 mod flows;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "flows known"),
             Handler::write("clear", "forgets all flows"),
         ],
-        cost: &[Cost { operation: "hash-lookup", count: 1.0 }],
+        cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

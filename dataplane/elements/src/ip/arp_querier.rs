@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec,
-    Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -84,7 +84,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("delete", "forgets IP").shared(),
             Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
         ],
-        cost: &[Cost { operation: "table-cached", count: 1.0 }],
+        cost: &[Operation::HashLookup.once()],
         wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
         ..Spec::DEFAULT
     },

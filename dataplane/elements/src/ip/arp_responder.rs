@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
-    Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
+    Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("remove", "removes IP/MASK"),
         ],
         wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
+        cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

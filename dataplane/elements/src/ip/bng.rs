@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Nanos, Reason, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ip_protocol;
@@ -105,15 +105,15 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("remove", "removes an entry").shared(),
         ],
         cost: &[
-            Cost { operation: "header-read", count: 4.0 },
-            Cost { operation: "array-lookup", count: 1.0 },
-            Cost { operation: "hash-lookup", count: 0.5 },
-            Cost { operation: "table-learn", count: 0.5 },
-            Cost { operation: "route-lookup-ip", count: 0.5 },
-            Cost { operation: "checksum-ip", count: 1.5 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-            Cost { operation: "ttl-decrement", count: 1.0 },
-            Cost { operation: "header-write", count: 4.0 },
+            Operation::HeaderRead.times(4.0),
+            Operation::ArrayLookup.once(),
+            Operation::HashLookup.times(0.5),
+            Operation::HashLearn.times(0.5),
+            Operation::RouteLookup.times(0.5),
+            Operation::ChecksumIp.times(1.5),
+            Operation::ChecksumLine.once(),
+            Operation::TtlDecrement.once(),
+            Operation::HeaderWrite.times(4.0),
         ],
         ..Spec::DEFAULT
     },

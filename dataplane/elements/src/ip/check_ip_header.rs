@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
-    HandlerError, IpPrefix, Reason, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    IpPrefix, Operation, Reason, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "bad packets"),
             Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
         ],
-        cost: &[Cost { operation: "checksum-ip", count: 1.0 }],
+        cost: &[Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "bad packets"),
             Handler::sum("drop_details", "bad packets by cause; with DETAILS"),
         ],
-        cost: &[Cost { operation: "checksum-transport", count: 1.0 }],
+        cost: &[Operation::ChecksumLine.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

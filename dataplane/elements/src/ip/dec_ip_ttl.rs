@@ -1,8 +1,8 @@
 //! DecIPTTL: one hop less.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "packets whose time-to-live expired"),
             Handler::both("active", "whether anything is done"),
         ],
-        cost: &[Cost { operation: "ttl-decrement", count: 1.0 }],
+        cost: &[Operation::TtlDecrement.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

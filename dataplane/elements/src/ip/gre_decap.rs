@@ -1,7 +1,7 @@
 //! GREDecap: the GRE header off.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::gre::{GreFields, GreHeader};
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("KEY", Ty::UInt, "key that it must have"),
         ],
         drops: Bad::DROPS,
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         ..Spec::DEFAULT
     },
     build,

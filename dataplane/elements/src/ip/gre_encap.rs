@@ -1,8 +1,8 @@
 //! GREEncap: a GRE header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
+    Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("key", "the key; empty where there is none"),
             Handler::read("sequence", "number of the next packet"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

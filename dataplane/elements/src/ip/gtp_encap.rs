@@ -1,6 +1,6 @@
 //! GTPEncap: puts GTP headers in front of packets.
 
-use thruway_element::{Arg, ArgErrors, Args, Cost, Element, Entry, Handler, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
 use thruway_wire::Header;
 use thruway_wire::gtp::{G_PDU, GtpHeader};
 
@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("TEID", Ty::UInt, "the tunnel; 0 for that of the annotation")],
         drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! ICMPPingEncap: packets become the data of echo requests.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
+    Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -32,10 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("src", "source address"),
             Handler::both("dst", "destination address"),
         ],
-        cost: &[
-            Cost { operation: "header-write", count: 2.0 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-        ],
+        cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! ICMPPingResponder: answers pings.
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Verdict, Wants, reasons};
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Verdict, Wants, reasons,
+};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
 use thruway_wire::ipv4::Ipv4Header;
@@ -24,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         drops: Other::DROPS,
         wants: Wants { classes: &["icmp type echo"], ..Wants::NOTHING },
+        cost: &[Operation::HeaderWrite.times(2.0)],
         ..Spec::DEFAULT
     },
     build,

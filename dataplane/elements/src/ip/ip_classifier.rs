@@ -1,7 +1,7 @@
 //! IPClassifier: IP packets sorted by what their headers say. It is IPFilter with other arguments.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Element, Entry, Handler, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Operation, Spec, Topic, Ty,
 };
 
 use super::ip_filter::{self, Dropped, Kind};
@@ -42,7 +42,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("program", "the compiled patterns"),
             Handler::both("config", "the patterns; those written take the place of all"),
         ],
-        cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        cost: &[Operation::ClassifyIp.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! IPEncap: an IPv4 header in front.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 use thruway_wire::ip_protocol;
@@ -43,7 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("src", "source address"),
             Handler::both("dst", "destination address, or DST_ANNO"),
         ],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

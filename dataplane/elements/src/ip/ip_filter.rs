@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Names, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
+    Operation, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("program", "the compiled rules"),
             Handler::both("config", "the rules; those written take the place of all"),
         ],
-        cost: &[Cost { operation: "classify-ip", count: 1.0 }],
+        cost: &[Operation::ClassifyIp.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! IPInputCombo: what a router does with frames first, in one element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
@@ -47,10 +47,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "bad packets"),
             Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
         ],
-        cost: &[
-            Cost { operation: "header-move", count: 1.0 },
-            Cost { operation: "checksum-ip", count: 1.0 },
-        ],
+        cost: &[Operation::HeaderMove.once(), Operation::ChecksumIp.once()],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

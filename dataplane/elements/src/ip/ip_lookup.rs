@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -63,7 +63,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
             Handler::write("flush", "removes all routes").shared(),
         ],
-        cost: &[Cost { operation: "route-lookup-ip", count: 1.0 }],
+        cost: &[Operation::RouteLookup.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

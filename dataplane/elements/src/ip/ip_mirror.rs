@@ -1,6 +1,8 @@
 //! IPMirror: packets back to where they came from.
 
-use thruway_element::{ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Verdict, reasons};
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
+};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::{Header, ip_protocol};
@@ -18,7 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader -> IPMirror -> CheckIPHeader -> Print(ok) -> Discard",
         drops: NoHeader::DROPS,
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 
@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("MTU", Ty::UInt, "most bytes a packet may have"),
         ],
         drops: Bad::DROPS,
-        cost: &[Cost { operation: "ttl-decrement", count: 1.0 }],
+        cost: &[Operation::TtlDecrement.once()],
         ..Spec::DEFAULT
     },
     build,

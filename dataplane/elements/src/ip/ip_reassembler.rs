@@ -7,8 +7,8 @@ mod tests;
 use std::collections::HashMap;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
-    Topic, Ty, Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -47,7 +47,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("held", "packets of which there are some fragments"),
             Handler::sum("memory", "bytes held"),
         ],
-        cost: &[Cost { operation: "fragment-test", count: 1.0 }],
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

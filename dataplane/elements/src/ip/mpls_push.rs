@@ -1,8 +1,8 @@
 //! MPLSPush, MPLSPop, MPLSSwap: the top of a label stack.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Reason, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Bad::DROPS,
         handlers: &[Handler::both("label", "the label; 0 for MPLSPop")],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -66,7 +66,7 @@ reasons! {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum Action {
     Push,
     Pop,
     Swap,
@@ -77,7 +77,7 @@ pub(super) const MAX_LABEL: u32 = 0xf_ffff;
 
 #[derive(Debug, Clone)]
 struct MplsPush {
-    operation: Operation,
+    operation: Action,
     label: u32,
     class: Option<u8>,
     ttl: u8,
@@ -94,11 +94,11 @@ fn checked_label(label: u32) -> Result<u32, String> {
 }
 
 /// Refuses arguments that the operation does not take.
-fn check_given(args: &Args<'_>, operation: Operation) -> Result<(), ArgErrors> {
+fn check_given(args: &Args<'_>, operation: Action) -> Result<(), ArgErrors> {
     let (needs_label, foreign): (bool, &[&str]) = match operation {
-        Operation::Push => (true, &[]),
-        Operation::Swap => (true, &["TTL", "BOTTOM"]),
-        Operation::Pop => (false, &["LABEL", "TC", "TTL", "BOTTOM"]),
+        Action::Push => (true, &[]),
+        Action::Swap => (true, &["TTL", "BOTTOM"]),
+        Action::Pop => (false, &["LABEL", "TC", "TTL", "BOTTOM"]),
     };
     if needs_label && !args.given("LABEL") {
         return Err(ArgErrors::whole("missing argument LABEL: the label, 0 to 1048575"));
@@ -111,9 +111,9 @@ fn check_given(args: &Args<'_>, operation: Operation) -> Result<(), ArgErrors> {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let operation = match args.class() {
-        "MPLSPop" => Operation::Pop,
-        "MPLSSwap" => Operation::Swap,
-        _ => Operation::Push,
+        "MPLSPop" => Action::Pop,
+        "MPLSSwap" => Action::Swap,
+        _ => Action::Push,
     };
     check_given(args, operation)?;
     let class: Option<u8> = args.opt("TC")?;
@@ -159,7 +159,7 @@ impl MplsPush {
             Ok(place) => place,
             Err(bad) => return Verdict::reject(1, bad),
         };
-        if self.operation == Operation::Push {
+        if self.operation == Action::Push {
             return self.push(packet, at, stack);
         }
         let entry = MplsLabel::view(packet.data().get(at..).unwrap_or(&[]));
@@ -168,7 +168,7 @@ impl MplsPush {
             _ => return Verdict::reject(1, Bad::NoStack),
         };
         match self.operation {
-            Operation::Swap => self.swap(packet, at, entry),
+            Action::Swap => self.swap(packet, at, entry),
             _ => self.pop(packet, at, entry),
         }
     }
@@ -240,7 +240,7 @@ impl Element for MplsPush {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "label" if self.operation == Operation::Pop => {
+            "label" if self.operation == Action::Pop => {
                 Err(HandlerError::refused("label: MPLSPop has none"))
             }
             "label" => {
@@ -259,7 +259,7 @@ mod tests {
     use proptest::prelude::*;
     use thruway_wire::MacAddr;
 
-    fn element(operation: Operation, label: u32, ether: bool) -> MplsPush {
+    fn element(operation: Action, label: u32, ether: bool) -> MplsPush {
         MplsPush { operation, label, class: None, ttl: 9, bottom: None, ether }
     }
 
@@ -274,15 +274,15 @@ mod tests {
             bytes.extend(&body);
             let mut packet = Packet::new(&bytes).unwrap();
             for label in &labels {
-                let push = element(Operation::Push, *label, true);
+                let push = element(Action::Push, *label, true);
                 prop_assert_eq!(push.apply(&mut packet), Verdict::Pass);
             }
             let stack: Vec<u8> = packet.data()[14..14 + 4 * labels.len()].to_vec();
             prop_assert_eq!(thruway_wire::mpls::skip_labels(&stack).unwrap().1.len(), 0);
             for label in labels.iter().rev() {
-                let swap = element(Operation::Swap, *label ^ 1, true);
+                let swap = element(Action::Swap, *label ^ 1, true);
                 prop_assert_eq!(swap.apply(&mut packet), Verdict::Pass);
-                let pop = element(Operation::Pop, 0, true);
+                let pop = element(Action::Pop, 0, true);
                 prop_assert_eq!(pop.apply(&mut packet), Verdict::Pass);
                 prop_assert_eq!(packet.anno_number(Anno::AGGREGATE), *label ^ 1);
             }
@@ -291,7 +291,7 @@ mod tests {
 
         #[test]
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..24), ether: bool) {
-            for operation in [Operation::Push, Operation::Swap, Operation::Pop] {
+            for operation in [Action::Push, Action::Swap, Action::Pop] {
                 let mut packet = Packet::new(&bytes).unwrap();
                 let _ = element(operation, 5, ether).apply(&mut packet);
             }

@@ -5,8 +5,8 @@ mod labels;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Names, Reason, Spec,
-    Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Reason,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -15,7 +15,7 @@ use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::mpls::{MAX_LABELS, MplsLabel};
 use thruway_wire::{Header, MacAddr};
 
-use self::labels::{Hop, Labels, Operation, Reading};
+use self::labels::{Action, Hop, Labels, Reading};
 use super::dispatch::{outcome, punt};
 use super::mpls_push::is_stack;
 
@@ -74,10 +74,10 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "removes all entries").shared(),
         ],
         cost: &[
-            Cost { operation: "header-read", count: 1.0 },
-            Cost { operation: "array-lookup", count: 1.0 },
-            Cost { operation: "ttl-decrement", count: 1.0 },
-            Cost { operation: "header-write", count: 2.0 },
+            Operation::HeaderRead.once(),
+            Operation::ArrayLookup.once(),
+            Operation::TtlDecrement.once(),
+            Operation::HeaderWrite.times(2.0),
         ],
         ..Spec::DEFAULT
     },
@@ -237,16 +237,16 @@ impl MplsSwitch {
         let left = if hop.mac.is_some() { ttl - 1 } else { ttl };
         let class = entry.class();
         let (keep, new_type) = match hop.operation {
-            Operation::Pop => {
+            Action::Pop => {
                 let below = at + MplsLabel::LEN;
                 let limit = self.ttl.is_none().then_some(left);
                 let exposed = expose(packet.data_mut(), below, !entry.is_bottom(), limit);
                 (below, exposed.ok_or(Bad::UnknownPayload)?)
             }
-            Operation::Swap | Operation::Push => (at, ethertype::MPLS),
+            Action::Swap | Action::Push => (at, ethertype::MPLS),
         };
         let (swapped, pushed) = match (hop.operation, hop.out()) {
-            (Operation::Swap, [first, rest @ ..]) => (*first, rest),
+            (Action::Swap, [first, rest @ ..]) => (*first, rest),
             (_, pushed) => (entry.label(), pushed),
         };
         let (ether, _) = EthernetHeader::view(packet.data()).map_err(|_| Bad::NoStack)?;
@@ -266,7 +266,7 @@ impl MplsSwitch {
             let new = MplsLabel::new(*label, class, false, self.ttl.unwrap_or(left));
             rest = new.emit(rest).map_err(|_| Bad::NoStack)?;
         }
-        if hop.operation != Operation::Pop {
+        if hop.operation != Action::Pop {
             let top = MplsLabel::new(swapped, class, entry.is_bottom(), left);
             let _ = top.emit(rest);
         }

@@ -1,7 +1,9 @@
 //! PortInfo: names for ports.
 
 use thruway_element::text::split_words;
-use thruway_element::{Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry {
@@ -18,6 +20,7 @@ pub static ENTRY: Entry = Entry {
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("NAME", Ty::Rule("NAME PORT[/PROTOCOL]"), "a name and its port")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! SetIPChecksum: the right checksum into IP headers.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
     Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
         drops: Bad::DROPS,
         handlers: &[Handler::sum("drops", "packets dropped")],
-        cost: &[Cost { operation: "checksum-ip", count: 1.0 }],
+        cost: &[Operation::ChecksumIp.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

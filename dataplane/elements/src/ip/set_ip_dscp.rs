@@ -1,8 +1,8 @@
 //! SetIPDSCP and SetIPECN: a field of the type of service.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("DSCP", Ty::UInt, "code point, 0 to 63")],
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("dscp", "the code point")],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,8 @@
 //! SetIPECN: explicit congestion notification into IP headers.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -21,7 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("ECN", Ty::Any, "0 to 3, no, ect1, ect2 or ce")],
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("ecn", "the two bits as written")],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

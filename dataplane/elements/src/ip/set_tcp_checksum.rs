@@ -1,7 +1,7 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
     reasons,
 };
 use thruway_packet::{Batch, Packet};
@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         )
         .or("false")],
         drops: Bad::DROPS,
-        cost: &[Cost { operation: "checksum-transport", count: 1.0 }],
+        cost: &[Operation::ChecksumLine.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

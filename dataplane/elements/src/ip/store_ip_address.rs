@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::new(
             Ty::Rule("[ADDRESS,] OFFSET"),
             "offset in bytes, src or dst",
         )],
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         ..Spec::DEFAULT
     },

@@ -1,8 +1,8 @@
 //! UDPIPEncap: UDP and IPv4 headers in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Names, Reason, Spec,
-    Topic, Ty, UdpPort, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Reason,
+    Spec, Topic, Ty, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -39,10 +39,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("dst", "destination address, or DST_ANNO"),
             Handler::both("dport", "destination port"),
         ],
-        cost: &[
-            Cost { operation: "header-write", count: 2.0 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-        ],
+        cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use super::tunnel::{Bad, End, handlers};
 use super::vxlan_encap::VXLAN;
-use thruway_element::{Arg, ArgErrors, Args, Cost, Element, Entry, Handler, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("VNI", Ty::UInt, "the network, or 0 for any").or("0")],
         drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Cost { operation: "header-move", count: 1.0 }],
+        cost: &[Operation::HeaderMove.once()],
         ..Spec::DEFAULT
     },
     build,

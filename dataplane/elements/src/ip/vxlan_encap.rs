@@ -1,6 +1,6 @@
 //! VXLANEncap: puts VXLAN headers in front of Ethernet frames.
 
-use thruway_element::{Arg, ArgErrors, Args, Cost, Element, Entry, Handler, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
 use thruway_wire::Header;
 use thruway_wire::vxlan::VxlanHeader;
 
@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         )],
         drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Cost { operation: "header-write", count: 1.0 }],
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

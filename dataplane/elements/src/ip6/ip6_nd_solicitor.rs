@@ -4,7 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Spec, Topic,
+    Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -77,6 +78,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
         ],
         wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
+        cost: &[Operation::HashLookup.once(), Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
             Handler::write("flush", "removes all routes").shared(),
         ],
-        cost: &[Cost { operation: "route-lookup-ip6", count: 1.0 }],
+        cost: &[Operation::RouteLookup6.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

@@ -1,7 +1,7 @@
 //! PaintSwitch: sorts packets by colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
         drops: Homeless::DROPS,
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once(), Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -30,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("well_ordered", "whether all packets left in order of time")],
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -43,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets counts and rates to zero"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Count.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -61,6 +61,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler { merge: Merge::Concat, ..Handler::read("dump", "all, a line each") },
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

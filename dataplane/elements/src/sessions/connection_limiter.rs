@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Entry, Handler,
-    HandlerError, Merge, Opening, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
+    Merge, Opening, Operation, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
     handler_value, reasons,
 };
 use thruway_flow::Ended;
@@ -62,7 +62,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Input, Merge, Nanos, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Input,
+    Merge, Nanos, Operation, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -89,9 +89,9 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
         cost: &[
-            Cost { operation: "header-parse", count: 1.0 },
-            Cost { operation: "classify", count: 1.0 },
-            Cost { operation: "hash-lookup", count: 1.0 },
+            Operation::HeaderParse.once(),
+            Operation::Classify.once(),
+            Operation::HashLookup.once(),
         ],
         changes: Changes::Nothing,
         ..Spec::DEFAULT

@@ -1,8 +1,8 @@
 //! FlowDispatcher: packets sorted by what the elements behind want of them.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Entry, Handler,
-    HandlerError, Hop, Role, Rule, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
+    Hop, Operation, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("program", "the compiled classes"),
             Handler::read("classes", "the class of each output, a line each"),
         ],
-        cost: &[Cost { operation: "dispatch", count: 1.0 }],
+        cost: &[Operation::Sort.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

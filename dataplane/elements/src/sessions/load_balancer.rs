@@ -4,7 +4,7 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Names,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
     PerSession, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_flow::Ended;
@@ -91,10 +91,7 @@ pub static ENTRY: Entry = Entry::new(
             ..Wants::session::<Balanced>("connection")
         },
         changes: Changes::Headers,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "rewrite-ip", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
         ..Spec::DEFAULT
     },
     build,

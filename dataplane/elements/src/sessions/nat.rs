@@ -18,7 +18,7 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Merge,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
     PerSession, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
@@ -125,10 +125,7 @@ pub static ENTRY: Entry = Entry::new(
             ..Wants::session::<State>("connection")
         },
         changes: Changes::Headers,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "rewrite-ip", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
         ..Spec::DEFAULT
     },
     build,

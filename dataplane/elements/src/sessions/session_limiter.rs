@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cost, Cx, Demand, Element, Entry, Handler,
-    HandlerError, Opening, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
+    Opening, Operation, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
     handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::session::<Bucket>("connection"),
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
-    PerSession, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, PerSession, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -77,7 +77,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::session::<Counters>("connection"),
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Names, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
+    Operation, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -79,7 +79,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants { shared_words: 1, ..Wants::session::<Decision>("connection") },
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Layer, Needs, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
+    Layer, Needs, Operation, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{Asks, Enter, EnterState, Fault, OnRefused, Rules, Settings, Shown};
@@ -79,10 +79,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "header-parse", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
     build,

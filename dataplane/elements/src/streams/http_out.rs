@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Layer, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
+    Layer, Operation, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -48,7 +48,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     build,

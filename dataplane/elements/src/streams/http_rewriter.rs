@@ -3,8 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Ended, Entry, Handler, HandlerError, Hold,
-    Layer, Nanos, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Hold, Layer,
+    Nanos, Operation, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
+    stream_ended,
 };
 use thruway_packet::Batch;
 
@@ -64,10 +65,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "match-patterns", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         ..Spec::DEFAULT
     },
     build,

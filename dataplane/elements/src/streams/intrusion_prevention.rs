@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Layer, Needs,
-    Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Layer, Needs,
+    Operation, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -87,10 +87,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "match-patterns", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! IPIn, IPOut: the payload of IP packets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Drop, Element, Entry, Layer, Needs, Reason, Spec, Stream,
-    Topic, Verdict,
+    ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Pressing, Reason,
+    Spec, Stream, StreamPlan, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
@@ -25,12 +25,15 @@ pub static IN: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
-        drops: &[Drop::new("bad-ip", "says that it is longer than it is")],
+        drops: &[
+            Drop::new("bad-ip", "says that it is longer than it is"),
+            Drop::new("full", "an isolated function of the context has no room for more"),
+        ],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "header-parse", count: 1.0 }],
+        cost: &[Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
-    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpIn)) },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<IpIn>::default()) },
 );
 
 /// See the spec.
@@ -51,21 +54,29 @@ pub static OUT: Entry = Entry::new(
             Drop::new("too-long", "longer than an IP packet can be"),
         ],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        cost: &[Operation::ChecksumLine.times(0.1)],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },
 );
 
-struct IpIn;
+#[derive(Default)]
+struct IpIn {
+    pressing: Pressing,
+}
 
 impl Element for IpIn {
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Enter(Layer::Ip, Needs::NOTHING))
     }
 
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.pressing = Pressing::before(&plan.leaves);
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match enter(packet) {
+        let is_pressed = self.pressing.is_felt(cx);
+        cx.sift(batch, |packet| match enter(packet, is_pressed) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
@@ -75,10 +86,13 @@ impl Element for IpIn {
     }
 }
 
-fn enter(packet: &mut Packet) -> Result<(), Reason> {
+fn enter(packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
     packet.set_content_mark(Content::NONE);
     if packet.fcb() == 0 || packet.network_offset().is_none() {
         return Ok(());
+    }
+    if is_pressed {
+        return Err(Reason(1));
     }
     let parts = Parts::of_ip(packet).map_err(|_| Reason(0))?;
     parts.trim(packet);

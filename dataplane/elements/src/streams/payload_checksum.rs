@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
-    Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
+    Operation, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -46,10 +46,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::ChecksumLine.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Handler, HandlerError, Known, Layer, Needs, PerSession, Reason, Size, Spec, Stream, StreamPlan,
-    Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Direction, Drop, Element, Ended, Entry, Handler,
+    HandlerError, Known, Layer, Needs, Operation, PerSession, Pressing, Reason, Size, Spec, Stream,
+    StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -64,7 +64,9 @@ pub static IN: Entry = Entry::new(
                acknowledged, each), \
                TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
-               reset.\n\n\
+               reset. While half of the ring of an isolated function in the context is in use, \
+               segments are dropped here, as if they had been lost on the way: what was let in is \
+               never dropped for want of room.\n\n\
                With GUARD true connections are guarded without any function: what no receiver \
                should take (wrong checksums and numbers, forged RST, data before the handshake, \
                overlaps that differ) goes no further; in front of a StatefulFirewall or whatever \
@@ -108,10 +110,7 @@ pub static IN: Entry = Entry::new(
         ],
         wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "header-parse", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -132,7 +131,7 @@ pub static OUT: Entry = Entry::new(
         flow: "#/#",
         drops: &DROPS,
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "session-state", count: 1.0 }],
+        cost: &[Operation::SessionState.once()],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
@@ -143,6 +142,9 @@ pub static OUT: Entry = Entry::new(
 const CLOSED_S: u32 = 60;
 /// Most bytes of BUFFER.
 const BUFFER_MAX: u64 = 1 << 30;
+
+/// How long nothing is sent again when a function has no room for it.
+const REST_NS: i64 = 10_000_000;
 
 /// Instead of a connection's number: functions only look at it.
 const FOLLOWED: u32 = u32::MAX;
@@ -163,8 +165,12 @@ struct TcpIn {
     least: Mode,
     follow: Follow,
     out: Out,
+    /// Functions of the context that may have no room for more.
+    pressing: Pressing,
     /// When its timer comes.
     armed: Option<i64>,
+    /// Not before this, as what it sends would find no room.
+    rests_until: i64,
     problem: Option<String>,
 }
 
@@ -192,7 +198,18 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let least = if args.get("GUARD")? { Mode::Guard } else { Mode::Follow };
     let (out, tcp) = (Out::default(), Tcp::new(settings));
     let follow = Follow { pick_up: settings.pick_up, ..Follow::default() };
-    Ok(Box::new(TcpIn { tcp, settings, pick_up, least, follow, out, armed: None, problem: None }))
+    Ok(Box::new(TcpIn {
+        tcp,
+        settings,
+        pick_up,
+        least,
+        follow,
+        out,
+        pressing: Pressing::default(),
+        armed: None,
+        rests_until: 0,
+        problem: None,
+    }))
 }
 
 impl Element for TcpIn {
@@ -212,6 +229,7 @@ impl Element for TcpIn {
         self.settings.mode = mode;
         self.settings.pick_up = self.pick_up.unwrap_or(mode < Mode::Map);
         self.tcp.set_settings(self.settings);
+        self.pressing = Pressing::before(&plan.leaves);
         self.problem = one_of_each(plan);
     }
 
@@ -230,10 +248,16 @@ impl Element for TcpIn {
             return;
         }
         let now = cx.now();
+        let is_pressed = self.pressing.is_felt(cx);
         let (tcp, out) = (&mut self.tcp, &mut self.out);
         let mut refused = 0;
         cx.take_sessions::<State>(batch, |packet, known| {
-            refused += usize::from(!take(tcp, out, (port, now), packet, known));
+            let known = known.filter(|known| !known.related && is_tcp(&packet));
+            match known {
+                None => pass(out, port, packet),
+                Some(_) if is_pressed => out.drop(Why::Full, packet),
+                Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
+            }
         });
         if refused > 0 {
             cx.count_drops(NO_ROOM, refused);
@@ -244,6 +268,10 @@ impl Element for TcpIn {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.armed = None;
+        if self.pressing.is_felt(cx) {
+            self.rests_until = cx.now().saturating_add(REST_NS);
+            return self.arm(cx);
+        }
         self.tcp.tick(cx.now(), &mut self.out);
         let mut batch = Batch::new();
         send(cx, &mut self.out, &mut batch);
@@ -306,21 +334,22 @@ fn one_of_each(plan: &StreamPlan) -> Option<String> {
     })
 }
 
+/// Lets a packet pass by.
+#[inline]
+fn pass(out: &mut Out, port: usize, mut packet: Packet) {
+    packet.set_content_mark(Content::NONE);
+    out.packets.push((port, packet));
+}
+
 /// Hands a packet to the engine; false when there is no room for its connection.
 #[inline]
 fn take(
     tcp: &mut Tcp,
     out: &mut Out,
     (port, now): (usize, i64),
-    mut packet: Packet,
-    known: Option<Known<'_, State>>,
+    packet: Packet,
+    known: Known<'_, State>,
 ) -> bool {
-    let known = known.filter(|known| !known.related && is_tcp(&packet));
-    let Some(known) = known else {
-        packet.set_content_mark(Content::NONE);
-        out.packets.push((port, packet));
-        return true;
-    };
     if [0, FOLLOWED].contains(&known.state.conn) {
         let Some(conn) = tcp.open() else { return false };
         known.state.conn = conn + 1;
@@ -360,7 +389,7 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
 impl TcpIn {
     /// Sees to it that the engine is called in time.
     fn arm(&mut self, cx: &mut Cx<'_>) {
-        let Some(due) = self.tcp.due() else { return };
+        let Some(due) = self.tcp.due().map(|due| due.max(self.rests_until)) else { return };
         if self.armed.is_none_or(|at| due < at) {
             self.armed = Some(due);
             cx.set_timer(0, due);

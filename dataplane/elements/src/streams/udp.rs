@@ -1,8 +1,8 @@
 //! UDPIn, UDPOut: the payload of UDP datagrams.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Needs, Reason,
-    Spec, Stream, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Drop, Element, Entry, Layer, Needs, Operation,
+    Pressing, Reason, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -35,13 +35,11 @@ pub static IN: Entry = Entry::new(
         drops: &[
             Drop::new("bad-datagram", "its lengths contradict each other"),
             Drop::new("bad-checksum", "its checksum is wrong"),
+            Drop::new("full", "an isolated function of the context has no room for more"),
         ],
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "header-parse", count: 1.0 },
-            Cost { operation: "checksum-transport", count: 1.0 },
-        ],
+        cost: &[Operation::HeaderParse.once(), Operation::ChecksumLine.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -66,7 +64,7 @@ pub static OUT: Entry = Entry::new(
             Drop::new("held-back", "all of it goes with the next datagram"),
         ],
         changes: Changes::Nothing,
-        cost: &[Cost { operation: "checksum-transport", count: 0.1 }],
+        cost: &[Operation::ChecksumLine.times(0.1)],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(UdpOut)) },
@@ -75,6 +73,7 @@ pub static OUT: Entry = Entry::new(
 struct UdpIn {
     timeout: Option<u32>,
     stream: bool,
+    pressing: Pressing,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -82,7 +81,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if timeout == Some(0) {
         return Err(args.error("TIMEOUT", "must be at least 1 second").into());
     }
-    Ok(Box::new(UdpIn { timeout, stream: args.get("STREAM")? }))
+    let (stream, pressing) = (args.get("STREAM")?, Pressing::default());
+    Ok(Box::new(UdpIn { timeout, stream, pressing }))
 }
 
 impl Element for UdpIn {
@@ -95,8 +95,13 @@ impl Element for UdpIn {
         Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
     }
 
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.pressing = Pressing::before(&plan.leaves);
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.enter(packet) {
+        let is_pressed = self.pressing.is_felt(cx);
+        cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
@@ -107,10 +112,13 @@ impl Element for UdpIn {
 }
 
 impl UdpIn {
-    fn enter(&self, packet: &mut Packet) -> Result<(), Reason> {
+    fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
         packet.set_content_mark(Content::NONE);
         if packet.fcb() == 0 || !is_udp(packet) {
             return Ok(());
+        }
+        if is_pressed {
+            return Err(Reason(2));
         }
         let parts = Parts::of_udp(packet).map_err(|_| Reason(0))?;
         let checksum = &packet.data()[parts.transport + 6..parts.transport + 8];

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Hold, Nanos,
-    STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Hold, Nanos,
+    Operation, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -70,10 +70,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
-        cost: &[
-            Cost { operation: "session-state", count: 1.0 },
-            Cost { operation: "match-patterns", count: 1.0 },
-        ],
+        cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,11 +1,10 @@
 //! A capture as a source of packets: what FromDump and capture ports share.
 
-use thruway_element::Cx;
+use thruway_element::{Cx, Pressing};
 use thruway_packet::{Anno, LARGE_FRAME, Packet};
 use thruway_port::capture::{CaptureReader, CapturedFrame, LinkType};
 
 use super::encap;
-use super::pressing::Pressing;
 
 /// Least head room that a packet is made with; what is longer than this leaves has no frame.
 const FRAME_MAX: usize = LARGE_FRAME - 128;
@@ -62,7 +61,7 @@ impl CaptureIn {
 
     /// Whether an isolated function downstream cannot keep up: the file waits.
     pub(super) fn is_pressed(&mut self, cx: &Cx<'_>) -> bool {
-        self.pressing.is_on(cx)
+        self.pressing.is_felt(cx)
     }
 
     /// Opens the file unless it is open.

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -48,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dev_name", "the interface's name"),
         ],
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -63,6 +64,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dev_name", "the interface's name").shared(),
         ],
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

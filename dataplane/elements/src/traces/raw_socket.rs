@@ -1,6 +1,6 @@
 //! RawSocket: IP packets of one protocol, past the host's own use of it.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
 use thruway_wire::ip_protocol;
 
 use super::transport::{Guard, HANDLERS, Lost, Plan, Transport};
@@ -46,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Lost::DROPS,
         handlers: HANDLERS,
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Socket: packets over TCP, UDP and Unix sockets.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
 
 use super::transport::{Guard, HANDLERS, Lost, Plan, Transport};
 
@@ -65,6 +65,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Lost::DROPS,
         handlers: HANDLERS,
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

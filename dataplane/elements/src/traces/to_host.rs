@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
+    Ty,
 };
 use thruway_packet::Batch;
 
@@ -45,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "packets that the host took"),
             Handler::read("dev_name", "the interface's name"),
         ],
+        cost: &[Operation::PortSend.once()],
         ..Spec::DEFAULT
     },
     build,

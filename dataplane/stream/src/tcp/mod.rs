@@ -62,8 +62,9 @@ impl Out {
         self.packets.push((usize::from(port), packet));
     }
 
+    /// Drops a packet, and counts it.
     #[inline]
-    fn drop(&mut self, why: Why, packet: Packet) {
+    pub fn drop(&mut self, why: Why, packet: Packet) {
         self.drops[why as usize] += 1;
         drop(packet);
     }

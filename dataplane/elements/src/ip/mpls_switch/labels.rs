@@ -24,7 +24,7 @@ const EXPECTED: &str = "expected LABEL swap LABEL [push LABEL...] PORT ETHER, \
 
 /// What is done with the label that was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum Action {
     /// The first label out takes its place; the others are put on top.
     Swap,
     /// It stays, and the labels out are put on top.
@@ -36,7 +36,7 @@ pub(super) enum Operation {
 /// Where packets with a label go: RFC 3031's "next hop label forwarding entry".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hop {
-    pub(super) operation: Operation,
+    pub(super) operation: Action,
     out: [u32; MAX_OUT],
     count: usize,
     /// `None`: the label ended here, and what is below it says where the packet goes.
@@ -55,9 +55,9 @@ impl Hop {
     /// In three words, the first of 32 bits.
     fn pack(&self) -> [u64; 3] {
         let operation = match self.operation {
-            Operation::Swap => 0,
-            Operation::Push => 1,
-            Operation::Pop => 2,
+            Action::Swap => 0,
+            Action::Push => 1,
+            Action::Pop => 2,
         };
         let flags = u64::from(self.port.is_some()) << 5 | u64::from(self.mac.is_some()) << 6;
         let [first, rest @ ..] = self.out;
@@ -74,9 +74,9 @@ impl Hop {
         let label = |word: u64, at: u32| (word >> (at * LABEL_BITS)) as u32 & MAX_LABEL;
         Hop {
             operation: match first & 3 {
-                0 => Operation::Swap,
-                1 => Operation::Push,
-                _ => Operation::Pop,
+                0 => Action::Swap,
+                1 => Action::Push,
+                _ => Action::Pop,
             },
             out: [label(first >> 12, 0), label(rest, 0), label(rest, 1), label(rest, 2)],
             count: (first >> 2 & 7) as usize,
@@ -91,12 +91,12 @@ impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = self.out().iter();
         match self.operation {
-            Operation::Swap => write!(f, "swap {}", out.next().unwrap_or(&0))?,
-            Operation::Push => {}
-            Operation::Pop => write!(f, "pop")?,
+            Action::Swap => write!(f, "swap {}", out.next().unwrap_or(&0))?,
+            Action::Push => {}
+            Action::Pop => write!(f, "pop")?,
         }
         if out.len() > 0 {
-            f.write_str(if self.operation == Operation::Swap { " push" } else { "push" })?;
+            f.write_str(if self.operation == Action::Swap { " push" } else { "push" })?;
         }
         out.try_for_each(|label| write!(f, " {label}"))?;
         self.port.map_or(Ok(()), |port| write!(f, " {port}"))?;
@@ -136,14 +136,14 @@ impl Reading<'_> {
     }
 
     /// The labels out, and where to; `at_least` of them.
-    fn towards(&self, operation: Operation, words: &[&str]) -> Result<Hop, String> {
+    fn towards(&self, operation: Action, words: &[&str]) -> Result<Hop, String> {
         let [labels @ .., port, mac] = words else { return Err(EXPECTED.to_owned()) };
         let labels = match (operation, labels) {
-            (Operation::Swap, [first, push, rest @ ..]) if *push == "push" && !rest.is_empty() => {
+            (Action::Swap, [first, push, rest @ ..]) if *push == "push" && !rest.is_empty() => {
                 [&[*first], rest].concat()
             }
-            (Operation::Swap, [first]) => vec![*first],
-            (Operation::Push, [_, ..]) => labels.to_vec(),
+            (Action::Swap, [first]) => vec![*first],
+            (Action::Push, [_, ..]) => labels.to_vec(),
             _ => return Err(EXPECTED.to_owned()),
         };
         if labels.len() > MAX_OUT {
@@ -163,10 +163,10 @@ impl Reading<'_> {
         let [incoming, operation, rest @ ..] = &words[..] else { return Err(EXPECTED.to_owned()) };
         let incoming = label(incoming)?;
         let pop =
-            Hop { operation: Operation::Pop, out: [0; MAX_OUT], count: 0, port: None, mac: None };
+            Hop { operation: Action::Pop, out: [0; MAX_OUT], count: 0, port: None, mac: None };
         let hop = match (*operation, rest) {
-            ("swap", rest) => self.towards(Operation::Swap, rest)?,
-            ("push", rest) => self.towards(Operation::Push, rest)?,
+            ("swap", rest) => self.towards(Action::Swap, rest)?,
+            ("push", rest) => self.towards(Action::Push, rest)?,
             ("pop", []) => pop,
             ("pop", [port]) => Hop { port: Some(self.port(port)?), ..pop },
             ("pop", [port, mac]) => {
@@ -255,8 +255,7 @@ mod tests {
         let mac = prop::option::of(0u64..1 << 48);
         (0usize..4, labels, 0u16..9, mac).prop_map(|(kind, labels, port, mac)| {
             let mut out = [0; MAX_OUT];
-            let operation =
-                [Operation::Swap, Operation::Push, Operation::Pop, Operation::Pop][kind];
+            let operation = [Action::Swap, Action::Push, Action::Pop, Action::Pop][kind];
             let count = if kind >= 2 { 0 } else { labels.len() };
             out[..count].copy_from_slice(&labels[..count]);
             let mac = mac.or((kind < 2).then_some(5)).filter(|_| kind < 3).map(MacAddr::from_u64);

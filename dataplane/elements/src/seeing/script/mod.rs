@@ -11,8 +11,8 @@ mod signal;
 
 use rustix::process::Signal;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run,
-    Spec, Topic, Ty, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    NOTHING_MORE, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         task: true,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

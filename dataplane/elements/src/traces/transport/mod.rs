@@ -8,12 +8,13 @@ mod stream;
 
 use std::any::Any;
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Handler, HandlerError, Reason, Run, reasons};
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Handler, HandlerError, Pressing, Reason, Run, reasons,
+};
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
 
 use super::encap;
-use super::pressing::Pressing;
 use datagram::DatagramLink;
 pub(super) use guard::Guard;
 pub(super) use plan::{Kind, Plan};
@@ -233,7 +234,7 @@ impl Element for Transport {
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
-        let mut moved = !self.pressing.is_on(cx) && self.take_in(cx, burst);
+        let mut moved = !self.pressing.is_felt(cx) && self.take_in(cx, burst);
         self.forget(cx);
         if cx.inputs() > 0 && cx.is_pull_input(0) && self.link.is_connected() {
             if self.waiting.is_empty() {

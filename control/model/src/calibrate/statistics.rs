@@ -1,0 +1,194 @@
+//! What many measurements of one thing say together, on a machine that others use too.
+//!
+//! Whatever disturbs a measurement makes it longer, so of some measured close together the shortest
+//! counts; of these, spread over the whole time and interleaved with all others, the median.
+
+use super::CalibrateError;
+use crate::Constant;
+
+/// The middle of measurements and how far they lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// The median.
+    pub value: f64,
+    /// Half of the distance between the quartiles.
+    pub spread: f64,
+    /// Measurements.
+    pub runs: usize,
+}
+
+impl Summary {
+    /// Of measurements in any order; zeros of none.
+    pub fn of(values: &[f64]) -> Summary {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Summary {
+            value: quantile(&sorted, 0.5),
+            spread: (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / 2.0,
+            runs: sorted.len(),
+        }
+    }
+
+    /// As a constant of a description, measured on a day; what is less than nothing (a difference
+    /// of equals) is nothing.
+    pub fn constant(self, day: &str) -> Constant {
+        let runs = self.runs;
+        Constant {
+            value: rounded(self.value.max(0.0)),
+            spread: Some(rounded(self.spread)),
+            source: format!("measured by thruway calibrate on {day}, median of {runs} runs"),
+        }
+    }
+}
+
+/// To four digits: more would only claim what nobody measured.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let unit = 10_f64.powi(value.abs().log10().floor() as i32 - 3);
+    // Divided by a power of ten, not multiplied by its inverse: 0.07 stays 0.07.
+    if unit < 1.0 {
+        let parts = (1.0 / unit).round();
+        (value * parts).round() / parts
+    } else {
+        (value / unit).round() * unit
+    }
+}
+
+/// The value below which a share of the sorted values lies, between two of them in proportion; 0
+/// of none.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let at = share.clamp(0.0, 1.0) * last as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+/// What one more of something costs, run by run: what `with` costs over `base`, where `with` does
+/// it `times` more often.
+pub fn differences(with: &[f64], base: &[f64], times: f64) -> Vec<f64> {
+    with.iter().zip(base).map(|(with, base)| (with - base) / times).collect()
+}
+
+/// Of costs per packet in batches of one and of `many`, run by run: the cost per packet and the
+/// cost per batch.
+pub fn parts(alone: &[f64], together: &[f64], many: f64) -> (Vec<f64>, Vec<f64>) {
+    let pairs = || alone.iter().zip(together);
+    // alone = each + batch; together = each + batch / many.
+    let batch = |(alone, together): (&f64, &f64)| (alone - together) * many / (many - 1.0);
+    let each = |pair: (&f64, &f64)| pair.0 - batch(pair);
+    (pairs().map(each).collect(), pairs().map(batch).collect())
+}
+
+/// Something to measure: gives cycles per whatever it counts, each time it is called.
+pub struct Probe<'a> {
+    /// Measures once.
+    pub run: Box<dyn FnMut() -> Result<f64, CalibrateError> + 'a>,
+    /// The lowest of each round.
+    pub values: Vec<f64>,
+}
+
+impl<'a> Probe<'a> {
+    /// That was not measured yet.
+    pub fn new(run: impl FnMut() -> Result<f64, CalibrateError> + 'a) -> Probe<'a> {
+        Probe { run: Box::new(run), values: Vec::new() }
+    }
+
+    /// What its rounds say.
+    pub fn summary(&self) -> Summary {
+        Summary::of(&self.values)
+    }
+}
+
+/// Measures all in turn, `tries` times a round, and keeps the lowest of each round.
+///
+/// # Errors
+/// The first that a probe has.
+pub fn interleave(
+    probes: &mut [Probe<'_>],
+    rounds: usize,
+    tries: usize,
+) -> Result<(), CalibrateError> {
+    for _ in 0..rounds {
+        let mut lowest = vec![f64::INFINITY; probes.len()];
+        for _ in 0..tries {
+            for (probe, lowest) in probes.iter_mut().zip(&mut lowest) {
+                *lowest = lowest.min((probe.run)()?);
+            }
+        }
+        for (probe, lowest) in probes.iter_mut().zip(lowest) {
+            probe.values.push(lowest);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn middles_and_quartiles_of_few_values_by_hand() {
+        let of = |values: &[f64]| {
+            let it = Summary::of(values);
+            (it.value, it.spread, it.runs)
+        };
+        assert_eq!(of(&[]), (0.0, 0.0, 0));
+        assert_eq!(of(&[3.0]), (3.0, 0.0, 1));
+        assert_eq!(of(&[4.0, 1.0]), (2.5, 0.75, 2));
+        // Quartiles at 2 and 4; the outlier moves neither.
+        assert_eq!(of(&[5000.0, 1.0, 4.0, 2.0, 3.0]), (3.0, 1.0, 5));
+    }
+
+    #[test]
+    fn a_cost_comes_apart_into_packet_and_batch() {
+        // 7 each and 30 a batch.
+        let (each, batch) = parts(&[37.0, 37.0], &[7.0 + 30.0 / 256.0, 7.0 + 30.0 / 256.0], 256.0);
+        assert!(each.iter().all(|it| (it - 7.0).abs() < 1e-9), "{each:?}");
+        assert!(batch.iter().all(|it| (it - 30.0).abs() < 1e-9), "{batch:?}");
+    }
+
+    #[test]
+    fn a_difference_is_paired_run_by_run() {
+        // The machine became twice as slow in the second run: the difference as well, no more.
+        assert_eq!(differences(&[18.0, 36.0], &[10.0, 20.0], 4.0), [2.0, 4.0]);
+    }
+
+    #[test]
+    fn the_lowest_of_each_round_counts() {
+        let mut told = [5.0, 3.0, 9.0, 8.0, 4.0, 6.0].into_iter();
+        let mut probes = [Probe::new(move || Ok(told.next().unwrap_or(f64::NAN)))];
+        interleave(&mut probes, 2, 3).unwrap();
+        assert_eq!(probes[0].values, [3.0, 4.0]);
+    }
+
+    #[test]
+    fn numbers_are_told_to_four_digits_and_never_below_nothing() {
+        let told = |value| Summary { value, spread: 0.0, runs: 9 }.constant("2026-01-02").value;
+        assert_eq!(
+            [told(123_456.0), told(12.345_67), told(0.071_234_9), told(-3.0)],
+            [123_500.0, 12.35, 0.071_23, 0.0]
+        );
+        assert_eq!(
+            Summary::of(&[2.0]).constant("2026-01-02").source,
+            "measured by thruway calibrate on 2026-01-02, median of 1 runs"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_has_its_share_below_it(
+            mut values in prop::collection::vec(-1e6..1e6_f64, 1..60),
+            share in 0.0..=1.0_f64,
+        ) {
+            values.sort_by(f64::total_cmp);
+            let at = quantile(&values, share);
+            let below = values.iter().filter(|value| **value < at - 1e-6).count();
+            let upto = values.iter().filter(|value| **value <= at + 1e-6).count();
+            let wanted = share * (values.len() - 1) as f64;
+            prop_assert!(below as f64 <= wanted + 1.0 && wanted <= upto as f64);
+        }
+    }
+}

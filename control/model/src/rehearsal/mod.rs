@@ -1,0 +1,232 @@
+//! A configuration run from memory, for what its packets do: which elements they visit, in what
+//! batches; and, when it is to be known, in what time.
+
+mod stand_in;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thruway_element::{Cost, Element, Load, Made, Registry, Spec};
+use thruway_engine::{BuildError, Options, Router};
+use thruway_lang::{Checked, Diagnostics, Graph};
+
+pub use stand_in::{Captures, Replaced};
+
+use crate::estimate::price::Station;
+
+/// What a run counted, or the difference between two.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counts {
+    /// Per element: packets that entered, or were made.
+    pub packets: Vec<u64>,
+    /// Per element: batches.
+    pub batches: Vec<u64>,
+    /// Per element: cycles of the time stamp counter, sampled.
+    pub cycles: Vec<u64>,
+    /// Per element: packets that ended in it for a reason of its own.
+    pub drops: Vec<u64>,
+    /// Cycles of the whole run.
+    pub elapsed: u64,
+}
+
+/// Why a configuration cannot be run from memory.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// It is wrong once its ports are replaced.
+    #[error("the configuration is wrong")]
+    Ports(Box<Diagnostics>),
+    /// It cannot be built.
+    #[error("the configuration is wrong")]
+    Build(Box<Graph>, Vec<BuildError>),
+    /// Nobody said what it receives.
+    #[error(
+        "'{element}' receives packets from outside: say which with --traffic FILE, a capture or a \
+         description (docs/model.md)"
+    )]
+    NoTraffic {
+        /// The element's name.
+        element: String,
+    },
+    /// Nothing ran.
+    #[error("no packet moved: {why}")]
+    Still {
+        /// What to look at.
+        why: String,
+    },
+}
+
+/// A configuration that is run from memory.
+pub struct Rehearsal {
+    /// It, with stand-ins.
+    pub router: Router,
+    /// What stands in for what.
+    pub replaced: Vec<Replaced>,
+}
+
+impl Rehearsal {
+    /// Builds a configuration with stand-ins for what touches the world.
+    ///
+    /// # Errors
+    /// When it cannot be built so, or receives what nobody described.
+    pub fn new(
+        mut graph: Graph,
+        registry: &Registry,
+        captures: &Captures,
+        options: &Options,
+    ) -> Result<Rehearsal, RehearsalError> {
+        let batch = options.burst;
+        let replaced = stand_in::stand_in(&mut graph, registry, captures, batch)
+            .map_err(|element| RehearsalError::NoTraffic { element })?;
+        let (checked, found) = thruway_lang::resolve(&graph);
+        if found.has_errors() {
+            return Err(RehearsalError::Ports(Box::new(found)));
+        }
+        let router = open(graph, checked, registry, options)?;
+        Ok(Rehearsal { router, replaced })
+    }
+
+    /// What has been counted so far.
+    pub fn counts(&self) -> Counts {
+        let elements = self.router.layout().graph.elements.len();
+        let mut sum = Counts {
+            packets: vec![0; elements],
+            batches: vec![0; elements],
+            cycles: vec![0; elements],
+            drops: vec![0; elements],
+            elapsed: 0,
+        };
+        for stats in self.router.stats() {
+            for (at, node) in stats.iter().enumerate() {
+                sum.packets[at] += node.packets.get();
+                sum.batches[at] += node.batches.get();
+                sum.cycles[at] += node.cycles.get();
+                sum.drops[at] += node.drops.iter().map(|drops| drops.get()).sum::<u64>();
+            }
+        }
+        sum
+    }
+
+    /// Runs for so long, or until it ends by itself; what that added to the counts.
+    pub fn run(&mut self, time: Duration) -> Counts {
+        let before = self.counts();
+        let control = Arc::clone(self.router.control());
+        let (done, stop) = std::sync::mpsc::channel::<()>();
+        let timer = std::thread::spawn(move || {
+            // Whichever comes first: the time, or the end of the run.
+            if stop.recv_timeout(time).is_err() {
+                control.halt();
+            }
+        });
+        self.router.resume();
+        let outcome = self.router.run_threads();
+        // It may have gone already.
+        let _ = done.send(());
+        let _ = timer.join();
+        Counts { elapsed: outcome.cycles, ..self.counts().since(&before) }
+    }
+
+    /// Per element: what has replaced it, if anything has.
+    fn original(&self, element: usize) -> Option<&'static Spec> {
+        self.replaced.iter().find(|replaced| replaced.element == element).map(|it| it.spec)
+    }
+
+    /// Elements whose packets come from no other element that had any.
+    fn sources(&self, counts: &Counts) -> Vec<usize> {
+        let edges = &self.router.layout().graph.edges;
+        let fed = |element: usize| {
+            let mut into = edges.iter().filter(|edge| edge.to.element == element);
+            into.any(|edge| edge.from.element != element && counts.packets[edge.from.element] > 0)
+        };
+        (0..counts.packets.len()).filter(|at| counts.packets[*at] > 0 && !fed(*at)).collect()
+    }
+
+    /// What the sources make, together.
+    pub fn made(&self, counts: &Counts) -> Option<Made> {
+        let mut sum = Made { packet_bytes: 0.0, sessions: 0.0 };
+        let mut packets = 0.0;
+        for source in self.sources(counts) {
+            let made = self.router.element(source).and_then(Element::makes)?;
+            let weight = counts.packets[source] as f64;
+            sum.packet_bytes += made.packet_bytes * weight;
+            sum.sessions += made.sessions;
+            packets += weight;
+        }
+        (packets > 0.0).then(|| Made { packet_bytes: sum.packet_bytes / packets, ..sum })
+    }
+
+    /// The elements that packets visited, in their order; `as_written` with what the replaced ones
+    /// cost, else with what their stand-ins do.
+    ///
+    /// # Errors
+    /// When no packet moved.
+    pub fn stations(
+        &self,
+        counts: &Counts,
+        load: &Load,
+        as_written: bool,
+    ) -> Result<Vec<(usize, Station)>, RehearsalError> {
+        let sources = self.sources(counts);
+        let made: u64 = sources.iter().map(|source| counts.packets[*source]).sum();
+        if made == 0 {
+            let why = "no source made a packet (is the capture empty, or ACTIVE false?)".into();
+            return Err(RehearsalError::Still { why });
+        }
+        let layout = self.router.layout();
+        let visited = layout.checked.order.iter().filter(|element| counts.packets[**element] > 0);
+        let station = |element: usize| {
+            let decl = &layout.graph.elements[element];
+            let packets = counts.packets[element] as f64;
+            let original = self.original(element).filter(|_| as_written);
+            let costs = match original {
+                Some(spec) => spec.cost.to_vec(),
+                None => self.costs(element, load),
+            };
+            let station = Station {
+                name: decl.name.clone(),
+                class: original.map_or_else(|| decl.class.clone(), |spec| spec.name.to_owned()),
+                visits: packets / made as f64,
+                batch: packets / (counts.batches[element].max(1) as f64),
+                costs,
+            };
+            (element, station)
+        };
+        Ok(visited.map(|element| station(*element)).collect())
+    }
+
+    fn costs(&self, element: usize, load: &Load) -> Vec<Cost> {
+        let decl = &self.router.layout().graph.elements[element];
+        let said = self.router.element(element).and_then(|element| element.cost(load));
+        said.unwrap_or_else(|| decl.spec.cost.to_vec())
+    }
+}
+
+/// Builds and initialises.
+pub(crate) fn open(
+    graph: Graph,
+    checked: Checked,
+    registry: &Registry,
+    options: &Options,
+) -> Result<Router, RehearsalError> {
+    let copy = graph.clone();
+    let options = Options { chatter: Arc::new(|_| ()), ..options.clone() };
+    let mut router = Router::new(graph, checked, registry, &options)
+        .map_err(|errors| RehearsalError::Build(Box::new(copy.clone()), errors))?;
+    router.initialize().map_err(|errors| RehearsalError::Build(Box::new(copy), errors))?;
+    Ok(router)
+}
+
+impl Counts {
+    /// What was added to `before`.
+    fn since(&self, before: &Counts) -> Counts {
+        let less = |now: &[u64], then: &[u64]| -> Vec<u64> {
+            now.iter().zip(then).map(|(now, then)| now.saturating_sub(*then)).collect()
+        };
+        Counts {
+            packets: less(&self.packets, &before.packets),
+            batches: less(&self.batches, &before.batches),
+            cycles: less(&self.cycles, &before.cycles),
+            drops: less(&self.drops, &before.drops),
+            elapsed: self.elapsed,
+        }
+    }
+}
