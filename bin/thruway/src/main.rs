@@ -1,21 +1,26 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench; and, under the name `click`, Click's
-//! userlevel driver.
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate, calibrate, plan; and,
+//! under the name `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod calibrate;
 mod check;
 mod cli;
 mod click;
 mod ctl;
 mod doctor;
+mod draw;
+mod estimate;
 mod isolate;
 mod load;
 mod manual;
 mod nf_new;
+mod plan;
 mod run;
 mod signals;
 mod swap;
 mod table;
+mod top;
 mod worker;
 
 use std::process::ExitCode;

@@ -267,7 +267,7 @@ impl Hardware {
     }
 
     /// Every constant under its dotted name.
-    fn constants(&self) -> Vec<(String, &Constant)> {
+    pub fn constants(&self) -> Vec<(String, &Constant)> {
         let mut all = Vec::new();
         for level in &self.levels {
             let named = |(field, it)| (format!("levels.{}.{field}.value", level.name), it);

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use thruway_packet::{cycles, prefetch_bytes};
-use thruway_region::{Pages, Region};
+use thruway_region::{HUGE_PAGE_LEN, Pages, Region};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::CalibrateError;
@@ -56,22 +56,32 @@ impl Lines for Heap {
     }
 }
 
-/// Lines of a region.
-pub struct InRegion(Region);
+/// Lines of a region, from the first huge page on that is whole.
+pub struct InRegion {
+    region: Region,
+    base: usize,
+}
+
+impl InRegion {
+    fn of(region: Region) -> InRegion {
+        let address = region.as_ptr().addr().get();
+        InRegion { base: address.next_multiple_of(HUGE_PAGE_LEN) - address, region }
+    }
+}
 
 impl Lines for InRegion {
     #[inline(always)]
     fn first(&self, line: usize) -> u64 {
-        self.0.bytes(LINE * line, 8).map_or(0, |bytes| bytes.read_word(0))
+        self.region.bytes(self.base + LINE * line, 8).map_or(0, |bytes| bytes.read_word(0))
     }
 
     #[inline(always)]
     fn ask(&self, line: usize) {
-        self.0.prefetch(LINE * line);
+        self.region.prefetch(self.base + LINE * line);
     }
 
     fn set_first(&mut self, line: usize, word: u64) {
-        if let Ok(bytes) = self.0.bytes(LINE * line, 8) {
+        if let Ok(bytes) = self.region.bytes(self.base + LINE * line, 8) {
             bytes.write_word(0, word);
         }
     }
@@ -121,20 +131,20 @@ impl Field<InRegion> {
     /// When there is no memory at all.
     pub fn huge(bytes: usize) -> Result<Result<Field<InRegion>, String>, CalibrateError> {
         let count = count(bytes);
-        let region = match Region::new(count * LINE, Pages::Huge) {
-            Ok(region) => return Ok(Ok(Field::of(InRegion(region), count))),
+        let len = (count * LINE).next_multiple_of(HUGE_PAGE_LEN);
+        let why = match Region::new(len, Pages::Huge) {
+            Ok(region) => return Ok(Ok(Field::of(InRegion::of(region), count))),
             Err(why) => why,
         };
         let before = transparent();
-        let private = Region::new(count * LINE, Pages::Private)?;
-        let field = Field::of(InRegion(private), count);
-        // Most of it, at least: the ends of a mapping may lie within a page.
+        // One page more: the region may begin within one.
+        let region = Region::new(len + HUGE_PAGE_LEN, Pages::Private)?;
+        let field = Field::of(InRegion::of(region), count);
         let got = transparent().saturating_sub(before);
-        if got * 4 >= (count * LINE) as u64 * 3 {
-            Ok(Ok(field))
-        } else {
-            Ok(Err(region.to_string()))
+        if got >= len as u64 / 4 * 3 {
+            return Ok(Ok(field));
         }
+        Ok(Err(format!("{why}; and of transparent ones the kernel gave {} kB", got >> 10)))
     }
 }
 

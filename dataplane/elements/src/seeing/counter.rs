@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -16,6 +16,21 @@ use super::sums::{SYNC, Sums};
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Counter",
+        aliases: &[
+            Alias { name: "CounterMP", summary: "the same: each thread counts for itself" },
+            Alias { name: "CounterAtomic", summary: "the same with SYNC atomic" },
+            Alias { name: "CounterLock", summary: "the same with SYNC lock" },
+            Alias { name: "CounterLockMP", summary: "the same with SYNC lock" },
+            Alias { name: "CounterPLockMP", summary: "the same with SYNC per-thread-lock" },
+            Alias { name: "CounterPRW", summary: "the same with SYNC per-thread-rw" },
+            Alias { name: "CounterPRWMP", summary: "the same with SYNC per-thread-rw" },
+            Alias { name: "CounterRCU", summary: "the same with SYNC rcu" },
+            Alias { name: "CounterRW", summary: "the same with SYNC rw" },
+            Alias { name: "CounterRWMP", summary: "the same with SYNC rw" },
+            Alias { name: "CounterRxWMP", summary: "the same with SYNC rxw" },
+            Alias { name: "CounterRxWMPPR", summary: "the same with SYNC rxw-read" },
+            Alias { name: "CounterRxWMPPW", summary: "the same with SYNC rxw-write" },
+        ],
         topic: Topic::Seeing,
         summary: "measures packet count and rate",
         docs: "Passes packets on unchanged and counts them and their bytes. Rates are exponentially \
@@ -34,6 +49,8 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
             Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),
+            Arg::keyword("NO_RATE", Ty::Bool, "whether rates are left out").or("false"),
+            Arg::keyword("ATOMIC", Ty::UInt, "accepted and ignored").or("0"),
             Arg::keyword("SYNC", Ty::Choice(SYNC), "how threads count together").or("per-thread"),
         ],
         handlers: &[
@@ -86,6 +103,7 @@ impl Trigger {
 
 struct Counter {
     sums: Sums,
+    has_rate: bool,
     rate: Rate,
     byte_rate: Rate,
     /// At packets, and at bytes.
@@ -101,6 +119,7 @@ fn trigger(args: &Args<'_>, name: &str) -> Result<Option<Trigger>, ArgErrors> {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Counter {
         sums: Sums::build(args)?,
+        has_rate: !args.get::<bool>("NO_RATE")?,
         rate: Rate::new(PACKET_SCALE),
         byte_rate: Rate::new(BYTE_SCALE),
         calls: [trigger(args, "COUNT_CALL")?, trigger(args, "BYTE_COUNT_CALL")?],
@@ -148,8 +167,10 @@ impl Element for Counter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
         self.sums.add([packets, bytes]);
-        self.rate.update(now, packets);
-        self.byte_rate.update(now, bytes);
+        if self.has_rate {
+            self.rate.update(now, packets);
+            self.byte_rate.update(now, bytes);
+        }
         if self.calls.iter().flatten().any(|trigger| !trigger.done) {
             self.call(cx);
         }

@@ -33,13 +33,32 @@ pub struct Common {
     called: [AtomicBool; 2],
 }
 
+/// What FastClick's name of a counter says.
+fn of_class(class: &str) -> Structure {
+    let word = match class {
+        "CounterAtomic" => "atomic",
+        "CounterLock" | "CounterLockMP" => "lock",
+        "CounterPLockMP" => "per-thread-lock",
+        "CounterPRW" | "CounterPRWMP" => "per-thread-rw",
+        "CounterRCU" => "rcu",
+        "CounterRW" | "CounterRWMP" => "rw",
+        "CounterRxWMP" => "rxw",
+        "CounterRxWMPPR" => "rxw-read",
+        "CounterRxWMPPW" => "rxw-write",
+        _ => "per-thread",
+    };
+    let at = Structure::NAMES.iter().position(|name| *name == word).unwrap_or_default();
+    Structure::ALL[at]
+}
+
 impl Sums {
     /// Zeros, as SYNC says.
     ///
     /// # Errors
     /// SYNC is none of the words.
     pub fn build(args: &Args<'_>) -> Result<Sums, ArgError> {
-        let structure = Structure::ALL[args.choice("SYNC")?];
+        let said = args.text("SYNC").map(|_| args.choice("SYNC")).transpose()?;
+        let structure = said.map_or(of_class(args.class()), |at| Structure::ALL[at]);
         if structure == Structure::PerThread {
             return Ok(Sums::Own([0; 2]));
         }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use crate::rules::{About, App, Buffer, Compiled, Facts, HeadParts, Side};
 use json::Object;
+pub use time::rfc3339;
 
 /// Longest value of a header that is told, bytes; the rest is left out.
 pub const VALUE_BYTES_MAX: usize = 1024;
@@ -39,7 +40,7 @@ impl Alert<'_> {
     pub fn write(&self, out: &mut String) {
         let facts = self.facts;
         let mut event = Object::begin(out);
-        event.text("timestamp", &time::rfc3339(self.now));
+        event.text("timestamp", &rfc3339(self.now));
         event.number("flow_id", self.flow_id);
         event.text("event_type", "alert");
         event.text("src_ip", &facts.source.to_string());

@@ -3,7 +3,7 @@
 const DAY_S: i64 = 86_400;
 
 /// A point in time, nanoseconds since the Unix epoch, in UTC to the microsecond (RFC 3339).
-pub(super) fn rfc3339(now: i64) -> String {
+pub fn rfc3339(now: i64) -> String {
     let (seconds, nanoseconds) = (now.div_euclid(1_000_000_000), now.rem_euclid(1_000_000_000));
     let (year, month, day) = date(seconds.div_euclid(DAY_S));
     let second = seconds.rem_euclid(DAY_S);

@@ -11,7 +11,8 @@ use thruway_element::{
 };
 
 use self::serve::{Client, Next, Rules};
-use super::door::{self, Door, Left, SEND_PAUSE, say};
+use super::door::{self, Door, Left, SEND_PAUSE};
+use crate::telling::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(

@@ -1,0 +1,261 @@
+//! `thruway calibrate`: measures this host and writes its description.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use thruway_element::Operation;
+use thruway_model::calibrate::{Calibration, Settings, calibrate};
+use thruway_model::hardware::Level;
+use thruway_model::{Constant, Hardware};
+
+use crate::load::plain;
+use crate::table::Table;
+
+/// Arguments of `thruway calibrate`.
+#[derive(Args)]
+pub struct CalibrateArgs {
+    /// Where to write the description, `-` for standard output; else where estimates look for this
+    /// host's: $XDG_CONFIG_HOME/thruway/hardware.toml or ~/.config/thruway/hardware.toml
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// A few seconds instead of a minute, and numbers to match
+    #[arg(long)]
+    quick: bool,
+    /// Core to measure on [default: the highest that the process may use]
+    #[arg(long, value_name = "N")]
+    core: Option<usize>,
+    /// What to call the host [default: its own name]
+    #[arg(long)]
+    name: Option<String>,
+    /// Measure twice, and tell by how much the two differ
+    #[arg(long)]
+    twice: bool,
+}
+
+/// Runs `thruway calibrate`.
+pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
+    let place = match &args.out {
+        Some(place) => place.clone(),
+        None => own_file()?,
+    };
+    let is_text = place.as_os_str() == "-";
+    if !is_text {
+        // Before a minute of measuring, not after it.
+        writable(&place)?;
+    }
+    let settings = Settings { core: args.core, name: args.name.clone(), is_quick: args.quick };
+    let first = calibrate(&settings, &tell)?;
+    let second = args.twice.then(|| calibrate(&settings, &tell)).transpose()?;
+    if is_text {
+        print!("{}", first.hardware.to_toml());
+        eprint!("{}", report(&first));
+    } else {
+        write(&place, &first.hardware.to_toml())?;
+        print!("{}", report(&first));
+    }
+    if let Some(second) = &second {
+        let told = repeated(&first.hardware, &second.hardware);
+        if is_text { eprint!("{told}") } else { print!("{told}") }
+    }
+    if !is_text {
+        println!("\nwritten: {}", place.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the description of this host is kept.
+pub fn own_file() -> anyhow::Result<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let config = folder("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(Path::new(&folder("HOME")?).join(".config")));
+    let Some(config) = config else {
+        anyhow::bail!("no home directory to write to: name a file with --out FILE");
+    };
+    Ok(config.join("thruway").join("hardware.toml"))
+}
+
+/// Makes the folder, and sees whether the file can be written; one that is there stays as it is.
+fn writable(place: &Path) -> anyhow::Result<()> {
+    let refused = |error: std::io::Error| {
+        anyhow::anyhow!(
+            "{}: {}; name a file that can be written with --out FILE",
+            place.display(),
+            plain(&error)
+        )
+    };
+    if let Some(folder) = place.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(refused)?;
+    }
+    let was_there = place.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(place).map_err(refused)?;
+    if !was_there {
+        // Nothing is left of the attempt if measuring fails.
+        std::fs::remove_file(place).map_err(refused)?;
+    }
+    Ok(())
+}
+
+fn write(place: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(place, text)
+        .map_err(|error| anyhow::anyhow!("{}: {}", place.display(), plain(&error)))
+}
+
+fn tell(what: &str) {
+    eprintln!("measuring {what}");
+}
+
+/// A number with as many digits as it deserves.
+fn digits(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// A value and its spread.
+fn spread(constant: &Constant) -> String {
+    let spread = constant.spread.unwrap_or(0.0);
+    format!("{} ±{}", digits(constant.value), digits(spread))
+}
+
+/// For people.
+fn report(made: &Calibration) -> String {
+    let hardware = &made.hardware;
+    let mut text = format!(
+        "{}: {}, {} cores, {} sockets; measured on core {}\nclock: {:.4} GHz (time stamp counter)\n",
+        hardware.name,
+        made.model,
+        hardware.cores,
+        hardware.sockets,
+        made.core,
+        hardware.clock_hz.value / 1e9
+    );
+    text += "\nCycles per line of 64 bytes, median ± half of the distance between quartiles\n\n";
+    text += &levels(hardware);
+    if let Some(between) = &hardware.between_cores {
+        text += "\nBetween cores\n\n";
+        let mut table = Table::new(&["what", "cycles", "ns"]);
+        for (what, constant) in [
+            ("a line from core to core", &between.line),
+            ("waking a thread, for who wakes", &between.wake),
+            ("waking a thread, until it runs", &between.woken),
+        ] {
+            let ns = hardware.seconds(constant.value) * 1e9;
+            table.row(vec![what.to_owned(), spread(constant), digits(ns)]);
+        }
+        text += &table.render();
+    }
+    text += "\nElementary operations, cycles with all data in the first level\n\n";
+    text += &operations(hardware);
+    if !made.notes.is_empty() {
+        text += "\nNotes\n\n";
+        for note in &made.notes {
+            let _ = writeln!(text, "  {note}");
+        }
+    }
+    text
+}
+
+fn levels(hardware: &Hardware) -> String {
+    let mut table = Table::new(&[
+        "level",
+        "kB",
+        "dependent",
+        "ns",
+        "prefetched",
+        "stream",
+        "copy",
+        "GB/s",
+        "pages",
+    ]);
+    let or_not = |constant: &Option<Constant>| constant.as_ref().map_or("-".into(), spread);
+    for level in &hardware.levels {
+        let ns = |constant: &Constant| digits(hardware.seconds(constant.value) * 1e9);
+        let rate = |constant: &Constant| digits(64.0 / hardware.seconds(constant.value) / 1e9);
+        let kilobytes = format!("{:.0}", level.bytes / 1024.0);
+        table.row(vec![
+            level.name.clone(),
+            kilobytes,
+            spread(&level.dependent),
+            ns(&level.dependent),
+            spread(&level.prefetched),
+            spread(&level.stream),
+            or_not(&level.copy),
+            rate(&level.stream),
+            "normal".to_owned(),
+        ]);
+        if let Level {
+            dependent_huge: Some(dependent),
+            prefetched_huge: Some(prefetched),
+            stream_huge: Some(stream),
+            ..
+        } = level
+        {
+            let cells = [String::new(), String::new(), spread(dependent), ns(dependent)];
+            let more =
+                [spread(prefetched), spread(stream), "-".into(), rate(stream), "huge".into()];
+            table.row(cells.into_iter().chain(more).collect());
+        }
+    }
+    let mut text = table.render();
+    if let Some(bandwidth) = hardware.levels.iter().find_map(|level| level.bandwidth.as_ref()) {
+        let (rate, spread) = (bandwidth.value / 1e9, bandwidth.spread.unwrap_or(0.0) / 1e9);
+        let _ = writeln!(text, "\n  all cores together read {rate:.1} ±{spread:.1} GB/s of memory");
+    }
+    text
+}
+
+fn operations(hardware: &Hardware) -> String {
+    let mut table = Table::new(&["operation", "each", "per batch", "what"]);
+    for operation in Operation::ALL {
+        let Some(cost) = hardware.operations.get(operation.name()) else { continue };
+        let batch = cost.batch.as_ref().map_or("-".into(), spread);
+        let name = operation.name().to_owned();
+        table.row(vec![name, spread(&cost.each), batch, operation.about().to_owned()]);
+    }
+    table.render()
+}
+
+/// By how much two calibrations differ.
+fn repeated(first: &Hardware, second: &Hardware) -> String {
+    let mut table = Table::new(&["what", "first", "second", "differ by"]);
+    let mut most: f64 = 0.0;
+    for ((name, first), (_, second)) in first.constants().iter().zip(second.constants()) {
+        let middle = (first.value + second.value) / 2.0;
+        let apart = (first.value - second.value).abs() / middle.max(f64::MIN_POSITIVE);
+        most = most.max(apart);
+        let apart = format!("{:.1} %", 100.0 * apart);
+        let name = name.trim_end_matches(".value").to_owned();
+        table.row(vec![name, digits(first.value), digits(second.value), apart]);
+    }
+    format!("\nMeasured twice\n\n{}\n  at most {:.1} % apart\n", table.render(), 100.0 * most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_before_measuring() {
+        let refused = writable(Path::new("/proc/no-such/hardware.toml")).unwrap_err().to_string();
+        assert!(refused.starts_with("/proc/no-such/hardware.toml: "), "{refused}");
+        assert!(refused.contains("--out FILE"), "{refused}");
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("new/hardware.toml");
+        writable(&place).unwrap();
+        assert!(!place.exists(), "nothing is left");
+        std::fs::write(&place, "kept").unwrap();
+        writable(&place).unwrap();
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "kept");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_they_deserve() {
+        assert_eq!([4.126, 41.26, 412.6].map(digits), ["4.13", "41.3", "413"]);
+        let constant = Constant { value: 4.1, spread: Some(0.05), source: String::new() };
+        assert_eq!(spread(&constant), "4.10 ±0.05");
+    }
+}

@@ -1,0 +1,94 @@
+//! A small configuration, built once and run from memory from time to time.
+
+use thruway_elements::CATALOG;
+use thruway_engine::{Options, Router};
+use thruway_lang::{NoLibraries, Source, Variables};
+use thruway_packet::cycles;
+
+use super::CalibrateError;
+
+/// Packets that queues may hold when a run ends.
+const WAITING: u64 = 2048;
+
+/// A configuration whose source is called `source`.
+pub struct Workload {
+    router: Router,
+    /// Packets of a round of the trace.
+    trace: u64,
+    /// What errors call it.
+    name: String,
+}
+
+impl Workload {
+    /// Builds a configuration and has it load its trace.
+    ///
+    /// # Errors
+    /// When the text is no correct configuration, or no packet moves.
+    pub fn new(name: &str, text: &str) -> Result<Workload, CalibrateError> {
+        let wrong = |why: String| CalibrateError::Carrier { name: name.to_owned(), why };
+        let source = Source::new(name, text);
+        let loaded = thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries)
+            .map_err(|found| wrong(found.render(false)))?;
+        let options = Options { burst: super::traffic::PACKETS, ..Options::default() };
+        let mut router = crate::rehearsal::open(loaded.graph, loaded.checked, &CATALOG, &options)
+            .map_err(|error| wrong(described(&error)))?;
+        router.run_threads();
+        let mut workload = Workload { router, trace: 0, name: name.to_owned() };
+        workload.trace = workload.read("source.loaded")?;
+        if workload.trace == 0 { Err(wrong("it has no packets".to_owned())) } else { Ok(workload) }
+    }
+
+    /// Runs for about so many cycles, after a round that is not counted; gives cycles per packet.
+    ///
+    /// # Errors
+    /// When not all packets came through.
+    pub fn run(&mut self, cycles: f64) -> Result<f64, CalibrateError> {
+        let round = self.rounds(1)?;
+        let rounds = (cycles / round.max(1) as f64).clamp(1.0, 256.0) as u64;
+        let before = self.read("source.count")?;
+        let cycles = self.rounds(rounds)?;
+        let made = self.read("source.count")? - before;
+        self.check()?;
+        Ok(cycles as f64 / made.max(1) as f64)
+    }
+
+    /// Sees that nothing drops packets: what was measured would not be what was meant.
+    fn check(&mut self) -> Result<(), CalibrateError> {
+        let (arrived, made) = (self.read("out.packets")?, self.read("source.count")?);
+        if arrived + WAITING < made {
+            return Err(self.wrong(format!("only {arrived} of {made} packets came through")));
+        }
+        Ok(())
+    }
+
+    fn rounds(&mut self, rounds: u64) -> Result<u64, CalibrateError> {
+        self.write("source.stop", &rounds.to_string())?;
+        self.write("source.active", "true")?;
+        self.router.resume();
+        let begin = cycles();
+        self.router.run_threads();
+        Ok(cycles().wrapping_sub(begin))
+    }
+
+    fn read(&mut self, handler: &str) -> Result<u64, CalibrateError> {
+        let text = self.router.read(handler).map_err(|error| self.wrong(error.to_string()))?;
+        text.trim().parse().map_err(|_| self.wrong(format!("{handler} is {text}")))
+    }
+
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), CalibrateError> {
+        self.router.write(handler, value).map_err(|error| self.wrong(error.to_string()))
+    }
+
+    fn wrong(&self, why: String) -> CalibrateError {
+        CalibrateError::Carrier { name: self.name.clone(), why }
+    }
+}
+
+fn described(error: &crate::rehearsal::RehearsalError) -> String {
+    match error {
+        crate::rehearsal::RehearsalError::Build(_, errors) => {
+            errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
+    }
+}
