@@ -21,6 +21,7 @@ mod refusals;
 mod repeat;
 mod router;
 mod sessions;
+mod sockets;
 mod streams;
 mod traffic;
 mod trials;
