@@ -62,6 +62,7 @@ impl Element for ArpFaker {
         if let Some(mut packet) = cx.packet(&self.frame) {
             packet.set_timestamp(cx.now());
             packet.set_mac_offset(0);
+            packet.set_network(EthernetHeader::LEN, 0);
             cx.emit(0, packet);
         }
         cx.set_timer(SEND, cx.now().saturating_add(INTERVAL));

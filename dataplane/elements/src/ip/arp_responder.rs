@@ -187,6 +187,7 @@ impl ArpResponder {
         };
         let Some(mut answer) = cx.packet(&reply) else { return };
         answer.set_mac_offset(0);
+        answer.set_network(EthernetHeader::LEN, 0);
         answer.set_anno_number(Anno::VLAN_TCI, packet.anno_number(Anno::VLAN_TCI));
         cx.emit(0, answer);
     }

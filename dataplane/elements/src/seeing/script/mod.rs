@@ -288,10 +288,13 @@ impl Element for Script {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let mut stepped = false;
         while self.managing && cx.host().pending_stops(true) > 0 {
             self.driver_step(cx, 1);
+            stepped = true;
         }
-        Run::Idle
+        // What the script wrote may have given others something to do.
+        if stepped { Run::Again } else { Run::Idle }
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
