@@ -22,6 +22,7 @@ mod refusals;
 mod repeat;
 mod router;
 mod sessions;
+mod sockets;
 mod streams;
 mod top;
 mod traffic;
