@@ -29,6 +29,9 @@ pub(super) fn construct(
     None
 }
 
+/// What a place for a chain costs: another host, more cores, load.
+type Price = (bool, usize, f64);
+
 /// What is placed so far.
 struct Site<'a> {
     problem: &'a Problem,
@@ -54,7 +57,7 @@ impl<'a> Site<'a> {
 
     /// Places a chain where it takes the fewest hosts and cores more, or the fewest cycles; false if there is no place.
     fn place(&mut self, chain: usize) -> bool {
-        let mut best: Option<((bool, usize, f64), usize, Vec<Task>, Usage)> = None;
+        let mut best: Option<(Price, usize, (Vec<Task>, Usage))> = None;
         let mut unused: Vec<usize> = Vec::new();
         for host in 0..self.problem.hosts.len() {
             let before = self.usage[host].cores_used();
@@ -70,10 +73,10 @@ impl<'a> Site<'a> {
                 false => (false, 0, total(&usage) - total(&self.usage[host])),
             };
             if best.as_ref().is_none_or(|(best, ..)| price < *best) {
-                best = Some((price, host, tasks, usage));
+                best = Some((price, host, (tasks, usage)));
             }
         }
-        let Some((_, host, tasks, usage)) = best else { return false };
+        let Some((_, host, (tasks, usage))) = best else { return false };
         self.placement.hosts[host] = tasks;
         self.usage[host] = usage;
         true
