@@ -50,10 +50,29 @@ pub mod cell {
     }
 }
 
+mod bucket;
+mod rcu;
+mod rw;
+mod rxw;
+mod seat;
 mod seq;
+mod spin;
+mod tally;
+mod wait;
+mod word;
+mod words;
 
 use atomic::{AtomicU64, Ordering};
-pub use seq::{SeqWords, Words, WordsMut};
+pub use bucket::{PerThreadLock, PerThreadRw};
+pub use rcu::Rcu;
+pub use rw::RwSpin;
+pub use rxw::{Preferred, RxW};
+pub use seat::{Seat, Seated, Seats};
+pub use seq::SeqWords;
+pub use spin::SpinLock;
+pub use tally::{Consistency, Structure, Tallies, Tally};
+pub use word::{AtomicWords, PerThread};
+pub use words::{Words, WordsMut};
 
 /// A value alone on its cache line, so that two threads' writes do not fight over one.
 ///

@@ -1,6 +1,7 @@
 //! A few words that are read and written together, without a lock that anyone waits for.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::words::{Cells, Words, WordsMut, cells};
 
 /// `N` words behind a version: a reader sees all of them as one writer left them, or is told that a
 /// writer was there. It writes nothing, so any number of readers share the cache line. A writer
@@ -18,45 +19,13 @@ use crate::atomic::{AtomicU64, Ordering, fence};
 pub struct SeqWords<const N: usize> {
     /// Odd while somebody writes.
     version: AtomicU64,
-    words: [AtomicU64; N],
-}
-
-/// The words as a reader sees them: what is read counts only if [`SeqWords::read`] gives it back.
-#[derive(Clone, Copy)]
-pub struct Words<'a, const N: usize>(&'a [AtomicU64; N]);
-
-impl<const N: usize> Words<'_, N> {
-    /// Word number `at`, which must be below `N`.
-    #[inline]
-    pub fn get(&self, at: usize) -> u64 {
-        // Relaxed: the fence in `read` orders it.
-        self.0[at].load(Ordering::Relaxed)
-    }
-}
-
-/// The words of the one writer.
-pub struct WordsMut<'a, const N: usize>(&'a [AtomicU64; N]);
-
-impl<const N: usize> WordsMut<'_, N> {
-    /// Word number `at`, which must be below `N`.
-    #[inline]
-    pub fn get(&self, at: usize) -> u64 {
-        // Relaxed: the version's acquire ordered it behind the last writer's.
-        self.0[at].load(Ordering::Relaxed)
-    }
-
-    /// Sets word number `at`, which must be below `N`.
-    #[inline]
-    pub fn set(&mut self, at: usize, word: u64) {
-        // Relaxed: the fence and the release in `try_write` order it.
-        self.0[at].store(word, Ordering::Relaxed);
-    }
+    words: Cells<N>,
 }
 
 impl<const N: usize> SeqWords<N> {
     /// These words.
     pub fn new(words: [u64; N]) -> Self {
-        SeqWords { version: AtomicU64::new(0), words: words.map(AtomicU64::new) }
+        SeqWords { version: AtomicU64::new(0), words: cells(words) }
     }
 
     /// What `look` finds, if no writer was there meanwhile. Words that `look` reads may be of

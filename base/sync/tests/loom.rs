@@ -1,12 +1,20 @@
-//! Words behind a version under loom: every interleaving, and what weak memory allows.
+//! What threads share under loom: every interleaving, and what weak memory allows.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p thruway-sync --test loom`
 #![cfg(loom)]
 
 use loom::sync::Arc;
 use loom::thread;
-use thruway_sync::SeqWords;
 use thruway_sync::atomic::{AtomicU64, Ordering};
+use thruway_sync::{Consistency, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies};
+
+/// Runs with so many switches away from threads that could go on: waiting in loops has too many
+/// interleavings else.
+fn bounded(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(switches);
+    builder.check(model);
+}
 
 /// Two writers of pairs; a reader never sees half of one.
 #[test]
@@ -73,5 +81,149 @@ fn what_was_before_a_write_is_seen() {
             }
         }
         thread.join().unwrap();
+    });
+}
+
+/// In every structure nothing that was added is lost, and a reader sees together what the structure
+/// says he does.
+#[test]
+fn sums_add_up_and_are_seen_together() {
+    for structure in Structure::ALL.iter().copied() {
+        bounded(3, move || {
+            let tallies = Tallies::<2>::new(structure, 2);
+            let mut mine = tallies.join().expect("a place");
+            let mut other = tallies.join().expect("a place");
+            let thread = thread::spawn(move || {
+                other.add([1, 1]);
+                other.add([1, 1]);
+                other.totals()
+            });
+            mine.add([1, 1]);
+            let seen = mine.totals();
+            assert!(seen[0] >= 1 && seen[0] <= 3, "{structure:?}: {seen:?}");
+            if structure.consistency() > Consistency::Word {
+                assert_eq!(seen[0], seen[1], "{structure:?}");
+            }
+            let theirs = thread.join().unwrap();
+            assert!(theirs[1] >= 2 && theirs[1] <= 3, "{structure:?}: {theirs:?}");
+            assert_eq!(mine.totals(), [3, 3], "{structure:?}");
+        });
+    }
+}
+
+/// One moment: what one thread adds to his part before another adds to hers is not missing beside it.
+#[test]
+fn a_moment_is_the_same_for_all_threads() {
+    let of_a_moment = Structure::ALL.iter().filter(|one| one.consistency() == Consistency::Moment);
+    for structure in of_a_moment.copied() {
+        bounded(2, move || {
+            let tallies = Tallies::<2>::new(structure, 3);
+            let [mut first, mut second, mut reader] =
+                [(); 3].map(|()| tallies.join().expect("a place"));
+            let thread = thread::spawn(move || {
+                // One after the other, in different parts: 0, 1 or 1, 1 are moments, 1, 0 is none.
+                first.add([0, 1]);
+                second.add([1, 0]);
+            });
+            let [second, first] = reader.totals();
+            assert!(first >= second, "{structure:?}");
+            thread.join().unwrap();
+        });
+    }
+}
+
+/// Writes go around a ring of two slots while a reader reads: he sees whole versions, none older than
+/// one that he saw, and none that was overwritten.
+#[test]
+fn versions_are_whole_around_the_ring() {
+    bounded(3, || {
+        let words = std::sync::Arc::new(Rcu::new([0, 0], 1, 2));
+        let mut reader = Seat::take(&words).expect("a seat");
+        let thread = thread::spawn(move || {
+            let mut last = 0;
+            for _ in 0..2 {
+                let (first, second) = reader.read(|words| (words.get(0), words.get(1)));
+                assert_eq!(first, second);
+                assert!(first >= last);
+                last = first;
+            }
+        });
+        for number in 1..4 {
+            words.write(|words| {
+                assert_eq!((words.get(0), words.get(1)), (number - 1, number - 1));
+                words.set(0, number);
+                words.set(1, number);
+            });
+        }
+        thread.join().unwrap();
+    });
+}
+
+/// Two writers, at once or not, and a reader: whoever is preferred, all get in and out, and what is
+/// read is of one moment.
+#[test]
+fn readers_and_writers_keep_apart() {
+    for preferred in [Preferred::Neither, Preferred::Readers, Preferred::Writers] {
+        bounded(2, move || {
+            let words = std::sync::Arc::new(RxW::<2>::new(2, preferred));
+            let writers: Vec<_> = (0..2)
+                .map(|_| {
+                    let mut seat = Seat::take(&words).expect("a seat");
+                    thread::spawn(move || {
+                        seat.write(|words| {
+                            words.add(0, 1);
+                            words.add(1, 1);
+                        });
+                    })
+                })
+                .collect();
+            words.fold((), |(), words| assert_eq!(words.get(0), words.get(1)));
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            assert_eq!(words.fold(0, |sum, words| sum + words.get(0)), 2);
+        });
+    }
+}
+
+/// Two of the preferred side wait for one of the other.
+#[test]
+fn the_preferred_follow_one_after_the_other() {
+    for preferred in [Preferred::Readers, Preferred::Writers] {
+        bounded(2, move || {
+            let words = std::sync::Arc::new(RxW::<1>::new(2, preferred));
+            let seats = [(); 2].map(|()| Seat::take(&words).expect("a seat"));
+            let threads: Vec<_> = seats
+                .into_iter()
+                .map(|mut seat| {
+                    let words = words.clone();
+                    thread::spawn(move || match preferred {
+                        Preferred::Readers => words.fold(0, |sum, words| sum + words.get(0)),
+                        _ => seat.write(|words| {
+                            words.add(0, 1);
+                            0
+                        }),
+                    })
+                })
+                .collect();
+            words.fold((), |(), words| assert!(words.get(0) <= 1));
+            threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), 0));
+            let written = words.fold(0, |sum, words| sum + words.get(0));
+            assert_eq!(written, if preferred == Preferred::Writers { 2 } else { 0 });
+        });
+    }
+}
+
+/// A seat that was left is taken with all that was done there.
+#[test]
+fn a_seat_changes_hands() {
+    loom::model(|| {
+        let tallies = Tallies::<2>::new(Structure::PerThread, 1);
+        let mut first = tallies.join().expect("a place");
+        let thread = thread::spawn(move || {
+            first.add([1, 1]);
+        });
+        let early = tallies.join().map(|mut second| second.add([1, 1])).is_some();
+        thread.join().unwrap();
+        let mut last = tallies.join().expect("everybody left");
+        assert_eq!(last.totals(), [1 + u64::from(early); 2]);
     });
 }

@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, calibrate, check, ctl, doctor, manual, nf_new, run, worker};
+use crate::{bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, worker};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -35,8 +35,13 @@ enum Command {
     Fmt(FmtArgs),
     /// Ask and tell a running Thruway: handlers, and its sessions
     Ctl(ctl::CtlArgs),
+    /// Find where chains run: which functions on which cores of which hosts, how full these get, and
+    /// what breaks first
+    Plan(plan::PlanArgs),
     /// Tell what this host offers and what is missing for more speed
     Doctor,
+    /// Tell how fast a function will be, and what limits it, before it runs
+    Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
     Bench(Box<bench::Options>),
     /// Measure this host for estimates: caches, memory, cores, elementary operations
@@ -133,11 +138,13 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Elements { name } => elements(name.as_deref()),
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
+        Command::Plan(args) => plan::main(&args),
         Command::Doctor => {
             print!("{}", doctor::report());
             Ok(ExitCode::SUCCESS)
         }
         Command::Worker => Ok(worker::main()),
+        Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),
         Command::Calibrate(args) => calibrate::main(&args),
         Command::Nf(command) => nf_new::main(&command),

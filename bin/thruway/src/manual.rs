@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic, Wants};
 use thruway_elements::CATALOG;
 
-use crate::table::Table;
+use crate::table::{Table, wrap};
 
 /// All elements by topic, a line each.
 pub fn list() -> String {
@@ -117,26 +117,4 @@ fn section(text: &mut String, title: &str, rows: impl Iterator<Item = [String; 2
         let (_, rows) = rendered.split_once('\n').unwrap_or(("", ""));
         let _ = write!(text, "\n{title}\n\n{rows}");
     }
-}
-
-/// Breaks paragraphs at 78 columns.
-fn wrap(docs: &str) -> String {
-    let mut text = String::new();
-    for paragraph in docs.split("\n\n") {
-        let mut width = 0;
-        for word in paragraph.split_whitespace() {
-            let len = word.chars().count();
-            if width > 0 && width + 1 + len > 78 {
-                text.push('\n');
-                width = 0;
-            } else if width > 0 {
-                text.push(' ');
-                width += 1;
-            }
-            text += word;
-            width += len;
-        }
-        text += "\n\n";
-    }
-    text.trim_end().to_owned() + "\n"
 }

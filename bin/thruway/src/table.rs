@@ -64,6 +64,28 @@ pub fn thousands(n: u64) -> String {
     text
 }
 
+/// Breaks paragraphs at 78 columns.
+pub fn wrap(docs: &str) -> String {
+    let mut text = String::new();
+    for paragraph in docs.split("\n\n") {
+        let mut width = 0;
+        for word in paragraph.split_whitespace() {
+            let len = word.chars().count();
+            if width > 0 && width + 1 + len > 78 {
+                text.push('\n');
+                width = 0;
+            } else if width > 0 {
+                text.push(' ');
+                width += 1;
+            }
+            text += word;
+            width += len;
+        }
+        text += "\n\n";
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

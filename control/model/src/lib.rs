@@ -11,6 +11,8 @@ pub mod calibrate;
 pub mod estimate;
 pub mod hardware;
 pub mod paper;
+pub mod plan;
 pub mod rehearsal;
+pub mod traffic;
 
 pub use hardware::{Constant, Hardware, HardwareError};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::nearest::nearest;
 use crate::spec::{Arg, ArgRule, Spec, Ty};
-use crate::values::{Addresses, FromArg};
+use crate::values::{Addresses, Declared, FromArg};
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,18 @@ impl Shared {
             map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as SharedValue);
         Arc::clone(entry).downcast().ok()
     }
+}
+
+/// See [`Args::meanings`].
+fn meanings(element: &str, name: &str) -> Vec<String> {
+    let mut scope = element;
+    let mut names = Vec::new();
+    while let Some((outer, _)) = scope.rsplit_once('/') {
+        names.push(format!("{outer}/{name}"));
+        scope = outer;
+    }
+    names.push(name.to_owned());
+    names
 }
 
 /// What surrounds an element while it is built.
@@ -220,6 +232,11 @@ impl<'a> Args<'a> {
         self.env.class
     }
 
+    /// Full names that `name` may mean as seen from this element, the innermost first.
+    pub fn meanings(&self, name: &str) -> Vec<String> {
+        meanings(self.env.name, name)
+    }
+
     /// State that all replicas of this element share.
     pub fn shared<T: Send + Sync + 'static>(
         &self,
@@ -357,6 +374,16 @@ impl Names {
         Names { element: element.to_owned(), addresses: addresses.clone() }
     }
 
+    /// The pattern of rewriters that is declared under a name.
+    pub fn pattern(&self, name: &str) -> Option<Declared> {
+        self.addresses.look_up(&self.element, name, |named| named.pattern.clone())
+    }
+
+    /// The mapper of rewriters of this name.
+    pub fn mapper(&self, name: &str) -> Option<Declared> {
+        self.addresses.look_up(&self.element, name, |named| named.mapper.clone())
+    }
+
     /// Parses a text as a value.
     ///
     /// # Errors
@@ -395,4 +422,15 @@ impl Names {
 /// A refusal that names the handler and what was expected.
 pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
     Names::default().handler_value(handler, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meanings;
+
+    #[test]
+    fn names_are_looked_up_outwards() {
+        assert_eq!(meanings("a/b/c", "r"), ["a/b/r", "a/r", "r"]);
+        assert_eq!(meanings("c", "r"), ["r"]);
+    }
 }

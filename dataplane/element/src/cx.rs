@@ -240,6 +240,15 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Sends what came by an input on by the output of its number: of an element with as many
+    /// outputs as inputs. (What is left in a batch goes by output 0.)
+    #[inline]
+    pub fn pass_on(&mut self, port: usize, batch: &mut Batch) {
+        if port != 0 {
+            self.emit_all(port, batch);
+        }
+    }
+
     /// Drops a packet for a reason of the element's spec.
     #[inline]
     pub fn drop(&mut self, reason: impl Into<Reason>, packet: Packet) {
@@ -355,16 +364,15 @@ impl<'a> Cx<'a> {
     }
 
     /// The same, and what can wait (a capture, an isolated function) must wait while this is true:
-    /// what is emitted nevertheless may be dropped.
+    /// what is emitted nevertheless may be dropped. See [`crate::Pressing`].
     #[inline]
     pub fn press_back(&mut self, full: bool) {
         self.wires.stores.set(self.node, full, true);
     }
 
-    /// Elements that called [`Cx::press_back`] and that packets sent from here may come to; the
-    /// element itself is one of them where it lies on a loop.
-    pub fn pressing_downstream(&self) -> Vec<u32> {
-        self.wires.pressing_downstream(self.node)
+    /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.
+    pub(crate) fn pressing_downstream(&self, ends: &[u32]) -> Vec<u32> {
+        self.wires.pressing_downstream(self.node, ends)
     }
 
     /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`

@@ -14,6 +14,7 @@ mod entry;
 mod nearest;
 mod per_session;
 mod per_stream;
+mod pressing;
 mod reason;
 pub mod spec;
 mod stats;
@@ -22,19 +23,20 @@ mod values;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use cost::{Cost, Load, Made, Operation};
+pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
+pub use pressing::Pressing;
 pub use reason::Reason;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
-    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+    Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
@@ -154,13 +156,6 @@ pub trait Element: Send {
 
     /// What it makes, if it is a source; asked after packets have flowed.
     fn makes(&self) -> Option<Made> {
-        None
-    }
-
-    /// Share of its packets that leaves by each output where arguments say so (a switch by turns,
-    /// a sampler); else traffic decides.
-    fn shares(&self, outputs: usize) -> Option<Vec<f64>> {
-        let _ = outputs;
         None
     }
 

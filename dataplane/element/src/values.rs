@@ -43,6 +43,21 @@ pub struct Named {
     pub tcp: Option<u16>,
     /// UDP port (PortInfo).
     pub udp: Option<u16>,
+    /// Pattern of rewriters (IPRewriterPatterns).
+    pub pattern: Option<Declared>,
+    /// An element that rewriters ask for patterns (RoundRobinIPMapper).
+    pub mapper: Option<Declared>,
+}
+
+/// What an element declares for others to read: they know how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// A name that no other declaration has: what is shared of it is under that name.
+    pub owner: String,
+    /// Class of the element that declares it.
+    pub class: &'static str,
+    /// Its texts.
+    pub texts: Vec<String>,
 }
 
 impl Addresses {
@@ -269,7 +284,7 @@ impl FromArg for Ip6Prefix {
     }
 }
 
-/// A UDP port: a number, or a name from PortInfo.
+/// A UDP port: a number, a name from PortInfo, or one that rules know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpPort(pub u16);
 
@@ -277,7 +292,8 @@ impl FromArg for UdpPort {
     fn from_arg(text: &str, env: &Env<'_>) -> Result<UdpPort, String> {
         let text = unquote_text(text);
         if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let port = env.addresses.look_up(env.name, &text, |named| named.udp);
+            let named = env.addresses.look_up(env.name, &text, |named| named.udp);
+            let port = named.or_else(|| thruway_flow::names::known_port(&text));
             return port.map(UdpPort).ok_or_else(|| {
                 format!("'{text}' is not a UDP port; write a number or a name given by PortInfo")
             });

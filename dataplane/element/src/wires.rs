@@ -193,15 +193,15 @@ impl Wires {
         self.sources[first..end].get(port).copied().flatten()
     }
 
-    /// See [`crate::Cx::pressing_downstream`].
-    pub(crate) fn pressing_downstream(&self, node: u32) -> Vec<u32> {
+    /// Elements that press and that packets of `node` may come to, in front of `ends`.
+    pub(crate) fn pressing_downstream(&self, node: u32, ends: &[u32]) -> Vec<u32> {
         let mut seen = Vec::new();
         let mut next = node;
         for at in 0.. {
             for port in 0..self.outputs(next) {
                 if let Target::Slot(slot) = self.target(next, port) {
                     let to = self.slots[slot as usize].node;
-                    if !seen.contains(&to) {
+                    if !seen.contains(&to) && !ends.contains(&to) {
                         seen.push(to);
                     }
                 }
@@ -314,6 +314,17 @@ mod tests {
         assert_eq!(wires.nearest(0, false, &|node| node == 2), [2]);
         assert_eq!(wires.nearest(6, true, &|node| node == 2), [2]);
         assert_eq!(wires.nearest(0, false, &|_| false), [0u32; 0]);
+    }
+
+    #[test]
+    fn who_presses_up_to_an_end() {
+        let mut wires = wires();
+        for node in 1..4 {
+            wires.stores.set(node, true, node > 1);
+        }
+        assert_eq!(wires.pressing_downstream(0, &[]), [2, 3]);
+        assert_eq!(wires.pressing_downstream(0, &[2]), [3]);
+        assert_eq!(wires.pressing_downstream(0, &[1]), [0u32; 0]);
     }
 
     #[test]

@@ -15,11 +15,13 @@ mod moving;
 mod nf;
 mod random;
 mod rate;
+mod rewriters;
 #[cfg(test)]
 mod rig;
 mod seeing;
 mod sessions;
 mod streams;
+mod telling;
 mod traces;
 
 pub use nf::{HOST, Host};
@@ -36,5 +38,6 @@ pub static CATALOG: Registry = Registry(&[
     nf::ELEMENTS,
     sessions::ELEMENTS,
     streams::ELEMENTS,
+    rewriters::ELEMENTS,
     faults::ELEMENTS,
 ]);

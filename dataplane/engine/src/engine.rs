@@ -108,12 +108,13 @@ impl Engine {
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
-        if self.core.control.mailbox(self.core.thread).waiting() {
+        let mut worked = self.core.control.mailbox(self.core.thread).waiting();
+        if worked {
             self.core.serve(&mut self.wires);
             self.drain();
         }
         self.sweep_sessions();
-        let mut worked = self.run_timers();
+        worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
                 worked |= self.run_task(at);

@@ -83,6 +83,11 @@ pub(crate) const PORTS: &[(&str, u16)] = &[
     ("www", 80),
 ];
 
+/// The port that goes by `name` without anybody declaring it.
+pub fn known_port(name: &str) -> Option<u16> {
+    find(PORTS, name)
+}
+
 /// TCP flags (RFC 9293 section 3.1).
 pub(crate) const TCP_FLAGS: &[(&str, u16)] =
     &[("ack", 16), ("fin", 1), ("psh", 8), ("rst", 4), ("syn", 2), ("urg", 32)];

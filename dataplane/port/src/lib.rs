@@ -7,6 +7,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+mod bpf;
 pub mod capture;
 mod error;
 pub mod interface;

@@ -1,6 +1,8 @@
 //! TAP and TUN devices: interfaces whose other end is this process.
 
+use crate::bpf::{self, Hook, program};
 use crate::error::PortError;
+use crate::interface;
 use crate::system::{self, IfRequest};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -20,7 +22,7 @@ pub enum TapKind {
 }
 
 /// How to make a device.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TapOptions {
     /// Its name; empty, or with `%d` in it: the kernel chooses.
     pub name: String,
@@ -37,6 +39,8 @@ pub struct TapOptions {
 pub struct Tap {
     device: OwnedFd,
     name: String,
+    /// What keeps the host's stack from what comes in, where that is so.
+    hidden: Option<OwnedFd>,
 }
 
 impl Tap {
@@ -58,7 +62,7 @@ impl Tap {
         request
             .call(&device, libc::TUNSETIFF)
             .map_err(|e| PortError::admin(wanted, "TUNSETIFF", e))?;
-        let tap = Tap { device, name: request.name() };
+        let tap = Tap { device, name: request.name(), hidden: None };
         tap.configure(options)?;
         Ok(tap)
     }
@@ -87,6 +91,20 @@ impl Tap {
         call(&mut request, libc::SIOCSIFFLAGS, "SIOCSIFFLAGS")
     }
 
+    /// Keeps the host's stack from what is written here from now on: packet sockets (sniffers) see
+    /// it, and nobody else.
+    ///
+    /// # Errors
+    /// The kernel is older than 6.6, or the process may not load programs into it.
+    pub fn hide_from_stack(&mut self) -> Result<(), PortError> {
+        let index = interface::index(&self.name).unwrap_or(0);
+        let link = bpf::load(Hook::Ingress, &program::drop_all())
+            .and_then(|program| bpf::link(Hook::Ingress, program.as_fd(), index, 0));
+        let step = "attaching a program between sniffers and stack (Linux 6.6)";
+        self.hidden = Some(link.map_err(|error| PortError::xdp(&self.name, step, error))?);
+        Ok(())
+    }
+
     /// The device's name, as the kernel completed it.
     pub fn name(&self) -> &str {
         &self.name
@@ -97,7 +115,7 @@ impl Tap {
     ///
     /// # Errors
     /// The device went down or away.
-    pub fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Result<Option<&'a [u8]>, PortError> {
+    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<Option<&'a [u8]>, PortError> {
         loop {
             match rustix::io::read(&self.device, &mut *buffer) {
                 Ok(len) => return Ok(Some(&buffer[..len])),
@@ -112,7 +130,7 @@ impl Tap {
     ///
     /// # Errors The frame is shorter than its header ([`PortError::System`]), or the device went
     /// down or away.
-    pub fn write(&mut self, frame: &[u8]) -> Result<bool, PortError> {
+    pub fn write(&self, frame: &[u8]) -> Result<bool, PortError> {
         loop {
             match rustix::io::write(&self.device, frame) {
                 Ok(_) => return Ok(true),

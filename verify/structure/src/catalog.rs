@@ -21,6 +21,7 @@ fn folder(topic: Topic) -> &'static str {
         Topic::Ip6 => "ip6",
         Topic::Sessions => "sessions",
         Topic::Streams => "streams",
+        Topic::Rewriters => "rewriters",
         Topic::Nf => "nf",
         Topic::Faults => "faults",
     }
@@ -41,6 +42,9 @@ fn undocumented_in(spec: &Spec) -> Vec<Problem> {
     }
     if spec.summary.ends_with('.') || spec.summary.contains('\n') {
         missing.push("the summary is one line without a full stop".into());
+    }
+    if spec.cost.is_empty() {
+        missing.push("no cost in elementary operations (NOTHING_MORE, if dispatch is all)".into());
     }
     let docs = (spec.args.iter().map(|arg| ("argument", arg.name, arg.doc)))
         .chain(spec.drops.iter().map(|drop| ("drop reason", drop.name, drop.doc)))
@@ -164,6 +168,8 @@ fn unsorted_in(list: &[&Entry]) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use thruway_element::NOTHING_MORE;
+
     use super::*;
 
     const GOOD: Spec = Spec {
@@ -171,6 +177,7 @@ mod tests {
         summary: "checks foo",
         docs: "Checks foo.",
         example: "Idle -> Discard",
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     };
 
@@ -178,6 +185,7 @@ mod tests {
     fn a_spec_must_be_complete() {
         assert_eq!(undocumented_in(&GOOD), []);
         assert_eq!(undocumented_in(&Spec { docs: " ", ..GOOD }).len(), 1);
+        assert_eq!(undocumented_in(&Spec { cost: &[], ..GOOD }).len(), 1);
         assert_eq!(undocumented_in(&Spec { summary: "checks foo.", ..GOOD }).len(), 1);
         const BAD: &[thruway_element::Drop] = &[thruway_element::Drop::new("Bad Length", "")];
         assert_eq!(undocumented_in(&Spec { drops: BAD, ..GOOD }).len(), 2);

@@ -27,7 +27,7 @@ pub struct Usage {
 }
 
 /// A clock in nanoseconds.
-fn read_clock(clock: ClockId) -> u64 {
+pub fn read_clock(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     // Both clocks count up from zero.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -10,6 +10,7 @@ mod counters;
 mod ends;
 mod exchange;
 mod flow;
+mod latency;
 mod machine;
 mod measure;
 mod path;
@@ -18,6 +19,7 @@ mod registry;
 mod report;
 mod row;
 mod stream;
+mod sync;
 mod traffic;
 
 use std::path::PathBuf;
@@ -90,6 +92,8 @@ impl Options {
 enum Own {
     /// The data exchange against two baselines: the figures of its paper
     Exchange(exchange::Options),
+    /// What threads share, in each structure for it: the figures of the thesis
+    Sync(sync::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
     /// A Worker of `bench exchange`; started by it
@@ -107,6 +111,7 @@ pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Sync(options)) => sync::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => run(options),
     };

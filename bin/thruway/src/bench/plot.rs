@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::row::Row;
+use crate::draw::{escape, grid_step, open};
 
 const LEFT: f64 = 230.0;
 const WIDTH: f64 = 560.0;
@@ -10,32 +11,16 @@ const STEP: f64 = 24.0;
 const BAR: f64 = 15.0;
 const TOP: f64 = 48.0;
 
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// A round number of nanoseconds between two lines of the grid, for some five lines.
-pub(super) fn grid_step(max: f64) -> f64 {
-    let rough = (max / 5.0).max(f64::MIN_POSITIVE);
-    let power = 10_f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough)
-}
-
 /// A horizontal bar per row: ns/packet with its spread as a whisker and its goal as a mark.
 pub fn svg(suite: &str, rows: &[Row]) -> String {
     let reach = rows.iter().map(|row| row.ns_max.max(row.goal_ns().unwrap_or(0.0)));
     let max = reach.filter(|reach| reach.is_finite()).fold(1.0, f64::max);
     let scale = WIDTH / max;
     let height = TOP + STEP * rows.len() as f64 + 30.0;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{height:.0}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"10\" y=\"20\" font-size=\"15\">bench {}: ns/packet of CPU time \
-         (bar: median, whisker: min to max, red: goal)</text>\n",
-        LEFT + WIDTH + 70.0,
-        escape(suite)
+    let title = format!(
+        "bench {suite}: ns/packet of CPU time (bar: median, whisker: min to max, red: goal)"
     );
+    let mut out = open(LEFT + WIDTH + 70.0, height, &title);
     grid(&mut out, max, scale, height);
     for (at, row) in rows.iter().enumerate() {
         bar(&mut out, row, TOP + STEP * at as f64, scale);
@@ -108,13 +93,6 @@ fn bar(out: &mut String, row: &Row, y: f64, scale: f64) {
 mod tests {
     use super::super::case::Goal;
     use super::*;
-
-    #[test]
-    fn grids_are_round() {
-        for (max, step) in [(5.0, 1.0), (7.0, 2.0), (155.0, 50.0), (4535.0, 1000.0), (0.3, 0.1)] {
-            assert!((grid_step(max) - step).abs() < 1e-9, "{max}: {}", grid_step(max));
-        }
-    }
 
     #[test]
     fn a_bar_is_as_long_as_its_number() {

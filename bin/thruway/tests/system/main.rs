@@ -16,6 +16,7 @@ mod functions;
 mod gateway;
 mod hostile;
 mod network;
+mod plan;
 mod process;
 mod refusals;
 mod repeat;

@@ -78,7 +78,7 @@ fn generic_mode_passes_frames() {
     }
     let mut network = wired(&wire(", XDP_MODE GENERIC", ""));
     assert!(link(&network, "lan0").contains("xdpgeneric"));
-    let pings = network.lan.succeed("ping -n -c 5 -i 0.05 -s 1400 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 5 -i 0.05 -w 10 -s 1400 10.3.0.2");
     assert!(pings.contains("5 received"), "{pings}");
     network.stop().expect(0).says(&["AF_XDP, generic mode"]);
 }
@@ -89,7 +89,7 @@ fn busy_polling_passes_frames() {
         return;
     }
     let mut network = wired(&wire(", METHOD XDP, BUSY_POLL 20", ""));
-    let pings = network.lan.succeed("ping -n -c 20 -i 0.01 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 20 -i 0.01 -w 10 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 5 << 20);
     network.stop().expect(0);
@@ -172,7 +172,7 @@ fn an_interface_with_another_program_is_refused_or_used_otherwise() {
     let text = "FromDevice(lan0) -> Discard; Script(wait 100ms, stop)";
     let done = run(&mut thruway(&network, text)).expect(0);
     done.says(&["AF_PACKET (no AF_XDP: interface 'lan0': another XDP program"]);
-    network.lan.succeed("ping -n -c 2 -i 0.05 10.3.0.2");
+    network.lan.succeed("ping -n -c 2 -i 0.05 -w 10 10.3.0.2");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn jumbo_frames_go_by_packet_sockets() {
     ]);
     let mut command = thruway(&network, &wire("", ""));
     network.route(&mut command, "10.3.0.2");
-    let pings = network.lan.succeed("ping -n -c 3 -i 0.05 -M do -s 8972 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 3 -i 0.05 -w 10 -M do -s 8972 10.3.0.2");
     assert!(pings.contains("3 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
     network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);

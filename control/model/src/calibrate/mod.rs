@@ -6,7 +6,7 @@ mod levels;
 mod machine;
 mod memory;
 mod operations;
-mod statistics;
+pub(crate) mod statistics;
 mod traffic;
 mod workload;
 

@@ -27,6 +27,9 @@ pub struct Printed {
     pub source: String,
     /// Name of the description that the figures are for.
     pub hardware: String,
+    /// The figure that shows rates by size of frame, if one does.
+    #[serde(default)]
+    pub figure: String,
     /// Bytes of the frame that cycles and accesses are for.
     pub frame: u32,
     /// Clock cycles per packet.

@@ -1,6 +1,8 @@
 //! Align: where in memory packets begin, which matters to nobody here.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -18,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("OFFSET", Ty::UInt, "below MODULUS"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! DropBroadcasts: only what was sent to one host goes on.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Verdict,
-    reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, PacketKind};
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: ToMany::DROPS,
         handlers: &[Handler::sum("drops", "packets that did not go on")],
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

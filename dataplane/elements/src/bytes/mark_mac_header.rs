@@ -1,7 +1,7 @@
 //! MarkMACHeader: says where the link-layer header is.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Short::DROPS,
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

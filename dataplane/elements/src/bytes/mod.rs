@@ -1,7 +1,9 @@
 //! Raw bytes and Ethernet.
 
 mod align;
+mod alignment_info;
 mod classifier;
+mod clipboard;
 mod drop_broadcasts;
 mod ensure_ether;
 mod ether_encap;
@@ -11,12 +13,15 @@ mod ether_switch;
 mod ether_vlan_encap;
 mod host_ether_filter;
 mod mark_mac_header;
+mod move_data;
 mod pad;
+mod resize;
 mod set_vlan_anno;
 mod store_data;
 mod strip;
 mod strip_ether_vlan_header;
 mod strip_to_network_header;
+mod strip_transport_header;
 mod truncate;
 mod unstrip;
 mod vlan_decap;
@@ -28,7 +33,9 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &align::ENTRY,
+    &alignment_info::ENTRY,
     &classifier::ENTRY,
+    &clipboard::ENTRY,
     &drop_broadcasts::ENTRY,
     &ensure_ether::ENTRY,
     &ether_encap::ENTRY,
@@ -38,12 +45,15 @@ pub static ELEMENTS: &[&Entry] = &[
     &ether_vlan_encap::ENTRY,
     &host_ether_filter::ENTRY,
     &mark_mac_header::ENTRY,
+    &move_data::ENTRY,
     &pad::ENTRY,
+    &resize::ENTRY,
     &set_vlan_anno::ENTRY,
     &store_data::ENTRY,
     &strip::ENTRY,
     &strip_ether_vlan_header::ENTRY,
     &strip_to_network_header::ENTRY,
+    &strip_transport_header::ENTRY,
     &truncate::ENTRY,
     &unstrip::ENTRY,
     &vlan_decap::ENTRY,

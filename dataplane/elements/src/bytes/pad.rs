@@ -1,8 +1,8 @@
 //! Pad: bytes at the end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic,
-    Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("length", "fewest bytes a packet then has")],
         changes: Changes::Headers,
+        cost: &[Operation::HeaderMove.once()],
         ..Spec::DEFAULT
     },
     build,

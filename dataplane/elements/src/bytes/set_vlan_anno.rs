@@ -1,7 +1,8 @@
 //! SetVLANAnno: the tag that an encapsulating element will use.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -28,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("vlan_pcp", "priority code point"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
+    Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -13,11 +13,15 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Bytes,
         summary: "overwrites bytes of packets",
         docs: "Writes DATA over the bytes from OFFSET on, as far as the packet goes: its length does \
-               not change. No checksum is updated.",
+               not change, unless GROW: then it becomes long enough for DATA, if it has OFFSET \
+               bytes. MASK says which bits are written; DATA behind its end is written whole. No \
+               checksum is updated.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> StoreData(0, \\<0102>) -> Print -> Discard",
         args: &[
             Arg::required("OFFSET", Ty::UInt, "where the bytes go"),
             Arg::required("DATA", Ty::Data, "the bytes"),
+            Arg::keyword("GROW", Ty::Bool, "whether packets become long enough").or("false"),
+            Arg::keyword("MASK", Ty::Data, "the bits to write, all if not given"),
         ],
         handlers: &[
             Handler::both("offset", "where the bytes go"),
@@ -32,26 +36,43 @@ pub static ENTRY: Entry = Entry::new(
 struct StoreData {
     offset: u32,
     data: Vec<u8>,
+    grow: bool,
+    /// At most as long as the data.
+    mask: Vec<u8>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(StoreData { offset: args.get("OFFSET")?, data: args.get("DATA")? }))
+    let data: Vec<u8> = args.get("DATA")?;
+    let mask: Vec<u8> = args.opt("MASK")?.unwrap_or_default();
+    if mask.len() > data.len() {
+        let message = format!("has {} bytes, DATA only {}", mask.len(), data.len());
+        return Err(args.error("MASK", message).into());
+    }
+    Ok(Box::new(StoreData { offset: args.get("OFFSET")?, data, grow: args.get("GROW")?, mask }))
 }
 
 impl StoreData {
     #[inline]
-    fn store(&self, packet: &mut Packet) {
-        let Some(place) = packet.data_mut().get_mut(self.offset as usize..) else { return };
+    fn store(&self, packet: &mut Packet) -> Verdict {
+        let offset = self.offset as usize;
+        let lacking = (offset + self.data.len()).saturating_sub(packet.len());
+        if self.grow && lacking > 0 && offset <= packet.len() && !packet.put(lacking) {
+            return Verdict::Drop(Reason::NO_MEMORY);
+        }
+        let Some(place) = packet.data_mut().get_mut(offset..) else { return Verdict::Pass };
+        let masked = self.mask.len().min(place.len());
+        for ((byte, mask), data) in place.iter_mut().zip(&self.mask).zip(&self.data) {
+            *byte = *byte & !mask | data & mask;
+        }
         let len = self.data.len().min(place.len());
-        place[..len].copy_from_slice(&self.data[..len]);
+        place[masked..len].copy_from_slice(&self.data[masked..len]);
+        Verdict::Pass
     }
 }
 
 impl Element for StoreData {
-    fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        for packet in batch {
-            self.store(packet);
-        }
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.store(packet));
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -64,7 +85,10 @@ impl Element for StoreData {
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
             "offset" => self.offset = handler_value(name, value)?,
-            "data" => self.data = handler_value(name, value)?,
+            "data" => {
+                self.data = handler_value(name, value)?;
+                self.mask.truncate(self.data.len());
+            }
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

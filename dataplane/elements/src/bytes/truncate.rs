@@ -1,7 +1,8 @@
 //! Truncate: a limit to length.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("length", "most bytes a packet keeps")],
         changes: Changes::Headers,
+        cost: &[Operation::HeaderMove.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Corrupt: packets with wrong bits.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_SEED,
             dice::H_RESET,
         ],
+        cost: &[Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

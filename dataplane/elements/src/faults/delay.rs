@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
-    Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_RESET,
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Store.once(), Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! Duplicate: packets that arrive twice.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -33,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_RESET,
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

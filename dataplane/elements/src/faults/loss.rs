@@ -1,8 +1,8 @@
 //! Loss: packets that get lost.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -44,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_RESET,
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

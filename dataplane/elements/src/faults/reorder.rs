@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
-    Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -43,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_RESET,
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Ip6Prefix, IpPrefix, Spec, Topic, Ty,
+    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Ip6Prefix, IpPrefix, NOTHING_MORE,
+    Spec, Topic, Ty,
 };
 use thruway_port::interface;
 use thruway_wire::MacAddr;
@@ -29,6 +30,7 @@ pub static ENTRY: Entry = Entry {
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("NAME", Ty::Rule("NAME ADDRESS..."), "a name and its addresses")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

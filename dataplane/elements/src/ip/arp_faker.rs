@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty};
 use thruway_wire::arp::{ArpPacket, REPLY};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("IP2", Ty::Ip, "the address it is told of"),
             Arg::required("ETH2", Ty::Ether, "where that is said to be"),
         ],
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -61,6 +62,7 @@ impl Element for ArpFaker {
         if let Some(mut packet) = cx.packet(&self.frame) {
             packet.set_timestamp(cx.now());
             packet.set_mac_offset(0);
+            packet.set_network(EthernetHeader::LEN, 0);
             cx.emit(0, packet);
         }
         cx.set_timer(SEND, cx.now().saturating_add(INTERVAL));

@@ -12,7 +12,7 @@ use thruway_wire::arp::{self, ArpPacket};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
-use super::resolution::config::{self, EXPIRE_EVERY, limits, own_mac};
+use super::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
 use super::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
@@ -35,9 +35,10 @@ pub static ENTRY: Entry = Entry::new(
                BROADCAST_POLL, while its packets still flow; one not confirmed for TIMEOUT is \
                forgotten.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
-               dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table. Different \
-               from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, so that a \
-               scan cannot use up memory; the TABLE argument does not exist.",
+               dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table; with \
+               TABLE, it is that of an ARPTable, which then has these four arguments and TIMEOUT. \
+               Different from Click: entries are bounded even where ENTRY_CAPACITY is 0, by 65536, \
+               so that a scan cannot use up memory.",
         example: "InfiniteSource(\\<45000014000000004011000001000001 02000002>, LIMIT 1, \
                   STOP true) -> MarkIPHeader -> GetIPAddress(16) \
                   -> q :: ARPQuerier(2.0.0.1, 02:00:00:00:00:01) -> Print(q) -> Discard; \
@@ -48,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::required("IP", Ty::IpPrefix, "this host's address; a prefix implies BROADCAST"),
             Arg::optional("ETH", Ty::Ether, "this host's Ethernet address; as IP if left out"),
+            Arg::keyword("TABLE", Ty::Element, "an ARPTable to use"),
             Arg::keyword("CAPACITY", Ty::UInt, "packets that may wait; 0 for no bound").or("2048"),
             Arg::keyword("ENTRY_CAPACITY", Ty::UInt, "addresses; 0 for the most there are").or("0"),
             Arg::keyword(
@@ -91,13 +93,19 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+/// Arguments that belong to the table.
+const OF_TABLE: [&str; 5] =
+    ["CAPACITY", "ENTRY_CAPACITY", "ENTRY_PACKET_CAPACITY", "CAPACITY_SLIM_FACTOR", "TIMEOUT"];
+
 /// Shortest time between two queries for an address: ten a second.
-const QUERY_INTERVAL: i64 = 100_000_000;
+pub(super) const QUERY_INTERVAL: i64 = 100_000_000;
 /// The same once they went unanswered.
-const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
+pub(super) const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
 
 struct ArpQuerier {
     resolver: Resolver<Ipv4Addr>,
+    /// Name of the ARPTable whose table it uses.
+    borrows: Option<String>,
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast_poll: bool,
@@ -114,14 +122,26 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let directed = Ipv4Addr::from_bits(own.addr.to_bits() | !own.mask.to_bits());
     let directed = if directed == own.addr { Ipv4Addr::BROADCAST } else { directed };
     let broadcast = args.opt("BROADCAST")?.unwrap_or(directed);
-    let limits = limits(args, (QUERY_INTERVAL, QUERY_INTERVAL_LATE))?;
+    let limits = limits_and_poll(args, (QUERY_INTERVAL, QUERY_INTERVAL_LATE))?;
+    let borrows: Option<String> = args.opt("TABLE")?;
+    let resolver = match &borrows {
+        Some(name) => {
+            let given = OF_TABLE.iter().find(|argument| args.text(argument).is_some());
+            if let Some(argument) = given {
+                return Err(args.error(argument, "belongs to TABLE; give it there").into());
+            }
+            Resolver::with_table(args, name, limits, (mac, broadcast))
+        }
+        None => Resolver::new(args, limits, mac, broadcast),
+    };
     Ok(Box::new(ArpQuerier {
-        resolver: Resolver::new(args, limits, mac, broadcast),
+        resolver,
+        borrows,
         ip: own.addr,
         mac,
         broadcast_poll: args.get("BROADCAST_POLL")?,
         names: args.names(),
-        expires: limits.timeout != 0,
+        expires: limits.timeout != 0 && args.text("TABLE").is_none(),
         queries: 0,
         responses: 0,
         zero_warned: false,
@@ -183,7 +203,8 @@ impl ArpQuerier {
         let request = ArpPacket::request(self.mac, self.ip, query.address);
         // The array has just that length.
         let _ = ether.emit(&mut frame).and_then(|rest| request.emit(rest));
-        if let Some(packet) = query.packet(cx, &frame) {
+        if let Some(mut packet) = query.packet(cx, &frame) {
+            packet.set_network(EthernetHeader::LEN, 0);
             self.queries += 1;
             cx.emit(cx.outputs().saturating_sub(1).min(1), packet);
         }
@@ -205,6 +226,11 @@ impl ArpQuerier {
 
 impl Element for ArpQuerier {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.borrows
+            && !self.resolver.find_table()
+        {
+            return Err(format!("TABLE: no ARPTable named '{name}'"));
+        }
         if self.expires {
             cx.set_timer(0, cx.now() + EXPIRE_EVERY);
         }
@@ -212,11 +238,14 @@ impl Element for ArpQuerier {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(self.resolver.hand_over(self.ip))
+        // An ARPTable hands over its table itself.
+        self.borrows.is_none().then(|| self.resolver.hand_over(self.ip))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        self.resolver.take_over(self.ip, state);
+        if self.borrows.is_none() {
+            self.resolver.take_over(self.ip, state);
+        }
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
@@ -242,7 +271,7 @@ impl Element for ArpQuerier {
             "responses" => Ok(self.responses.to_string()),
             "ipaddr" => Ok(self.ip.to_string()),
             "broadcast" => Ok(self.resolver.broadcast().to_string()),
-            _ => config::read(&self.resolver, cx.now(), name)
+            _ => config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
                 .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
@@ -255,7 +284,10 @@ impl Element for ArpQuerier {
                 self.resolver.clear(cx);
                 (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
             }
-            _ => return config::write(&mut self.resolver, cx, &self.names, name, value),
+            _ => {
+                let (address, mac) = config::change(&self.names, name, value)?;
+                self.resolver.learn(cx, address, mac);
+            }
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Spec, Topic,
-    Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
+    Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("remove", "removes IP/MASK"),
         ],
         wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
+        cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -186,6 +187,7 @@ impl ArpResponder {
         };
         let Some(mut answer) = cx.packet(&reply) else { return };
         answer.set_mac_offset(0);
+        answer.set_network(EthernetHeader::LEN, 0);
         answer.set_anno_number(Anno::VLAN_TCI, packet.anno_number(Anno::VLAN_TCI));
         cx.emit(0, answer);
     }

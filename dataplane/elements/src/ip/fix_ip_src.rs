@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
@@ -22,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         args: &[Arg::required("IPADDR", Ty::Ip, "the source address")],
         changes: Changes::Headers,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

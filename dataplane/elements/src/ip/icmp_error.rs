@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_wire::icmp::{self, IcmpHeader, icmp_type};
@@ -54,6 +54,11 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("src", "the source address of the errors"),
             Handler::both("mtu", "longest error in bytes"),
             Handler::both("pmtu", "MTU to tell, with needfrag"),
+        ],
+        cost: &[
+            Operation::HeaderWrite.times(3.0),
+            Operation::ChecksumIp.once(),
+            Operation::ChecksumLine.once(),
         ],
         ..Spec::DEFAULT
     },

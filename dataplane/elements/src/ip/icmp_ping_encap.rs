@@ -38,10 +38,12 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// Makes echo requests of packets.
+/// Makes echo requests of packets, or other ICMP messages.
 pub(super) struct PingMaker {
     pub(super) outer: Outer,
     pub(super) identifier: u16,
+    pub(super) kind: u8,
+    pub(super) code: u8,
 }
 
 impl PingMaker {
@@ -51,7 +53,8 @@ impl PingMaker {
         let mut outer = Outer::new(args, ip_protocol::ICMP, args.get("SRC")?, dst);
         outer.header().set_ttl(ttl);
         outer.set_id(outer.id().max(1));
-        Ok(PingMaker { outer, identifier: args.get("IDENTIFIER")? })
+        let identifier = args.get("IDENTIFIER")?;
+        Ok(PingMaker { outer, identifier, kind: icmp_type::ECHO, code: 0 })
     }
 
     /// Puts the headers in front; `outer.id()` was the sequence number.
@@ -62,7 +65,7 @@ impl PingMaker {
         }
         let rest = u32::from(self.identifier) << 16 | u32::from(self.outer.id());
         // There is room: it was just pushed.
-        let _ = IcmpHeader::new(icmp_type::ECHO, 0, rest).emit(packet.data_mut());
+        let _ = IcmpHeader::new(self.kind, self.code, rest).emit(packet.data_mut());
         let _ = IcmpHeader::fill_checksum(packet.data_mut());
         let verdict = self.outer.encap(packet);
         self.outer.set_id(self.outer.id().max(1));
@@ -70,8 +73,8 @@ impl PingMaker {
     }
 }
 
-struct IcmpPingEncap {
-    maker: PingMaker,
+pub(super) struct IcmpPingEncap {
+    pub(super) maker: PingMaker,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

@@ -1,8 +1,8 @@
 //! IPFragmenter: packets that fit the next link.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
+    Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "packets that could not be fragmented"),
             Handler::sum("fragments", "fragments made"),
         ],
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! MarkIPHeader: says where the IP header is, without a check.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -16,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

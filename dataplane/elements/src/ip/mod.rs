@@ -7,6 +7,7 @@ mod aggregate_ip_flows;
 mod arp_faker;
 mod arp_querier;
 mod arp_responder;
+mod arp_table;
 mod bng;
 mod check_ip_header;
 mod check_tcp_header;
@@ -19,6 +20,7 @@ mod gre_encap;
 mod gtp_decap;
 mod gtp_encap;
 mod icmp_error;
+mod icmp_ip_encap;
 mod icmp_ping_encap;
 mod icmp_ping_responder;
 mod icmp_ping_source;
@@ -32,6 +34,7 @@ mod ip_mirror;
 mod ip_output_combo;
 mod ip_reassembler;
 mod ipgw_options;
+mod mark_ip_ce;
 mod mark_ip_header;
 mod mpls_push;
 mod mpls_switch;
@@ -63,6 +66,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &arp_faker::ENTRY,
     &arp_querier::ENTRY,
     &arp_responder::ENTRY,
+    &arp_table::ENTRY,
     &bng::ENTRY,
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
@@ -75,6 +79,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &gtp_decap::ENTRY,
     &gtp_encap::ENTRY,
     &icmp_error::ENTRY,
+    &icmp_ip_encap::ENTRY,
     &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
     &icmp_ping_source::ENTRY,
@@ -87,6 +92,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_mirror::ENTRY,
     &ip_output_combo::ENTRY,
     &ip_reassembler::ENTRY,
+    &mark_ip_ce::ENTRY,
     &mark_ip_header::ENTRY,
     &mpls_push::ENTRY,
     &mpls_switch::ENTRY,

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Spec,
-    Topic, Ty,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
+    Operation, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Operation,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("seed", "where the sequence of draws began")],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once(), Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! GetIP6Address: an address from the packet into the annotation.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("OFFSET", Ty::UInt, "where in the packet the address is")],
         drops: Bad::DROPS,
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

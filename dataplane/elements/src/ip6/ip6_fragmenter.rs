@@ -1,8 +1,8 @@
 //! IP6Fragmenter: long IPv6 packets into fragments (RFC 8200 section 4.5).
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
+    Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "packets that could not be fragmented"),
             Handler::sum("fragments", "fragments made"),
         ],
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

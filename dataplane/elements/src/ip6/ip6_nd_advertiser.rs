@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Operation, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::MacAddr;
@@ -37,6 +37,11 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("ENTRY", Ty::Rule("IP6/MASK... ETH"), "addresses and where they are")],
         drops: Other::DROPS,
         wants: Wants { classes: &["12/86dd 20/3a 54/87"], ..Wants::NOTHING },
+        cost: &[
+            Operation::HeaderRead.once(),
+            Operation::HeaderWrite.times(2.0),
+            Operation::ChecksumLine.once(),
+        ],
         ..Spec::DEFAULT
     },
     build,

@@ -4,14 +4,15 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Spec, Topic,
+    Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 use thruway_wire::ndp::{NeighborMessage, flags, solicited_node};
 
 use super::neighbor::{self, Neighbor};
-use crate::ip::resolution::config::{self, EXPIRE_EVERY, limits, own_mac};
+use crate::ip::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
 use crate::ip::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
@@ -77,6 +78,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
         ],
         wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
+        cost: &[Operation::HashLookup.once(), Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -99,7 +101,7 @@ struct Ip6NdSolicitor {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mac = own_mac(args)?;
-    let limits = limits(args, (RETRANS_TIMER, QUERY_INTERVAL_LATE))?;
+    let limits = limits_and_poll(args, (RETRANS_TIMER, QUERY_INTERVAL_LATE))?;
     Ok(Box::new(Ip6NdSolicitor {
         resolver: Resolver::new(args, limits, mac, Ipv6Addr::UNSPECIFIED),
         ip: args.get("IP")?,
@@ -205,7 +207,7 @@ impl Element for Ip6NdSolicitor {
             )),
             "queries" => Ok(self.queries.to_string()),
             "responses" => Ok(self.responses.to_string()),
-            _ => config::read(&self.resolver, cx.now(), name)
+            _ => config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
                 .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
@@ -216,7 +218,10 @@ impl Element for Ip6NdSolicitor {
                 self.resolver.clear(cx);
                 (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
             }
-            _ => return config::write(&mut self.resolver, cx, &self.names, name, value),
+            _ => {
+                let (address, mac) = config::change(&self.names, name, value)?;
+                self.resolver.learn(cx, address, mac);
+            }
         }
         Ok(())
     }

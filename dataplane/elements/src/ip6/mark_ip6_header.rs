@@ -1,6 +1,8 @@
 //! MarkIP6Header: says where the IPv6 header is, without a check.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv6::Ipv6Header;
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> IP6Print -> Discard",
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0")],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

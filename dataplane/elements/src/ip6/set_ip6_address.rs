@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Spec, Topic,
-    Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("IPADDR", Ty::Ip6, "the address")],
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Block: turns away packets of flows that send too much.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("THRESH", Ty::UInt, "highest rate that passes; 0 for any")],
         handlers: &[Handler::both("thresh", "highest rate that passes; 0 for any")],
         changes: Changes::Nothing,
+        cost: &[Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

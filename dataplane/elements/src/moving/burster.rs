@@ -1,8 +1,8 @@
 //! Burster: from pull to push, so many packets each interval.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Run,
-    Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Nanos, Run, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

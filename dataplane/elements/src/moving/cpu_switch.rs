@@ -1,6 +1,6 @@
 //! CPUSwitch: an output for each thread.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/1-",
         processing: "h/h",
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

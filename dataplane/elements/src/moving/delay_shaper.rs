@@ -1,6 +1,8 @@
 //! DelayShaper: packets can be pulled after a delay.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 use super::held::{self, Held};
@@ -21,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[held::DELAY],
         handlers: &[held::H_DELAY],
         changes: Changes::Nothing,
+        cost: &[Operation::Store.once(), Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Run, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Run, Spec, Topic,
 };
 use thruway_packet::MAX_BATCH;
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[held::H_DELAY],
         task: true,
         changes: Changes::Nothing,
+        cost: &[Operation::Store.once(), Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! DRRSched: inputs share by bytes.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -20,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "l/l",
         args: &[Arg::optional("QUANTUM", Ty::UInt, "bytes an input may give in a round").or("500")],
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

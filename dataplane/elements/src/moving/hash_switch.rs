@@ -1,7 +1,7 @@
 //! HashSwitch: sorts packets by a hash of some of their bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::Batch;
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("LENGTH", Ty::UInt, "bytes to look at"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once(), Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Meter: sends the stream where its rate says.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("meters", "the bounds, a line each"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Count.once(), Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -10,6 +10,7 @@ mod delay_unqueue;
 mod drr_sched;
 mod hash_switch;
 mod held;
+mod hub;
 mod limit;
 mod link_unqueue;
 mod meter;
@@ -55,6 +56,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &drr_sched::ENTRY,
     &queue::FRONT_DROP,
     &hash_switch::ENTRY,
+    &hub::ENTRY,
     &link_unqueue::ENTRY,
     &meter::ENTRY,
     &queue::MIXED,

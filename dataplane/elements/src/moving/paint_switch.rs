@@ -1,7 +1,8 @@
 //! PaintSwitch: sorts packets by colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -12,6 +13,10 @@ use super::tee::copy_to_outputs;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "PaintSwitch",
+        aliases: &[Alias {
+            name: "PaintRR",
+            summary: "goes round: colour K leaves by output K modulo their number, 255 too",
+        }],
         topic: Topic::Moving,
         summary: "sends each packet to the output of its colour",
         docs: "A packet of colour K (set by Paint) leaves by output K. Colour 255 stands for all: \
@@ -24,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
         drops: Homeless::DROPS,
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once(), Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -41,10 +47,11 @@ const ALL: usize = 255;
 
 struct PaintSwitch {
     anno: Anno,
+    round: bool,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(PaintSwitch { anno: paint_anno(args)? }))
+    Ok(Box::new(PaintSwitch { anno: paint_anno(args)?, round: args.class() == "PaintRR" }))
 }
 
 impl Element for PaintSwitch {
@@ -52,6 +59,7 @@ impl Element for PaintSwitch {
         let outputs = cx.outputs();
         for packet in batch.drain() {
             match packet.anno_number(self.anno) as usize {
+                color if self.round && outputs > 0 => cx.emit(color % outputs, packet),
                 ALL if outputs > 0 => {
                     copy_to_outputs(cx, &packet, 0..outputs - 1);
                     cx.emit(outputs - 1, packet);

@@ -1,8 +1,8 @@
 //! PaintTee: copies packets of one colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::both("color", "the colour")],
         changes: Changes::Nothing,
+        cost: &[Operation::Annotate.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! PrioSched: the first input that has a packet.
 
-use thruway_element::{Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic};
+use thruway_element::{
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -17,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "-/1",
         processing: "l/l",
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! PullSwitch: pulls from one input, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("config", "the same"),
         ],
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

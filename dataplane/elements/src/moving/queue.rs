@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Spec,
-    Storage, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge,
+    Operation, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -28,6 +28,7 @@ const SPEC: Spec = Spec {
         Handler::write("reset", "drops all packets in it"),
     ],
     changes: Changes::Nothing,
+    cost: &[Operation::Store.once()],
     ..Spec::DEFAULT
 };
 

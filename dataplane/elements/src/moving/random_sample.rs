@@ -1,8 +1,8 @@
 //! RandomSample: keeps a random part of the packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -41,6 +41,7 @@ pub static ENTRY: Entry = Entry::new(
             ),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! RandomSwitch: sends packets to outputs by chance.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict,
 };
 use thruway_packet::Batch;
 
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
             "start of the random numbers: give it as SEED to repeat this run",
         )],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once(), Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! RatedSplitter: so much a second goes one way, the rest another.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Excess::DROPS,
         handlers: &[Handler::both("rate", "packets a second")],
         changes: Changes::Nothing,
+        cost: &[Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

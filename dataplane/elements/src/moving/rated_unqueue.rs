@@ -1,8 +1,8 @@
 //! RatedUnqueue: from pull to push, so many packets a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
+    Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("stats", "present length, average length and drops, a line each"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Random.once(), Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! RoundRobinSwitch: one packet to each output in turn.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Verdict};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -16,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/1-",
         processing: "h/h",
         changes: Changes::Nothing,
+        cost: &[Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Shaper: lets no more be pulled than a rate allows.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "forgets what was owed or saved up"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

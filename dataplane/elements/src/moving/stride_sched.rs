@@ -1,6 +1,8 @@
 //! StrideSched: inputs in proportion to their tickets.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 use super::strides::{self, Strides};
@@ -22,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         args: strides::ARGS,
         handlers: strides::HANDLERS,
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! StrideSwitch: outputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::Batch;
 
@@ -25,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Homeless::DROPS,
         handlers: strides::HANDLERS,
         changes: Changes::Nothing,
+        cost: &[Operation::Sort.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Suppressor: ports that can be shut.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Spec, Topic,
     handler_value, reasons,
 };
 use thruway_packet::Batch;
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "makes all ports active"),
         ],
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

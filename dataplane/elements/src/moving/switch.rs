@@ -1,8 +1,8 @@
 //! Switch: all packets to one output, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
-    Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Off::DROPS,
         handlers: &[Handler::both("switch", "number of the output; -1 when switched off")],
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "h/h",
         args: &[Arg::optional("N", Ty::UInt, "number of outputs there should be")],
         changes: Changes::Nothing,
+        cost: &[Operation::Clone.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -18,7 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                should be sorted by itself, as captures are. Up to BUFFER packets of each input are \
                looked at, so that more than 1 puts smaller disorder right. Packets of equal times \
                go in order of the inputs. With STOP, the driver is asked to stop when no input has \
-               packets.",
+               packets, and again when packets came and ran out.",
         example: "InfiniteSource(LIMIT 3) -> Queue -> s :: TimeSortedSched -> Unqueue -> Discard;\n\
                   InfiniteSource(LIMIT 3) -> Queue -> [1] s",
         ports: "-/1",
@@ -30,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("well_ordered", "whether all packets left in order of time")],
         changes: Changes::Nothing,
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -118,6 +120,8 @@ impl<P> Merge<P> {
 struct TimeSortedSched {
     merge: Merge<Packet>,
     stop: bool,
+    /// The driver was asked to stop, and nothing came since.
+    asked: bool,
     one: Batch,
 }
 
@@ -129,6 +133,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TimeSortedSched {
         merge: Merge::new(args.env().inputs, buffer),
         stop: args.get("STOP")?,
+        asked: false,
         one: Batch::with_room(),
     }))
 }
@@ -142,10 +147,11 @@ impl Element for TimeSortedSched {
                 Some((packet.timestamp(), packet))
             });
             let Some(packet) = packet else { break };
+            self.asked = false;
             batch.push(packet);
         }
-        if batch.is_empty() && self.stop {
-            self.stop = false;
+        if batch.is_empty() && self.stop && !self.asked {
+            self.asked = true;
             cx.stop();
         }
     }

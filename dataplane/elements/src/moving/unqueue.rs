@@ -1,8 +1,8 @@
 //! Unqueue: from pull to push.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! Unqueue2: from pull to push, as far as there is room.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("count", "packets moved")],
         task: true,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Isolate: parts of the configuration that run in a process of their own.
 
-use thruway_element::{Arg, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
 
 use super::nf;
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 3, STOP true) -> s :: Strip(14) -> Discard; Isolate(s)",
         ports: "0/0",
         args: &ARGS,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     |_| Ok(Box::new(Isolate)),

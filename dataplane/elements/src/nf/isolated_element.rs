@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, NOTHING_MORE, Spec, Topic, Ty,
+};
 
 use super::backend::Shared;
 
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "Idle -> s :: Strip(14) -> Discard; Isolate(s)",
         ports: "0/0",
         args: &[Arg::required("NF", Ty::Element, "full name of the Nf that it belongs to")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

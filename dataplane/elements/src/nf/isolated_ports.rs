@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
-use thruway_element::{ArgErrors, Args, Cx, Element, Entry, Reason, Run, Spec, Topic, reasons};
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Reason, Run, Spec, Topic, reasons,
+};
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, NoRoom, Outgoing, lie_down};
 use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
@@ -38,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
         flow: "x/y",
         drops: Lost::DROPS,
         task: true,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

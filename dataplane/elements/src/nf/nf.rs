@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError, Run,
-    Scratch, Spec, Stream, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
+    Operation, Run, Scratch, Spec, Stream, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         task_everywhere: true,
         changes: Changes::Headers,
+        cost: &[Operation::RingHop.once(), Operation::CopyLine.times(2.0)],
         ..Spec::DEFAULT
     },
     build,
@@ -72,8 +73,9 @@ what it may do: order sees the payload in order; guard decides what the receiver
 changes bytes, resize inserts, removes and holds back, at most for STREAM_HOLD without more data. \
 SLOT_SIZE is 4096 if not given: a packet, what was held back in front of it, and what becomes longer \
 must fit. What comes back is believed only as content of a length that may be; else, and when a \
-packet of the connection is lost here (ring full, too long, ON_FAILURE closed), the connection is \
-closed. A packet leaves by the output of the number of its input. SESSION is connection.\n\
+packet of the connection is lost here (too long, ON_FAILURE closed), the connection is closed. While \
+half of the ring is in use the context lets nothing in (drop reason full of TCPIn, UDPIn, IPIn): \
+what it has let in waits here. A packet leaves by the output of the number of its input. SESSION is connection.\n\
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
@@ -228,7 +230,7 @@ impl Element for Nf {
         if self.other.is_some() {
             self.end_other(cx);
         }
-        if self.pressing.is_none() {
+        if !self.has_looked {
             self.look_around(cx);
         }
         self.follow(cx);
@@ -269,16 +271,7 @@ impl Element for Nf {
     fn demand(&self) -> Option<Demand> {
         let Scratch { size, align } = Scratch::of::<Place>();
         let session = self.settings.sessions.as_ref()?.session.clone();
-        Some(Demand {
-            session,
-            size,
-            align,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-            closed_s: None,
-        })
+        Some(Demand::of(session, size, align))
     }
 
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use thruway_element::text::unquote_text;
-use thruway_element::{ArgErrors, Args, Cx, HandlerError, Run};
+use thruway_element::{ArgErrors, Args, Cx, HandlerError, Pressing, Run};
 use thruway_exchange::{Mark, PeerFault, Tuning};
 use thruway_flow::parse_class;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
+use thruway_stream::content::{Content, HasContent};
 
 use super::backend::Shared;
 use super::group;
@@ -19,6 +20,10 @@ use super::state::{State, Waiting};
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
+/// Most of them that are part of streams and so must not be lost. The context lets none in while
+/// any wait; what it let in last is a batch, and what that brought into order: in 64 MB (TOTAL of
+/// TCPIn) are some 30,000 packets.
+const STREAM_BACKLOG_MAX: usize = 1 << 16;
 /// Rounds in which nothing came back before the thread may sleep.
 ///
 /// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
@@ -48,8 +53,10 @@ pub(super) struct Nf {
     pub running: Option<State>,
     /// A predecessor's state that does not fit, kept until this configuration runs.
     pub other: Option<Box<State>>,
-    /// Elements downstream that ask to wait while they are full; found out at the first run.
-    pub pressing: Option<Vec<u32>>,
+    /// Who is to be waited for.
+    pub pressing: Pressing,
+    /// Where the outputs lead is known.
+    pub has_looked: bool,
     /// Since when no function runs.
     pub down_since: i64,
     /// The generation whose fault was told.
@@ -80,7 +87,8 @@ impl Nf {
             settings,
             running: None,
             other: None,
-            pressing: None,
+            pressing: Pressing::default(),
+            has_looked: false,
             down_since: 0,
             faulty: 0,
             idle: 0,
@@ -94,6 +102,14 @@ impl Nf {
     #[cfg(test)]
     pub fn shared_state(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+/// Most packets that may wait when this one comes.
+fn waiting_max(settings: &Settings, packet: &Packet) -> usize {
+    match settings.stream {
+        Some(_) if packet.content_mark() != Content::NONE => STREAM_BACKLOG_MAX,
+        _ => BACKLOG_MAX,
     }
 }
 
@@ -309,7 +325,7 @@ impl Nf {
     /// Takes back what there is; whether there was anything.
     #[inline]
     pub fn collect(&mut self, cx: &mut Cx<'_>) -> bool {
-        if self.is_pressed(cx) {
+        if self.pressing.is_felt(cx) {
             return false;
         }
         let Some(State { link: Some(link), outlet, latency, entries, .. }) = &mut self.running
@@ -333,20 +349,10 @@ impl Nf {
     /// Looks where the outputs lead, once all elements are there.
     #[cold]
     pub fn look_around(&mut self, cx: &mut Cx<'_>) {
-        let found = cx.pressing_downstream();
-        // In a loop all would wait for each other.
-        let is_loop = found.contains(&cx.node());
-        self.pressing = Some(if is_loop { Vec::new() } else { found });
+        self.has_looked = true;
         if let Some(state) = &mut self.running {
             state.outlet.find_hops(cx);
         }
-    }
-
-    /// Whether what lies downstream asks to wait.
-    #[inline]
-    pub fn is_pressed(&self, cx: &Cx<'_>) -> bool {
-        let Some(pressing) = &self.pressing else { return false };
-        pressing.iter().any(|node| cx.is_full(*node))
     }
 
     /// Tells those upstream whether to wait.
@@ -371,11 +377,12 @@ impl Nf {
     /// What becomes of a packet while no function runs.
     #[cold]
     pub fn without(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
-        let (is_late, slots) = (self.is_late(cx), self.settings.shape.slots as usize);
+        let slots = self.settings.shape.slots as usize;
+        let (is_late, most) = (self.is_late(cx), slots.max(waiting_max(&self.settings, &packet)));
         let Some(state) = &mut self.running else { return };
         match self.settings.on_failure {
             OnFailure::Open => state.pass(cx, mark, packet),
-            OnFailure::Restart(_) if !is_late && state.waiting() < slots => {
+            OnFailure::Restart(_) if !is_late && state.waiting() < most => {
                 state.backlog.push_back(Waiting::Packet(mark, packet));
             }
             _ => state.lose(cx, mark, packet, Lost::Failed),
@@ -404,7 +411,7 @@ impl Nf {
 
     /// Nothing came back: the thread may sleep, after some patience.
     pub fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
-        let is_pressed = self.is_pressed(cx);
+        let is_pressed = self.pressing.is_felt(cx);
         let Some(State { link: Some(link), .. }) = &mut self.running else { return Run::Again };
         if is_pressed {
             // Whoever presses wakes the thread.
@@ -449,7 +456,7 @@ impl Nf {
             packet
         };
         // Room may have come back since.
-        if state.waiting() < BACKLOG_MAX {
+        if state.waiting() < waiting_max(&self.settings, &packet) {
             state.backlog.push_back(Waiting::Packet(mark, packet));
         } else {
             state.lose(cx, mark, packet, Lost::Full);

@@ -1,6 +1,8 @@
 //! TrustGroup: a declaration of functions that trust each other.
 
-use thruway_element::{Addresses, Arg, ArgError, ArgErrors, Element, Entry, Spec, Topic, Ty, text};
+use thruway_element::{
+    Addresses, Arg, ArgError, ArgErrors, Element, Entry, NOTHING_MORE, Spec, Topic, Ty, text,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry {
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry {
             Arg::required("NAME", Ty::Str, "name by which members call it"),
             Arg::keyword("FRAMES", Ty::UInt, "frames of its region").or("4096"),
         ],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build: |args| {

@@ -1,8 +1,8 @@
 //! AverageCounter: packets and rates over the whole time that packets came.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec,
-    Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets counts and times to zero"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Count.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -22,6 +22,16 @@ impl Call {
         Call { handler: "stop".to_owned(), value: String::new() }
     }
 
+    /// The same call with `name` in its value replaced by `text`.
+    pub(crate) fn with(&self, name: &str, text: &str) -> Call {
+        Call { handler: self.handler.clone(), value: self.value.replace(name, text) }
+    }
+
+    /// Calls the handler once the running element has returned.
+    pub(crate) fn write_later(&self, cx: &mut Cx<'_>) {
+        cx.write_later(self.handler.as_str(), self.value.as_str());
+    }
+
     /// Calls the handler. What goes wrong is told to the user.
     pub(crate) fn write(&self, cx: &mut Cx<'_>) {
         match own_handler(cx, &self.handler) {

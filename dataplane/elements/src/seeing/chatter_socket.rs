@@ -7,7 +7,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run, Spec,
+    Topic, Ty,
 };
 use thruway_port::socket::Connection;
 
@@ -49,6 +50,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("clients", "clients that are connected"),
         ],
         task: true,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! CheckNumberPacket: counts which numbers came back.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
+    Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dump", "how often each came, a line each"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty,
-    handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -15,6 +15,21 @@ use super::ewma::Rate;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Counter",
+        aliases: &[
+            Alias { name: "CounterMP", summary: SHARING },
+            Alias { name: "CounterAtomic", summary: SHARING },
+            Alias { name: "CounterLock", summary: SHARING },
+            Alias { name: "CounterLockMP", summary: SHARING },
+            Alias { name: "CounterPLockMP", summary: SHARING },
+            Alias { name: "CounterPRW", summary: SHARING },
+            Alias { name: "CounterPRWMP", summary: SHARING },
+            Alias { name: "CounterRCU", summary: SHARING },
+            Alias { name: "CounterRW", summary: SHARING },
+            Alias { name: "CounterRWMP", summary: SHARING },
+            Alias { name: "CounterRxWMP", summary: SHARING },
+            Alias { name: "CounterRxWMPPR", summary: SHARING },
+            Alias { name: "CounterRxWMPPW", summary: SHARING },
+        ],
         topic: Topic::Seeing,
         summary: "measures packet count and rate",
         docs: "Passes packets on unchanged and counts them and their bytes. Rates are exponentially \
@@ -22,11 +37,14 @@ pub static ENTRY: Entry = Entry::new(
                BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
                N, before the packet goes on. Where packets come in vectors, the call is made before \
                the vector goes on that the packet is in. When another configuration takes over (hot \
-               swap), a Counter of the same name goes on from these counts.",
+               swap), a Counter of the same name goes on from these counts. Each thread counts for \
+               itself, and what handlers read is the sum.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
         args: &[
             Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
             Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),
+            Arg::keyword("NO_RATE", Ty::Bool, "whether rates are left out").or("false"),
+            Arg::keyword("ATOMIC", Ty::UInt, "accepted and ignored").or("0"),
         ],
         handlers: &[
             Handler::sum("count", "packets"),
@@ -43,10 +61,14 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets counts and rates to zero"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Count.once()],
         ..Spec::DEFAULT
     },
     build,
 );
+
+/// Of FastClick's counters, which differ in how threads share the count.
+const SHARING: &str = "the same: threads share no count, so that there is nothing to choose";
 
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
 const PACKET_SCALE: u32 = 10;
@@ -79,6 +101,7 @@ impl Trigger {
 struct Counter {
     count: u64,
     bytes: u64,
+    has_rate: bool,
     rate: Rate,
     byte_rate: Rate,
     count_call: Option<Trigger>,
@@ -95,6 +118,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Counter {
         count: 0,
         bytes: 0,
+        has_rate: !args.get::<bool>("NO_RATE")?,
         rate: Rate::new(PACKET_SCALE),
         byte_rate: Rate::new(BYTE_SCALE),
         count_call: trigger(args, "COUNT_CALL")?,
@@ -125,8 +149,10 @@ impl Element for Counter {
         let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
         self.count += packets;
         self.bytes += bytes;
-        self.rate.update(now, packets);
-        self.byte_rate.update(now, bytes);
+        if self.has_rate {
+            self.rate.update(now, packets);
+            self.byte_rate.update(now, bytes);
+        }
         if let Some(trigger) = &mut self.count_call {
             trigger.check(cx, self.count);
         }

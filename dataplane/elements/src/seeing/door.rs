@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use crate::telling::say;
 use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Ty};
 use thruway_port::socket::{
     Address, Connection, Listener, SocketError, SocketOptions, UNIX_NAME_MAX,
@@ -219,15 +220,4 @@ impl Door {
         let closed = self.listener.take().map_or(Ok(()), Listener::close);
         closed.map_err(|error| format!("{name}: cannot remove: {error}"))
     }
-}
-
-/// Tells the user something of the element.
-pub(super) fn say(cx: &mut Cx<'_>, what: &str) {
-    let node = cx.node();
-    let described = cx.host().describe(node);
-    let line = match described {
-        Some((name, class)) => format!("{name} :: {class}: {what}"),
-        None => what.to_owned(),
-    };
-    cx.chatter(&line);
 }

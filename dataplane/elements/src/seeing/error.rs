@@ -1,6 +1,8 @@
 //! Error: keeps a configuration from running.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -15,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
         flow: "x/y",
         args: &[Arg::rest("ANYTHING", Ty::Any, "ignored")],
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

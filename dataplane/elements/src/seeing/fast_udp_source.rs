@@ -1,6 +1,6 @@
 //! FastUDPSource: UDP packets of one flow.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
 
 use super::flows::{self, Flow, Flows, Kind};
 use crate::random::Random;
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
         ],
         handlers: flows::HANDLERS,
+        cost: &[Operation::Make.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
+    handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -43,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
         ],
         handlers: HANDLERS,
+        cost: &[Operation::Make.once(), Operation::Random.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! Idle: nothing comes out of it.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, reasons};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, reasons,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -17,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         flow: "x/y",
         drops: Sink::DROPS,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

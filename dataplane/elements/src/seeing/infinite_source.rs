@@ -1,8 +1,8 @@
 //! InfiniteSource: the same packet, as fast as it is scheduled.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets count to zero and starts again"),
         ],
         task: true,
+        cost: &[Operation::Make.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Message: says something when the configuration starts.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("TYPE", Ty::Choice(&["MESSAGE", "WARNING", "ERROR"]), "what it is")
                 .or("MESSAGE"),
         ],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,5 +1,6 @@
 //! Sources, sinks, printing, counting, scripting.
 
+mod adjust_timestamp;
 mod arp_print;
 mod average_counter;
 mod call;
@@ -29,9 +30,11 @@ mod record_timestamp;
 mod schedule_info;
 mod script;
 mod set_timestamp;
+mod set_timestamp_delta;
 mod static_thread_sched;
 mod template;
 pub(crate) mod text;
+mod time_filter;
 mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
@@ -41,6 +44,7 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &adjust_timestamp::ENTRY,
     &arp_print::ENTRY,
     &average_counter::ENTRY,
     &chatter_socket::ENTRY,
@@ -68,9 +72,11 @@ pub static ELEMENTS: &[&Entry] = &[
     &schedule_info::ENTRY,
     &script::ENTRY,
     &set_timestamp::ENTRY,
+    &set_timestamp_delta::ENTRY,
     &static_thread_sched::ENTRY,
     &timed_sink::ENTRY,
     &timed_source::ENTRY,
+    &time_filter::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
 ];

@@ -1,6 +1,6 @@
 //! Null: does nothing.
 
-use thruway_element::{ArgErrors, Args, Changes, Element, Entry, Spec, Topic};
+use thruway_element::{ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Spec, Topic};
 
 const SPEC: Spec = Spec {
     name: "Null",
@@ -9,6 +9,7 @@ const SPEC: Spec = Spec {
     docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
     changes: Changes::Nothing,
+    cost: NOTHING_MORE,
     ..Spec::DEFAULT
 };
 

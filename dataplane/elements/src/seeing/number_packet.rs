@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Reason, Spec, Topic,
-    Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[OFFSET, NET_ORDER],
         handlers: &[Handler::read("count", "packets numbered").shared()],
         changes: Changes::Headers,
+        cost: &[Operation::HeaderWrite.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! PokeHandlers: writes handlers at given times.
 
-use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Nanos, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Nanos, Spec, Topic, Ty,
+};
 
 use super::call::Call;
 
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("STEP", Ty::Rule("TIME, HANDLER VALUE, quit or loop"), "what to do")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

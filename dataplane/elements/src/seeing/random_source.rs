@@ -1,6 +1,6 @@
 //! RandomSource: packets of random bytes.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
 
 use super::infinite_source::InfiniteSource;
 use super::template::Template;
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets count to zero and starts again"),
         ],
         task: true,
+        cost: &[Operation::Make.once(), Operation::Random.times(8.0)],
         ..Spec::DEFAULT
     },
     build,

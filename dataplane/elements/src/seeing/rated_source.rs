@@ -1,8 +1,8 @@
 //! RatedSource: the same packet, so many times a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Operation, Run,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets count to zero and starts again"),
         ],
         task: true,
+        cost: &[Operation::Make.once(), Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

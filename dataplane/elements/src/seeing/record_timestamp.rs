@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Bad::DROPS,
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

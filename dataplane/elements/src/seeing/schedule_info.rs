@@ -1,6 +1,6 @@
 //! ScheduleInfo: how often tasks should run, which this engine decides itself.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("PARAM", Ty::Rule("ELEMENT PARAM"), "an element and a real number")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! SetTimestamp: notes the time on packets.
 
-use thruway_element::{Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Operation, Spec, Topic, Ty,
+};
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is set").or("false"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

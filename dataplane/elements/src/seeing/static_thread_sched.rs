@@ -1,6 +1,6 @@
 //! StaticThreadSched: says which thread runs which element.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         processing: "a/a",
         args: &[Arg::rest("PLACE", Ty::Rule("ELEMENT THREAD"), "which element in which thread")],
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 
 /// A time in nanoseconds as seconds with six decimals.
 pub(crate) fn timestamp(ns: i64) -> String {
-    let (seconds, rest) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    format!("{seconds}.{:06}", rest / 1_000)
+    // Whole microseconds, the last one that was over.
+    let us = ns.div_euclid(1_000);
+    let sign = if us < 0 { "-" } else { "" };
+    let us = us.unsigned_abs();
+    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
 /// A time span in nanoseconds as Click writes it: `5ms`, `17us`, `1.500000s`.
@@ -113,7 +116,8 @@ mod tests {
     fn times() {
         assert_eq!(timestamp(1_500_000_000), "1.500000");
         assert_eq!(timestamp(0), "0.000000");
-        assert_eq!(timestamp(-1), "-1.999999");
+        assert_eq!(timestamp(-1), "-0.000001");
+        assert_eq!(timestamp(-1_500_000_000), "-1.500000");
         assert_eq!(interval(5_000_000), "5ms");
         assert_eq!(interval(17_000), "17us");
         assert_eq!(interval(1), "1ns");

@@ -1,8 +1,8 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Nanos,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "packets dropped"),
         ],
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

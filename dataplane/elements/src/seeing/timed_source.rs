@@ -1,8 +1,8 @@
 //! TimedSource: the same packet, at intervals.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Spec, Topic,
+    Ty, handler_value,
 };
 
 use super::template::{DEFAULT_DATA, Template};
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("length", "length of the packets; -1 for that of DATA"),
             Handler::write("reset", "sets count to zero and starts again"),
         ],
+        cost: &[Operation::Make.once(), Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! TimestampAccum: adds up how old packets are.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "forgets all packets"),
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,

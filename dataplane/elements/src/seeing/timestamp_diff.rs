@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Spec, Topic,
-    Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -61,6 +61,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler { merge: Merge::Concat, ..Handler::read("dump", "all, a line each") },
         ],
         changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -89,18 +90,6 @@ struct TimestampDiff {
     verbose: bool,
 }
 
-/// Full names that `name` may mean as seen from `element`, the innermost first.
-fn candidates(element: &str, name: &str) -> Vec<String> {
-    let mut scope = element;
-    let mut names = Vec::new();
-    while let Some((outer, _)) = scope.rsplit_once('/') {
-        names.push(format!("{outer}/{name}"));
-        scope = outer;
-    }
-    names.push(name.to_owned());
-    names
-}
-
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let recorder: String = args.get("RECORDER")?;
     let n = match args.get("N")? {
@@ -108,7 +97,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         n @ 1..=N_MAX => n,
         _ => return Err(args.error("N", format!("at most {N_MAX}")).into()),
     };
-    let names = candidates(args.name(), &recorder);
+    let names = args.meanings(&recorder);
     Ok(Box::new(TimestampDiff {
         records: names.iter().filter_map(|name| Record::of(args, name)).collect(),
         recorder,
@@ -235,11 +224,5 @@ mod tests {
         assert_eq!((percentiles, percentile(&[], 50.0)), ([1, 51, 100, 100], 0));
         assert_eq!((deviation(&[2, 4, 4, 4, 5, 5, 7, 9]), deviation(&[])), (2.0, 0.0));
         assert_eq!((micros(-5), micros(1_999), micros(i64::MAX)), (0, 1, u32::MAX));
-    }
-
-    #[test]
-    fn names_are_looked_up_outwards() {
-        assert_eq!(candidates("a/b/c", "r"), ["a/b/r", "a/r", "r"]);
-        assert_eq!(candidates("c", "r"), ["r"]);
     }
 }

@@ -1,17 +1,18 @@
 //! Functions that keep state for each session, and what finds the session for them.
 
 #[cfg(test)]
-mod alone;
+pub(crate) mod alone;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
+mod flow_manager;
 mod ip_len;
 mod load_balancer;
 mod nat;
 mod pace;
 #[cfg(test)]
-mod plain;
-mod rewrite;
+pub(crate) mod plain;
+pub(crate) mod rewrite;
 mod session_limiter;
 mod session_stats;
 mod stateful_firewall;
@@ -23,6 +24,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &connection_limiter::ENTRY,
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
+    &flow_manager::ENTRY,
     &load_balancer::ENTRY,
     &nat::ENTRY,
     &session_limiter::ENTRY,

@@ -1,12 +1,12 @@
 //! IPIn, IPOut: the payload of IP packets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Reason, Spec,
-    Stream, Topic, Verdict,
+    ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Pressing, Reason,
+    Spec, Stream, StreamPlan, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
-use thruway_stream::segment::{Parts, finish};
+use thruway_stream::segment::{Parts, finish, protocol};
 
 /// See the spec.
 pub static IN: Entry = Entry::new(
@@ -25,12 +25,15 @@ pub static IN: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
-        drops: &[Drop::new("bad-ip", "says that it is longer than it is")],
+        drops: &[
+            Drop::new("bad-ip", "says that it is longer than it is"),
+            Drop::new("full", "an isolated function of the context has no room for more"),
+        ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once()],
         ..Spec::DEFAULT
     },
-    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpIn)) },
+    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<IpIn>::default()) },
 );
 
 /// See the spec.
@@ -57,28 +60,37 @@ pub static OUT: Entry = Entry::new(
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },
 );
 
-struct IpIn;
+#[derive(Default)]
+struct IpIn {
+    pressing: Pressing,
+}
 
 impl Element for IpIn {
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Enter(Layer::Ip, Needs::NOTHING))
     }
 
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.pressing = Pressing::before(&plan.leaves);
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match enter(packet) {
+        let is_pressed = self.pressing.is_felt(cx);
+        cx.sift(batch, |packet| match enter(packet, is_pressed) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
-fn enter(packet: &mut Packet) -> Result<(), Reason> {
+fn enter(packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
     packet.set_content_mark(Content::NONE);
     if packet.fcb() == 0 || packet.network_offset().is_none() {
         return Ok(());
+    }
+    if is_pressed {
+        return Err(Reason(1));
     }
     let parts = Parts::of_ip(packet).map_err(|_| Reason(0))?;
     parts.trim(packet);
@@ -98,9 +110,7 @@ impl Element for IpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -113,21 +123,11 @@ fn leave(packet: &mut Packet) -> Verdict {
     if mark.layer() != Layer::Ip || !mark.has(flag::CHANGED) {
         return Verdict::Pass;
     }
-    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
-    else {
-        return Verdict::Pass;
-    };
-    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
-    let protocol = protocol_of(packet, is_ipv6);
-    let parts = Parts { network, transport, payload: transport, end: packet.len(), is_ipv6 };
+    let Some(parts) = Parts::of_changed(packet) else { return Verdict::Pass };
+    // Behind IPv6 extension headers it is not looked for: its checksum stays.
+    let protocol = protocol(packet).unwrap_or(0);
     match finish(packet, &parts, protocol) {
         true => Verdict::Pass,
         false => Verdict::Drop(Reason(1)),
     }
-}
-
-/// The transport protocol, as far as its checksum is known here; behind IPv6 extension headers it
-/// is not looked for.
-fn protocol_of(packet: &Packet, is_ipv6: bool) -> u8 {
-    packet.network().get(if is_ipv6 { 6 } else { 9 }).copied().unwrap_or(0)
 }

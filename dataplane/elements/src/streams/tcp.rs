@@ -4,12 +4,13 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Demand, Direction, Drop, Element, Ended, Entry, Handler,
-    HandlerError, Known, Layer, Needs, Operation, PerSession, Reason, Size, Spec, Stream,
+    HandlerError, Known, Layer, Needs, Operation, PerSession, Pressing, Reason, Size, Spec, Stream,
     StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
 use thruway_wire::ip_protocol;
@@ -64,7 +65,9 @@ pub static IN: Entry = Entry::new(
                acknowledged, each), \
                TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
-               reset.\n\n\
+               reset. While half of the ring of an isolated function in the context is in use, \
+               segments are dropped here, as if they had been lost on the way: what was let in is \
+               never dropped for want of room.\n\n\
                With GUARD true connections are guarded without any function: what no receiver \
                should take (wrong checksums and numbers, forged RST, data before the handshake, \
                overlaps that differ) goes no further; in front of a StatefulFirewall or whatever \
@@ -141,6 +144,9 @@ const CLOSED_S: u32 = 60;
 /// Most bytes of BUFFER.
 const BUFFER_MAX: u64 = 1 << 30;
 
+/// How long nothing is sent again when a function has no room for it.
+const REST_NS: i64 = 10_000_000;
+
 /// Instead of a connection's number: functions only look at it.
 const FOLLOWED: u32 = u32::MAX;
 
@@ -160,8 +166,12 @@ struct TcpIn {
     least: Mode,
     follow: Follow,
     out: Out,
+    /// Functions of the context that may have no room for more.
+    pressing: Pressing,
     /// When its timer comes.
     armed: Option<i64>,
+    /// Not before this, as what it sends would find no room.
+    rests_until: i64,
     problem: Option<String>,
 }
 
@@ -189,7 +199,18 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let least = if args.get("GUARD")? { Mode::Guard } else { Mode::Follow };
     let (out, tcp) = (Out::default(), Tcp::new(settings));
     let follow = Follow { pick_up: settings.pick_up, ..Follow::default() };
-    Ok(Box::new(TcpIn { tcp, settings, pick_up, least, follow, out, armed: None, problem: None }))
+    Ok(Box::new(TcpIn {
+        tcp,
+        settings,
+        pick_up,
+        least,
+        follow,
+        out,
+        pressing: Pressing::default(),
+        armed: None,
+        rests_until: 0,
+        problem: None,
+    }))
 }
 
 impl Element for TcpIn {
@@ -209,6 +230,7 @@ impl Element for TcpIn {
         self.settings.mode = mode;
         self.settings.pick_up = self.pick_up.unwrap_or(mode < Mode::Map);
         self.tcp.set_settings(self.settings);
+        self.pressing = Pressing::before(&plan.leaves);
         self.problem = one_of_each(plan);
     }
 
@@ -221,16 +243,20 @@ impl Element for TcpIn {
         // PERF: in place, `bench stream --case nat-tcp` went from 46 to FOLLOW_NS ns above `nat`.
         if self.settings.mode == Mode::Follow && self.tcp.is_empty() {
             cx.per_session(&mut self.follow, batch);
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();
+        let is_pressed = self.pressing.is_felt(cx);
         let (tcp, out) = (&mut self.tcp, &mut self.out);
         let mut refused = 0;
         cx.take_sessions::<State>(batch, |packet, known| {
-            refused += usize::from(!take(tcp, out, (port, now), packet, known));
+            let known = known.filter(|known| !known.related && is_tcp(&packet));
+            match known {
+                None => pass(out, port, packet),
+                Some(_) if is_pressed => out.drop(Why::Full, packet),
+                Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
+            }
         });
         if refused > 0 {
             cx.count_drops(NO_ROOM, refused);
@@ -241,10 +267,14 @@ impl Element for TcpIn {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.armed = None;
+        if self.pressing.is_felt(cx) {
+            self.rests_until = cx.now().saturating_add(REST_NS);
+            return self.arm(cx);
+        }
         self.tcp.tick(cx.now(), &mut self.out);
-        let mut batch = Batch::new();
-        send(cx, &mut self.out, &mut batch);
-        cx.emit_all(0, &mut batch);
+        // Not in a batch of its own: its memory would take the place of one that has grown.
+        self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
+        count_drops(cx, &mut self.out);
         self.arm(cx);
     }
 
@@ -303,21 +333,22 @@ fn one_of_each(plan: &StreamPlan) -> Option<String> {
     })
 }
 
+/// Lets a packet pass by.
+#[inline]
+fn pass(out: &mut Out, port: usize, mut packet: Packet) {
+    packet.set_content_mark(Content::NONE);
+    out.packets.push((port, packet));
+}
+
 /// Hands a packet to the engine; false when there is no room for its connection.
 #[inline]
 fn take(
     tcp: &mut Tcp,
     out: &mut Out,
     (port, now): (usize, i64),
-    mut packet: Packet,
-    known: Option<Known<'_, State>>,
+    packet: Packet,
+    known: Known<'_, State>,
 ) -> bool {
-    let known = known.filter(|known| !known.related && is_tcp(&packet));
-    let Some(known) = known else {
-        packet.set_content_mark(Content::NONE);
-        out.packets.push((port, packet));
-        return true;
-    };
     if [0, FOLLOWED].contains(&known.state.conn) {
         let Some(conn) = tcp.open() else { return false };
         known.state.conn = conn + 1;
@@ -331,13 +362,12 @@ fn take(
 /// Whether TCP follows the IP header, or its extensions.
 #[inline]
 fn is_tcp(packet: &Packet) -> bool {
-    let header = packet.network();
-    match header.first() {
-        Some(first) if first >> 4 == 4 => header.get(9) == Some(&ip_protocol::TCP),
+    match protocol(packet) {
+        Some(ip_protocol::TCP) => true,
+        None | Some(ip_protocol::UDP) => false,
         // Behind extension headers only the classifier has looked; what is no TCP has no ports
         // that it could have found.
-        Some(_) => header.get(6).is_some_and(|next| *next != ip_protocol::UDP),
-        None => false,
+        Some(_) => packet.network().first().is_some_and(|first| first >> 4 == 6),
     }
 }
 
@@ -349,6 +379,10 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
             _ => cx.emit(port, packet),
         }
     }
+    count_drops(cx, out);
+}
+
+fn count_drops(cx: &mut Cx<'_>, out: &mut Out) {
     for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
         cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
     }
@@ -357,7 +391,7 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
 impl TcpIn {
     /// Sees to it that the engine is called in time.
     fn arm(&mut self, cx: &mut Cx<'_>) {
-        let Some(due) = self.tcp.due() else { return };
+        let Some(due) = self.tcp.due().map(|due| due.max(self.rests_until)) else { return };
         if self.armed.is_none_or(|at| due < at) {
             self.armed = Some(due);
             cx.set_timer(0, due);
@@ -389,9 +423,7 @@ impl Element for TcpOut {
         };
         if self.waiting.is_empty() && batch.iter().all(is_plain) {
             batch.iter_mut().for_each(|packet| packet.set_content_mark(Content::NONE));
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();

@@ -2,12 +2,12 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Demand, Drop, Element, Entry, Layer, Needs, Operation,
-    Reason, Spec, Stream, Topic, Ty, Verdict, Wants,
+    Pressing, Reason, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
-use thruway_stream::segment::{Parts, finish};
+use thruway_stream::segment::{Parts, finish, protocol};
 use thruway_wire::ip_protocol;
 
 /// See the spec.
@@ -35,6 +35,7 @@ pub static IN: Entry = Entry::new(
         drops: &[
             Drop::new("bad-datagram", "its lengths contradict each other"),
             Drop::new("bad-checksum", "its checksum is wrong"),
+            Drop::new("full", "an isolated function of the context has no room for more"),
         ],
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
@@ -72,6 +73,7 @@ pub static OUT: Entry = Entry::new(
 struct UdpIn {
     timeout: Option<u32>,
     stream: bool,
+    pressing: Pressing,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -79,7 +81,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if timeout == Some(0) {
         return Err(args.error("TIMEOUT", "must be at least 1 second").into());
     }
-    Ok(Box::new(UdpIn { timeout, stream: args.get("STREAM")? }))
+    let (stream, pressing) = (args.get("STREAM")?, Pressing::default());
+    Ok(Box::new(UdpIn { timeout, stream, pressing }))
 }
 
 impl Element for UdpIn {
@@ -92,22 +95,28 @@ impl Element for UdpIn {
         Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
     }
 
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.pressing = Pressing::before(&plan.leaves);
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.enter(packet) {
+        let is_pressed = self.pressing.is_felt(cx);
+        cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
 impl UdpIn {
-    fn enter(&self, packet: &mut Packet) -> Result<(), Reason> {
+    fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
         packet.set_content_mark(Content::NONE);
-        if packet.fcb() == 0 || !is_udp(packet) {
+        if packet.fcb() == 0 || protocol(packet) != Some(ip_protocol::UDP) {
             return Ok(());
+        }
+        if is_pressed {
+            return Err(Reason(2));
         }
         let parts = Parts::of_udp(packet).map_err(|_| Reason(0))?;
         let checksum = &packet.data()[parts.transport + 6..parts.transport + 8];
@@ -125,13 +134,6 @@ impl UdpIn {
     }
 }
 
-/// Whether UDP follows the IP header directly.
-fn is_udp(packet: &Packet) -> bool {
-    let header = packet.network();
-    let at = if header.first().is_some_and(|byte| byte >> 4 == 6) { 6 } else { 9 };
-    header.get(at) == Some(&ip_protocol::UDP)
-}
-
 struct UdpOut;
 
 impl Element for UdpOut {
@@ -141,9 +143,7 @@ impl Element for UdpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -163,13 +163,7 @@ fn leave(packet: &mut Packet) -> Verdict {
     if content.is_empty() && mark.took > 0 && !mark.has(flag::LAST) {
         return Verdict::Drop(Reason(2));
     }
-    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
-    else {
-        return Verdict::Pass;
-    };
-    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
-    let (payload, end) = (transport + 8, packet.len());
-    let parts = Parts { network, transport, payload, end, is_ipv6 };
+    let Some(parts) = Parts::of_changed(packet) else { return Verdict::Pass };
     match finish(packet, &parts, ip_protocol::UDP) {
         true => Verdict::Pass,
         false => Verdict::Drop(Reason(1)),

@@ -1,6 +1,6 @@
 //! A capture as a source of packets: what FromDump and capture ports share.
 
-use thruway_element::Cx;
+use thruway_element::{Cx, Pressing};
 use thruway_packet::{Anno, LARGE_FRAME, Packet};
 use thruway_port::capture::{CaptureReader, CapturedFrame, LinkType};
 
@@ -30,9 +30,7 @@ pub(super) struct CaptureIn {
     /// Where the last packet's record started, in bytes.
     packet_at: u64,
     damaged: bool,
-    /// Elements that packets may come to and that ask to wait while they are full; found out at
-    /// the first run.
-    pressing: Option<Vec<u32>>,
+    pressing: Pressing,
 }
 
 /// A packet of a captured frame: bytes, time, what the capture left out.
@@ -52,13 +50,18 @@ fn packet_of(frame: &CapturedFrame<'_>) -> Option<Packet> {
 impl CaptureIn {
     /// The capture at `path`, not opened yet.
     pub(super) fn new(path: String) -> CaptureIn {
-        CaptureIn { path, reader: None, packet_at: 0, damaged: false, pressing: None }
+        CaptureIn {
+            path,
+            reader: None,
+            packet_at: 0,
+            damaged: false,
+            pressing: Pressing::default(),
+        }
     }
 
     /// Whether an isolated function downstream cannot keep up: the file waits.
     pub(super) fn is_pressed(&mut self, cx: &Cx<'_>) -> bool {
-        let pressing = self.pressing.get_or_insert_with(|| cx.pressing_downstream());
-        pressing.iter().any(|node| cx.is_full(*node))
+        self.pressing.is_felt(cx)
     }
 
     /// Opens the file unless it is open.

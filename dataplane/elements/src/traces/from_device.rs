@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Reason, Run, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Run, Spec,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, PacketKind};
 use thruway_port::af_packet::PacketOptions;
@@ -69,6 +69,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("active", "whether it reads packets"),
         ],
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,

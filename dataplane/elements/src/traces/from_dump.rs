@@ -1,8 +1,8 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Run, Spec,
+    Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Lost::DROPS,
         handlers: HANDLERS,
         task: true,
+        cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
         ..Spec::DEFAULT
     },
     build,

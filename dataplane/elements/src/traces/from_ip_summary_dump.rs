@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("stop", "sets active to false and stops the driver"),
         ],
         task: true,
+        cost: &[Operation::Make.once(), Operation::Format.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -163,7 +164,10 @@ fn defaults(args: &Args<'_>) -> Result<Defaults, ArgErrors> {
     };
     let text: String = args.get("PROTO")?;
     let protocol = super::summary::protocol(&text).ok_or_else(|| {
-        args.error("PROTO", format!("'{text}' is not a protocol: T, U, I or a number to 255"))
+        args.error(
+            "PROTO",
+            format!("'{text}' is not a protocol: T, U, I, a name such as udp or a number to 255"),
+        )
     })?;
     Ok(Defaults { flow, protocol, aggregate: None, checksum: args.get("CHECKSUM")? })
 }
@@ -343,7 +347,9 @@ impl FromIpSummaryDump {
                     self.defaults.protocol = protocol;
                     None
                 }
-                None => Some("!proto takes T, U, I or a number to 255".to_owned()),
+                None => {
+                    Some("!proto takes T, U, I, a name such as udp or a number to 255".to_owned())
+                }
             },
             "!aggregate" => match rest.first().and_then(|word| word.parse().ok()) {
                 Some(aggregate) => {

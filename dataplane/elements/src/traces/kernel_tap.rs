@@ -1,15 +1,15 @@
 //! KernelTap: an interface whose other end is the configuration.
 
-use std::net::Ipv4Addr;
-use std::process::Command;
+use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Reason, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
+    Ty,
 };
-use thruway_packet::{Batch, MAX_BATCH, Packet, PacketKind};
-use thruway_port::tap::{Tap, TapKind, TapOptions};
-use thruway_wire::MacAddr;
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::tap::TapOptions;
+
+use super::tap_link::{Lost, Setup, TapLink};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -64,32 +64,17 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dev_name", "the interface's name").shared(),
         ],
         task: true,
+        cost: &[Operation::PortReceive.once()],
         ..Spec::DEFAULT
     },
     build,
 );
 
-reasons! {
-    /// Why a packet does not reach the host.
-    enum Lost {
-        QueueFull = "queue-full": "the host takes no more now",
-        Refused = "refused": "shorter than an Ethernet header, or the interface is down",
-    }
-}
-
-/// Longest frame that is read, bytes.
-const FRAME_MAX: usize = 65_536 + 64;
-
 struct KernelTap {
-    options: TapOptions,
-    gateway: Option<Ipv4Addr>,
-    ether: Option<MacAddr>,
+    setup: Setup,
     up_call: Option<String>,
     burst: Option<usize>,
-    tap: Option<Tap>,
-    buffer: Vec<u8>,
-    /// An error was told and nothing was handed over since.
-    complained: bool,
+    link: Option<TapLink>,
     count: u64,
     bytes: u64,
     sent: u64,
@@ -100,20 +85,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if args.env().threads > 1 {
         return Err(ArgErrors::whole("several threads push here; put a Queue in front"));
     }
-    let prefix: Option<IpPrefix> = args.opt("ADDR")?;
-    let address = match prefix {
-        None => None,
-        Some(prefix) => {
-            let why = "the mask is not contiguous; write ADDRESS/LENGTH";
-            let length = prefix.length().ok_or_else(|| args.error("ADDR", why))?;
-            Some((prefix.addr, length))
-        }
-    };
-    let gateway: Option<Ipv4Addr> = args.opt("GATEWAY")?;
-    let gateway = gateway.filter(|gateway| !gateway.is_unspecified());
-    if gateway.is_some_and(|gateway| !prefix.is_some_and(|prefix| prefix.contains(gateway))) {
-        return Err(args.error("GATEWAY", "must lie within ADDR/MASK").into());
-    }
     let name: Option<String> = args.opt("NAME")?;
     let name = match name {
         Some(name) => Some(name),
@@ -123,20 +94,13 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if burst == Some(0) {
         return Err(args.error("BURST", "must be at least 1").into());
     }
+    let setup = Setup::of(args, "ADDR", name.unwrap_or_default())?;
+    let options = TapOptions { mtu: args.opt("MTU")?, ..setup.options };
     Ok(Box::new(KernelTap {
-        options: TapOptions {
-            name: name.unwrap_or_default(),
-            kind: TapKind::Ethernet,
-            address,
-            mtu: args.opt("MTU")?,
-        },
-        gateway,
-        ether: args.opt("ETHER")?,
+        setup: Setup { options, ..setup },
         up_call: args.opt("UP_CALL")?,
         burst,
-        tap: None,
-        buffer: vec![0; FRAME_MAX],
-        complained: false,
+        link: None,
         count: 0,
         bytes: 0,
         sent: 0,
@@ -144,75 +108,18 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// Has the system's `ip` command do what it alone does.
-fn run_ip(words: &[&str]) -> Result<(), String> {
-    let line = || format!("ip {}", words.join(" "));
-    let done = Command::new("ip").args(words).output();
-    let done = done.map_err(|error| format!("cannot run '{}': {error}", line()))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&done.stderr);
-            Err(format!("'{}' failed: {}", line(), said.trim()))
-        }
-    }
-}
-
-/// A packet of a frame that the host sent.
-fn packet_of(frame: &[u8], now: i64) -> Option<Packet> {
-    let mut packet = Packet::new(frame)?;
-    packet.set_mac_offset(0);
-    packet.set_timestamp(now);
-    packet.set_kind(match frame {
-        [255, 255, 255, 255, 255, 255, ..] => PacketKind::Broadcast,
-        [first, ..] if first & 1 == 1 => PacketKind::Multicast,
-        _ => PacketKind::Host,
-    });
-    Some(packet)
-}
-
 impl KernelTap {
     fn hand_over(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
-        let Some(tap) = &mut self.tap else { return cx.drop_all(Lost::Refused, batch) };
-        for packet in batch.drain() {
-            match tap.write(packet.data()) {
-                Ok(true) => {
-                    self.sent += 1;
-                    self.complained = false;
-                }
-                Ok(false) => cx.drop(Lost::QueueFull, packet),
-                Err(error) => {
-                    cx.drop(Lost::Refused, packet);
-                    if !std::mem::replace(&mut self.complained, true) {
-                        cx.chatter(&error.to_string());
-                    }
-                }
-            }
+        match &mut self.link {
+            Some(link) => self.sent += link.hand_over(cx, batch),
+            None => cx.drop_all(Lost::Refused, batch),
         }
     }
 
     /// Reads what the host sent; says whether there was any.
     fn take_over(&mut self, cx: &mut Cx<'_>, max: usize) -> bool {
-        let Some(tap) = &mut self.tap else { return false };
-        let mut error = None;
-        for _ in 0..max {
-            match tap.read(&mut self.buffer) {
-                Ok(Some(frame)) => match packet_of(frame, cx.now()) {
-                    Some(packet) => self.batch.push(packet),
-                    None => cx.count_drops(Reason::NO_MEMORY, 1),
-                },
-                Ok(None) => break,
-                Err(reading) => {
-                    error = Some(reading.to_string());
-                    break;
-                }
-            }
-        }
-        if let Some(error) = error
-            && !std::mem::replace(&mut self.complained, true)
-        {
-            cx.chatter(&error);
-        }
+        let Some(link) = &mut self.link else { return false };
+        link.fill(cx, max, &mut self.batch);
         let made = self.batch.len();
         self.count += made as u64;
         self.bytes += self.batch.bytes();
@@ -225,16 +132,9 @@ impl KernelTap {
 
 impl Element for KernelTap {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let tap = Tap::open(&self.options).map_err(|error| error.to_string())?;
-        cx.watch(&tap).map_err(|error| format!("interface '{}': {error}", tap.name()))?;
-        if let Some(ether) = self.ether {
-            run_ip(&["link", "set", "dev", tap.name(), "address", &ether.to_string()])?;
-        }
-        if let Some(gateway) = self.gateway {
-            let gateway = gateway.to_string();
-            run_ip(&["route", "replace", "default", "via", &gateway, "dev", tap.name()])?;
-        }
-        self.tap = Some(tap);
+        let link = TapLink::new(Arc::new(self.setup.open()?));
+        link.watch(cx)?;
+        self.link = Some(link);
         if let Some(call) = &self.up_call {
             let (call, value) = call.split_once(' ').unwrap_or((call, ""));
             cx.write_later(call, value.trim());
@@ -265,14 +165,14 @@ impl Element for KernelTap {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
             "sent" => Ok(self.sent.to_string()),
-            "dev_name" => Ok(self.tap.as_ref().map_or("", Tap::name).to_owned()),
+            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(tap) = self.tap.take() {
-            cx.unwatch(&tap);
+        if let Some(link) = self.link.take() {
+            link.unwatch(cx);
         }
         Ok(())
     }

@@ -7,14 +7,21 @@ mod device_out;
 mod encap;
 mod from_device;
 mod from_dump;
+mod from_host;
 mod from_ip_summary_dump;
+mod hosts;
 mod kernel_tap;
 mod port_spec;
+mod raw_socket;
 mod replay_unqueue;
+mod socket;
 mod summary;
+mod tap_link;
 mod to_device;
 mod to_dump;
+mod to_host;
 mod to_ip_summary_dump;
+mod transport;
 mod way;
 mod window;
 
@@ -24,10 +31,14 @@ use thruway_element::Entry;
 pub static ELEMENTS: &[&Entry] = &[
     &from_device::ENTRY,
     &from_dump::ENTRY,
+    &from_host::ENTRY,
     &from_ip_summary_dump::ENTRY,
     &kernel_tap::ENTRY,
+    &raw_socket::ENTRY,
     &replay_unqueue::ENTRY,
+    &socket::ENTRY,
     &to_device::ENTRY,
     &to_dump::ENTRY,
+    &to_host::ENTRY,
     &to_ip_summary_dump::ENTRY,
 ];

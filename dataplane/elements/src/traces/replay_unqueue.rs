@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Run, Spec,
-    Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Run,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "forgets the packets and loads again"),
         ],
         task: true,
+        cost: &[Operation::Make.once()],
         ..Spec::DEFAULT
     },
     build,
@@ -305,6 +306,7 @@ impl Element for ReplayUnqueue {
         self.count += self.batch.len() as u64;
         let made = !self.batch.is_empty();
         if made {
+            cx.count_packets(self.batch.len());
             cx.emit_all(output, &mut self.batch);
         }
         let late = self.deadline.is_some_and(|deadline| cx.now() >= deadline);

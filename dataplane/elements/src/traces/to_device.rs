@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
+    Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -66,6 +66,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         changes: Changes::Nothing,
+        cost: &[Operation::PortSend.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! ToDump: packets into a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
+    Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         changes: Changes::Nothing,
+        cost: &[Operation::CopyLine.times(2.0)],
         ..Spec::DEFAULT
     },
     build,

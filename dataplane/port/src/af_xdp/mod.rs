@@ -11,10 +11,8 @@
 //! What is received here does not reach the host's stack. Nothing that is set outlives the process,
 //! however it ends: the steering program hangs on a link that goes with its descriptor.
 
-mod bpf;
 mod device;
 mod features;
-mod program;
 mod receiver;
 mod repair;
 mod ring;

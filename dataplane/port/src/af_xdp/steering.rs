@@ -1,6 +1,7 @@
 //! The steering program of an interface, attached, with its map of sockets.
 
-use super::{Mode, bpf, program};
+use super::Mode;
+use crate::bpf::{self, Hook, program};
 use crate::error::PortError;
 use crate::interface::Interface;
 use std::io;
@@ -33,7 +34,7 @@ impl Steering {
         let name = &interface.name;
         let map = bpf::socket_map(queues)
             .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
-        let program = bpf::load(&program::steering(raw(map.as_fd())))
+        let program = bpf::load(Hook::Xdp, &program::steering(raw(map.as_fd())))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
         let mut last = None;
         for &mode in modes {
@@ -74,7 +75,7 @@ impl Steering {
 fn link(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let begin = Instant::now();
     loop {
-        match bpf::link(program.as_fd(), interface, flags) {
+        match bpf::link(Hook::Xdp, program.as_fd(), interface, flags) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < BUSY_MAX =>
             {

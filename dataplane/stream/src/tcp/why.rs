@@ -28,7 +28,7 @@ reasons! {
     SynInside, "syn-inside", "SYN within a connection that is open";
     Repeated, "repeated", "sent again: answered from what was kept";
     Urgent, "urgent", "has urgent data, which is refused";
-    Full, "full", "as much is kept of the connection, or of all, as may be";
+    Full, "full", "as much is kept as may be, or a function has no room for more";
     NoMemory, "no-memory-kept", "no packet memory for what has to be kept";
     Closed, "closed", "the connection was closed by a function, or by what could not be kept";
     Hole, "hole", "bytes got lost between the entry and the exit of the context";

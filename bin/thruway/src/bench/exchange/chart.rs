@@ -3,101 +3,21 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figure, Shows};
-use super::latency::Latencies;
 use super::table::Row;
-use crate::bench::plot::{escape, grid_step};
-
-const LEFT: f64 = 70.0;
-const TOP: f64 = 60.0;
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 300.0;
-const RIGHT: f64 = 70.0;
-const BOTTOM: f64 = 50.0;
-
-const COLOURS: [&str; 8] =
-    ["#4a7fb5", "#d98032", "#5a9e5a", "#c0504d", "#8064a2", "#4bacc6", "#7f7f7f", "#b5a642"];
+use crate::bench::latency::Latencies;
+use crate::draw::{HEIGHT, LEFT, TOP, WIDTH, axis, caption, colour, distinct, legend, open_plane};
 
 /// The picture.
 pub fn svg(figure: &Figure, rows: &[Row]) -> String {
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"10\" y=\"20\" font-size=\"15\">Figure {}: {}</text>\n",
-        LEFT + WIDTH + RIGHT,
-        TOP + HEIGHT + BOTTOM,
-        escape(figure.name),
-        escape(figure.title)
-    );
+    let mut out = open_plane(&format!("Figure {}: {}", figure.name, figure.title));
     let series = distinct(rows.iter().map(|row| row.point.series.clone()));
-    legend(&mut out, &series);
+    legend(&mut out, &series, 110.0);
     match figure.shows {
         Shows::Throughput => bars(&mut out, rows, &series, true),
         Shows::Internal => bars(&mut out, rows, &series, false),
         Shows::Latency => curves(&mut out, rows),
     }
     out + "</svg>\n"
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.fold(Vec::new(), |mut all, value| {
-        if !all.contains(&value) {
-            all.push(value);
-        }
-        all
-    })
-}
-
-fn colour(nth: usize) -> &'static str {
-    COLOURS[nth % COLOURS.len()]
-}
-
-fn legend(out: &mut String, series: &[String]) {
-    for (nth, name) in series.iter().enumerate() {
-        let x = LEFT + 110.0 * nth as f64;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x:.1}\" y=\"32\" width=\"10\" height=\"10\" fill=\"{}\"/>\
-             <text x=\"{:.1}\" y=\"41\" font-size=\"10\">{}</text>",
-            colour(nth),
-            x + 14.0,
-            escape(name)
-        );
-    }
-}
-
-/// Lines and numbers of a vertical axis up to `max`; the scale, pixels per unit.
-fn axis(out: &mut String, max: f64, name: &str, is_right: bool) -> f64 {
-    let max = max.max(1e-9);
-    let scale = HEIGHT / max;
-    let (x, anchor) = if is_right { (LEFT + WIDTH + 6.0, "start") } else { (LEFT - 6.0, "end") };
-    let step = grid_step(max);
-    let mut at = 0.0;
-    while at <= max * 1.0001 {
-        let y = TOP + HEIGHT - at * scale;
-        if !is_right {
-            let _ = writeln!(
-                out,
-                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>",
-                LEFT + WIDTH
-            );
-        }
-        let number = format!("{:.3}", at);
-        let number = number.trim_end_matches('0').trim_end_matches('.');
-        let _ = writeln!(
-            out,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"#666\">{number}</text>",
-            y + 4.0
-        );
-        at += step;
-    }
-    let _ = writeln!(
-        out,
-        "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
-        TOP - 8.0
-    );
-    scale
 }
 
 /// A group of bars (Mpps, left axis) per place, with whiskers and points (Gbit/s, right axis).
@@ -147,15 +67,6 @@ fn bars(out: &mut String, rows: &[Row], series: &[String], is_end: bool) {
     }
     let name = if is_end { "Workers or chains (bars: Mpps, circles: Gbit/s)" } else { "Workers" };
     caption(out, name);
-}
-
-fn caption(out: &mut String, text: &str) {
-    let _ = writeln!(
-        out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
-        LEFT + WIDTH / 2.0,
-        TOP + HEIGHT + 36.0
-    );
 }
 
 /// A distribution's curve per row, over the decades of microseconds.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use thruway_packet::cycles;
 
 use super::lane::{Lane, Sink};
-use super::latency::Latencies;
 use super::source::{Source, number_of};
+use crate::bench::latency::Latencies;
 
 /// One packet of so many is timed (section 6.2 of the paper).
 const SAMPLE: u64 = 1000;

@@ -15,7 +15,6 @@ mod duty;
 mod figures;
 mod goals;
 mod lane;
-mod latency;
 mod options;
 mod run;
 mod source;

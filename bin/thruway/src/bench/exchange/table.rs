@@ -8,7 +8,7 @@ use super::cell::Result as Measured;
 use super::drive::Shape;
 use super::duty::Shown;
 use super::figures::{Figure, Point, Shows};
-use super::latency::{Latencies, PERCENTILES};
+use crate::bench::latency::{Latencies, PERCENTILES};
 use crate::bench::row::median;
 
 /// A point with its measurements.

@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Opening, PerSession,
-    Reason, Run, Session, Spec, Topic, Ty, Verdict, Wants, handler_value,
+    Pressing, Reason, Run, Session, Spec, Topic, Ty, Verdict, Wants, handler_value,
 };
 use thruway_packet::{Batch, Image, Marks, Packet};
 
@@ -58,7 +58,7 @@ struct SessionSource {
     times: Vec<u64>,
     began: Option<u64>,
     /// Elements behind it that can have packets wait: isolated functions.
-    pressing: Option<Vec<u32>>,
+    pressing: Pressing,
 }
 
 /// Addresses and ports of a session: 65,536 hosts, which use one port after the other.
@@ -88,7 +88,7 @@ impl SessionSource {
             batch: Batch::with_room(),
             times: Vec::new(),
             began: None,
-            pressing: None,
+            pressing: Pressing::default(),
         }
     }
 
@@ -145,8 +145,7 @@ impl Element for SessionSource {
             self.began = None;
             return Run::Idle;
         }
-        let pressing = self.pressing.get_or_insert_with(|| cx.pressing_downstream());
-        if pressing.iter().any(|node| cx.is_full(*node)) {
+        if self.pressing.is_felt(cx) {
             return Run::Again;
         }
         self.fill(self.left.min(BURST as u64) as usize);

@@ -11,7 +11,8 @@ use thruway_nf_abi::{StreamHead, stream_flag};
 use super::content::{Edit, WORD};
 use super::path::{Chain, Faults, Path};
 use super::talks::{Talk, hold};
-use super::trials::{ALL, SOME, SWAPS};
+use super::trials::{ALL, MANY, SOME, SWAPS};
+use crate::control::Client;
 use crate::functions::parts::exec;
 use crate::process::privileged;
 use crate::trials::undergo;
@@ -19,8 +20,9 @@ use crate::trials::undergo;
 /// What becomes of [`WORD`]: nothing, less, more.
 const WITH: [&str; 3] = ["", "TEA", "MASHED POTATOES"];
 
-/// Arguments of the function; it may hold back for as long as anybody here pauses.
-const HELD: &str = "STREAM resize, STREAM_HOLD 15s, SLOTS 4096";
+/// Arguments of the function; it may hold back for as long as anybody here pauses, or waits on a
+/// busy machine before it sends again.
+const HELD: &str = "STREAM resize, STREAM_HOLD 100s, SLOTS 4096";
 
 struct Replacer(&'static str);
 
@@ -187,6 +189,66 @@ fn a_function_that_dies_loses_no_byte() {
     assert!(control.number("chain/nf.restarts") > 2);
     assert!(control.number("chain/nf.streams_held") > 10);
     assert_eq!(control.read("chain/nf.streams_closed"), "0");
+}
+
+/// Stops the function for a while, again and again, while many connections want it: what finds no
+/// room is lost in front of the context, where its sender sends it again.
+#[test]
+fn a_function_that_is_too_slow_breaks_no_connection() {
+    if !privileged("a_function_that_is_too_slow_breaks_no_connection") {
+        return;
+    }
+    let slow = "STREAM resize, STREAM_HOLD 100s, SLOTS 256";
+    let first = chain("replaces:2", slow);
+    // One behind the other; the second one is the slow one, too.
+    let two = format!(
+        "input -> FlowClassifier -> in :: TCPIn; input[1] -> FlowClassifier -> [1]in;
+         other :: Nf({}, {slow}); nf :: Nf({}, {slow}); out :: TCPOut;
+         in -> other -> nf -> out -> output;
+         in[1] -> [1]other[1] -> [1]nf[1] -> [1]out[1] -> [1]output",
+        exec("holds"),
+        exec("replaces:2")
+    );
+    for (text, more) in [(first, SWAPS), (two, &[][..])] {
+        // Packets come otherwise than from a device, which lets them wait in the kernel.
+        let faults = Faults::JITTER;
+        let path = Path::new(&Chain { text: &text, edits: &replacing(2), faults, ..Chain::CABLE });
+        let stops = stop_while(&path, || undergo(&path, MANY));
+        let mut control = path.control();
+        assert!(stops > 5, "{stops} stops");
+        assert_eq!(control.read("chain/nf.restarts"), "0");
+        assert!(dropped(&mut control, "chain/in", "full") > 0, "it was too slow");
+        assert_eq!(dropped(&mut control, "chain/nf", "ring-full"), 0);
+        assert_eq!(control.read("chain/nf.streams_closed"), "0");
+        assert_eq!(control.read("chain/in.closed"), "0");
+        stop_while(&path, || undergo(&path, more));
+    }
+}
+
+/// Lets `during` happen while the function nf is stopped again and again; says how often.
+fn stop_while(path: &Path, during: impl FnOnce() + Send) -> u32 {
+    let mut control = path.control();
+    let pid = control.read("chain/nf.pid").parse().ok().and_then(Pid::from_raw);
+    let pid = pid.expect("it runs");
+    std::thread::scope(|scope| {
+        let (during, mut stops) = (scope.spawn(during), 0);
+        while !during.is_finished() {
+            for (signal, ms) in [(Signal::STOP, 150), (Signal::CONT, 250)] {
+                kill_process(pid, signal).expect("it still runs");
+                std::thread::sleep(Duration::from_millis(ms));
+            }
+            stops += 1;
+        }
+        during.join().expect("no connection is reset");
+        stops
+    })
+}
+
+/// What an element has dropped for this reason.
+fn dropped(control: &mut Client, element: &str, reason: &str) -> u64 {
+    let reasons = control.read(&format!("{element}.drop_reasons"));
+    let told = reasons.lines().find_map(|line| line.strip_suffix(reason)?.strip_suffix(' '));
+    told.expect("a line for each reason").parse().expect("a number")
 }
 
 /// Lies close the connections that they are about; the host goes on.

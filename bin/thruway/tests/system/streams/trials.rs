@@ -35,6 +35,9 @@ pub const SWAPS: &[Trial<Path>] = &[("hot swaps", swaps)];
 pub const SOME: &[Trial<Path>] =
     &[("much, both ways at once", much), ("over IPv6", over_ip6), ("many at once", many)];
 
+/// What makes most packets wait for each other.
+pub const MANY: &[Trial<Path>] = &[("many at once", many)];
+
 /// So many connections that do the same, with different bytes.
 fn alike(count: u64, talk: &Talk) -> Vec<Talk> {
     let one = |number| Talk { seed: talk.seed + number, ..talk.clone() };

@@ -2,10 +2,10 @@
 
 use std::fmt::{Display, Write};
 
-use thruway_element::{ArgErrors, Args, Cx, FromArg, HandlerError, Names, Nanos};
+use thruway_element::{ArgErrors, Args, FromArg, HandlerError, Names, Nanos};
 use thruway_wire::MacAddr;
 
-use super::{Address, ENTRIES_MAX, Limits, Resolver};
+use super::{Address, ENTRIES_MAX, Limits, Shared};
 
 /// Nanoseconds between two looks for old entries.
 pub const EXPIRE_EVERY: i64 = 1_000_000_000;
@@ -20,20 +20,29 @@ pub fn limits(args: &Args<'_>, query_intervals: (i64, i64)) -> Result<Limits, Ar
         0 => ENTRIES_MAX,
         n => n.min(ENTRIES_MAX),
     };
-    let time = |name| match args.get::<Nanos>(name)? {
-        Nanos(n @ 0..) => Ok(n),
-        _ => Err(args.error(name, "must not be negative")),
+    let timeout = match args.get::<Nanos>("TIMEOUT")? {
+        Nanos(n @ 0..) => n,
+        _ => return Err(args.error("TIMEOUT", "must not be negative").into()),
     };
     Ok(Limits {
         packets: args.get("CAPACITY")?,
         entries,
         entry_packets: args.get("ENTRY_PACKET_CAPACITY")?,
         slim_factor,
-        timeout: time("TIMEOUT")?,
-        poll_timeout: time("POLL_TIMEOUT")?,
+        timeout,
+        poll_timeout: 0,
         query_interval: query_intervals.0,
         query_interval_late: query_intervals.1,
     })
+}
+
+/// The same with POLL_TIMEOUT, which is the questioner's.
+pub fn limits_and_poll(args: &Args<'_>, intervals: (i64, i64)) -> Result<Limits, ArgErrors> {
+    let poll_timeout = match args.get::<Nanos>("POLL_TIMEOUT")? {
+        Nanos(n @ 0..) => n,
+        _ => return Err(args.error("POLL_TIMEOUT", "must not be negative").into()),
+    };
+    Ok(Limits { poll_timeout, ..limits(args, intervals)? })
 }
 
 /// ETH, or in the short form the Ethernet address that goes by the name of IP.
@@ -53,9 +62,9 @@ fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], Handler
 }
 
 /// The `table` handler: a line per address, the oldest first.
-fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> String {
+fn table_text<A: Address + Display>(shared: &Shared<A>, now: i64) -> String {
     let mut text = String::new();
-    resolver.show(now, |row| {
+    shared.show(now, |row| {
         let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
         let mac = row.mac.dashed();
         let known = u8::from(row.known);
@@ -65,36 +74,38 @@ fn table_text<A: Address + Display>(resolver: &Resolver<A>, now: i64) -> String 
 }
 
 /// The read handlers that both have; `None` for any other.
-pub fn read<A: Address + Display>(resolver: &Resolver<A>, now: i64, name: &str) -> Option<String> {
-    let (count, length) = resolver.counts();
+pub fn read<A: Address + Display>(
+    shared: &Shared<A>,
+    drops: u64,
+    now: i64,
+    name: &str,
+) -> Option<String> {
+    let (count, length) = shared.counts();
     Some(match name {
-        "table" => table_text(resolver, now),
-        "drops" => resolver.drops.to_string(),
+        "table" => table_text(shared, now),
+        "drops" => drops.to_string(),
         "count" => count.to_string(),
         "length" => length.to_string(),
         _ => return None,
     })
 }
 
-/// The write handlers that both have and that change the table.
-pub fn write<A: Address + FromArg>(
-    resolver: &mut Resolver<A>,
-    cx: &mut Cx<'_>,
+/// The entry that handler `insert` or `delete` is to make: an address and where it is, the broadcast
+/// address if nowhere.
+pub fn change<A: Address + FromArg>(
     names: &Names,
     name: &str,
     value: &str,
-) -> Result<(), HandlerError> {
-    let (address, mac) = match name {
+) -> Result<(A, MacAddr), HandlerError> {
+    match name {
         "insert" => {
             let [address, mac] = words(name, value)?;
-            (names.handler_value(name, &address)?, names.handler_value(name, &mac)?)
+            Ok((names.handler_value(name, &address)?, names.handler_value(name, &mac)?))
         }
         "delete" => {
             let [address] = words(name, value)?;
-            (names.handler_value(name, &address)?, MacAddr::BROADCAST)
+            Ok((names.handler_value(name, &address)?, MacAddr::BROADCAST))
         }
-        _ => return Err(HandlerError::no_write(name)),
-    };
-    resolver.learn(cx, address, mac);
-    Ok(())
+        _ => Err(HandlerError::no_write(name)),
+    }
 }

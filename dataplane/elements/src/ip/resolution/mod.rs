@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{Args, Cx, Reason, reasons};
 use thruway_packet::{Anno, Batch, Packet};
-use thruway_sync::atomic::{AtomicU64, Ordering};
+use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
@@ -112,13 +112,51 @@ struct Cached<A> {
     generation: u64,
 }
 
-/// What the replicas of an element share.
-struct Shared<A> {
+/// What the replicas of an element share, and those that use its table (ARPTable).
+pub struct Shared<A> {
     table: Mutex<Table<A>>,
     generation: AtomicU64,
+    /// There is an element that holds it, not only one that asks for it.
+    held: AtomicBool,
 }
 
-impl<A> Shared<A> {
+impl<A: Address> Shared<A> {
+    /// That of the element of this (full) name, which need not be there (yet).
+    fn of(args: &Args<'_>, element: &str, limits: Limits) -> Option<Arc<Shared<A>>> {
+        args.env().shared.get(element, "addresses", || Shared {
+            table: Mutex::new(Table::new(limits)),
+            generation: AtomicU64::new(1),
+            held: AtomicBool::new(false),
+        })
+    }
+
+    /// That of the element being built, which holds it.
+    pub fn hold(args: &Args<'_>, limits: Limits) -> Arc<Shared<A>> {
+        // No other element's code asks for this key with another type under this name.
+        let shared = Shared::of(args, args.name(), limits).expect("one type per key");
+        shared.table().set_limits(limits);
+        shared.held.store(true, Ordering::Relaxed);
+        shared
+    }
+
+    /// Entries, and packets that wait.
+    pub fn counts(&self) -> (usize, usize) {
+        let table = self.table();
+        (table.len(), table.packets())
+    }
+
+    /// Shows every entry, the oldest first.
+    pub fn show(&self, now: i64, mut line: impl FnMut(Row<A>)) {
+        self.table().rows(now).for_each(&mut line);
+    }
+
+    /// Does something to the table, and lets all that have copies of its entries look again.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Table<A>) -> T) -> T {
+        let result = change(&mut self.table());
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
     fn table(&self) -> MutexGuard<'_, Table<A>> {
         self.table.lock().unwrap_or_else(|poison| poison.into_inner())
     }
@@ -163,6 +201,8 @@ struct Handover<A> {
 /// One replica's resolver.
 pub struct Resolver<A> {
     shared: Arc<Shared<A>>,
+    /// Of the elements that may be meant by TABLE, until it is known which there is.
+    meant: Vec<Arc<Shared<A>>>,
     limits: Limits,
     cache: Box<[Cached<A>]>,
     /// The shared generation as of the beginning of this batch.
@@ -182,14 +222,40 @@ impl<A: Address> Resolver<A> {
     /// A resolver for the element being built, whose frames come from `mac`; packets to
     /// `broadcast` go to all ([`Address::UNSET`] for none).
     pub fn new(args: &Args<'_>, limits: Limits, mac: MacAddr, broadcast: A) -> Resolver<A> {
-        let shared = args.shared("addresses", || Shared {
-            table: Mutex::new(Table::new(limits)),
-            generation: AtomicU64::new(1),
-        });
+        Resolver::over(Shared::hold(args, limits), limits, mac, broadcast)
+    }
+
+    /// The same with the table of the element called `name`, see [`find_table`](Self::find_table).
+    pub fn with_table(
+        args: &Args<'_>,
+        name: &str,
+        limits: Limits,
+        own: (MacAddr, A),
+    ) -> Resolver<A> {
+        let names = args.meanings(name);
+        let meant = names.iter().filter_map(|name| Shared::of(args, name, limits)).collect();
+        let mut resolver = Resolver::over(Shared::hold(args, limits), limits, own.0, own.1);
+        resolver.meant = meant;
+        resolver
+    }
+
+    /// Finds out whose table is meant, once all elements are there; false when nobody's.
+    pub fn find_table(&mut self) -> bool {
+        let is_held = |shared: &Arc<Shared<A>>| shared.held.load(Ordering::Relaxed);
+        let Some(shared) = std::mem::take(&mut self.meant).into_iter().find(is_held) else {
+            return false;
+        };
+        shared.table().set_poll_timeout(self.limits.poll_timeout);
+        self.shared = shared;
+        true
+    }
+
+    fn over(shared: Arc<Shared<A>>, limits: Limits, mac: MacAddr, broadcast: A) -> Resolver<A> {
         // Generation 0 never is: these are no entries.
         let none = Cached { address: A::UNSET, header: [0; 14], until: 0, generation: 0 };
         Resolver {
             shared,
+            meant: Vec::new(),
             limits,
             cache: vec![none; 1 << CACHE_BITS].into(),
             generation: 1,
@@ -376,15 +442,9 @@ impl<A: Address> Resolver<A> {
         self.shared.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Entries, and packets that wait.
-    pub fn counts(&self) -> (usize, usize) {
-        let table = self.shared.table();
-        (table.len(), table.packets())
-    }
-
-    /// Shows every entry, the oldest first.
-    pub fn show(&self, now: i64, mut line: impl FnMut(Row<A>)) {
-        self.shared.table().rows(now).for_each(&mut line);
+    /// The table and what belongs to it.
+    pub fn shared(&self) -> &Shared<A> {
+        &self.shared
     }
 
     fn drop_lost(&mut self, cx: &mut Cx<'_>) {

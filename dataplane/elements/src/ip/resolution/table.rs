@@ -182,10 +182,30 @@ impl<K: Copy + Eq + Hash> Table<K> {
         entry.poll(now, &limits)
     }
 
+    /// Changes the bounds; what is beyond goes when something is added.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Changes when an address in use is asked for again.
+    pub fn set_poll_timeout(&mut self, poll_timeout: i64) {
+        self.limits.poll_timeout = poll_timeout;
+    }
+
     /// Enters where `key` is, or with the broadcast address that it is no longer known. What
     /// waited for it goes to `ready`, in order of arrival.
     pub fn insert(&mut self, key: K, mac: MacAddr, now: i64, out: (&mut Batch, &mut Batch)) {
         let (ready, lost) = out;
+        let at = self.set(key, mac, now, lost);
+        let entry = &mut self.entries[at as usize];
+        if entry.known {
+            self.packets -= entry.waiting.len();
+            ready.extend(entry.waiting.drain(..));
+        }
+    }
+
+    /// The same, but what waits goes on waiting: for an answer, or to be too old. The entry.
+    pub fn set(&mut self, key: K, mac: MacAddr, now: i64, lost: &mut Batch) -> u32 {
         let at = self.ensure(key, now, lost);
         self.unlink(at);
         self.link_before(NIL, at);
@@ -196,10 +216,7 @@ impl<K: Copy + Eq + Hash> Table<K> {
         self.forgot |= changed;
         (entry.mac, entry.known) = (mac, known);
         (entry.live_at, entry.polled_at, entry.polls) = (now, late, 0);
-        if known {
-            self.packets -= entry.waiting.len();
-            ready.extend(entry.waiting.drain(..));
-        }
+        at
     }
 
     /// Whether there is an entry for `key`, known or asked for; and where it is, when known.

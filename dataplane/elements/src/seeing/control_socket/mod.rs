@@ -6,11 +6,13 @@ mod serve;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run, Spec,
+    Topic, Ty,
 };
 
 use self::serve::{Client, Next, Rules};
-use super::door::{self, Door, Left, SEND_PAUSE, say};
+use super::door::{self, Door, Left, SEND_PAUSE};
+use crate::telling::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -42,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("port", "the TCP port, or the file name")],
         task: true,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,

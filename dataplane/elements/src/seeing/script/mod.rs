@@ -11,8 +11,8 @@ mod signal;
 
 use rustix::process::Signal;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Run,
-    Spec, Topic, Ty, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    NOTHING_MORE, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         task: true,
         changes: Changes::Nothing,
+        cost: NOTHING_MORE,
         ..Spec::DEFAULT
     },
     build,
@@ -287,10 +288,13 @@ impl Element for Script {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let mut stepped = false;
         while self.managing && cx.host().pending_stops(true) > 0 {
             self.driver_step(cx, 1);
+            stepped = true;
         }
-        Run::Idle
+        // What the script wrote may have given others something to do.
+        if stepped { Run::Again } else { Run::Idle }
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {

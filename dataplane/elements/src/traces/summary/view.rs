@@ -191,8 +191,16 @@ impl<'a> View<'a> {
             Field::Seconds => write!(out, "{seconds}"),
             Field::Microseconds => write!(out, "{}", rest / 1000),
             Field::AllMicroseconds => write!(out, "{}", ns.div_euclid(1000)),
-            Field::Timestamp if rest % 1000 == 0 => write!(out, "{seconds}.{:06}", rest / 1000),
-            _ => write!(out, "{seconds}.{rest:09}"),
+            _ => {
+                let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+                let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+                match field {
+                    Field::Timestamp if rest % 1000 == 0 => {
+                        write!(out, "{sign}{seconds}.{:06}", rest / 1000)
+                    }
+                    _ => write!(out, "{sign}{seconds}.{rest:09}"),
+                }
+            }
         };
     }
 

@@ -1,10 +1,9 @@
-//! The steering program: it runs in the kernel for every frame that an interface receives, and
-//! hands it to the socket of the frame's queue. Six instructions, written by hand; see ADR 12.
+//! Programs that run in the kernel for what an interface receives, written by hand; see ADR 12.
 
 /// One instruction (`struct bpf_insn`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Instruction {
+pub(crate) struct Instruction {
     code: u8,
     /// Destination in the low, source in the high half (on a little-endian machine).
     registers: u8,
@@ -37,9 +36,9 @@ const fn instruction(code: u8, to: u8, from: u8, offset: i16, immediate: i32) ->
     Instruction { code, registers, offset, immediate }
 }
 
-/// The program, for the socket map of this descriptor: frames of a queue whose socket is not in the
-/// map go to the host's stack.
-pub(super) fn steering(map: i32) -> [Instruction; 6] {
+/// Hands each frame to the socket of its queue in the socket map of this descriptor. Frames of a
+/// queue whose socket is not in the map go to the host's stack.
+pub(crate) fn steering(map: i32) -> [Instruction; 6] {
     [
         instruction(LOAD_WORD, 2, 1, QUEUE_AT, 0),
         instruction(LOAD_DOUBLE, 1, MAP_DESCRIPTOR, 0, map),
@@ -49,6 +48,13 @@ pub(super) fn steering(map: i32) -> [Instruction; 6] {
         instruction(CALL, 0, 0, 0, REDIRECT_MAP),
         instruction(EXIT, 0, 0, 0, 0),
     ]
+}
+
+/// Drops every packet on its way to the host's stack.
+pub(crate) fn drop_all() -> [Instruction; 2] {
+    /// `TCX_DROP`.
+    const DROP: i32 = 2;
+    [instruction(MOVE, 0, 0, 0, DROP), instruction(EXIT, 0, 0, 0, 0)]
 }
 
 #[cfg(test)]

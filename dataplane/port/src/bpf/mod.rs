@@ -1,8 +1,11 @@
-//! The four commands of bpf(2) that steering needs: a socket map, a program, a link, an entry.
+//! The few commands of bpf(2) that ports need: a socket map, a program, a link, an entry.
 
-use super::program::Instruction;
+pub(crate) mod program;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use program::Instruction;
 
 // Commands and types of <linux/bpf.h>.
 const MAP_CREATE: i32 = 0;
@@ -11,9 +14,28 @@ const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
 const LINK_CREATE: i32 = 28;
 const TYPE_XSKMAP: u32 = 17;
-const TYPE_XDP: u32 = 6;
-/// `BPF_XDP`.
-const ATTACH_XDP: u32 = 37;
+
+/// Where in the kernel a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// For every frame that an interface receives, before anybody else sees it.
+    Xdp,
+    /// For every packet that an interface receives, after packet sockets and before the stack
+    /// (Linux 6.6).
+    Ingress,
+}
+
+impl Hook {
+    /// Type of the programs, and of the link, in <linux/bpf.h>.
+    fn numbers(self) -> [u32; 2] {
+        match self {
+            // `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
+            Hook::Xdp => [6, 37],
+            // `BPF_PROG_TYPE_SCHED_CLS`, `BPF_TCX_INGRESS`.
+            Hook::Ingress => [3, 46],
+        }
+    }
+}
 
 /// `union bpf_attr` as far as the commands here read it; each is followed by zeros.
 #[repr(C, align(8))]
@@ -63,13 +85,13 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
 }
 
 /// A map from queue numbers to AF_XDP sockets.
-pub(super) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     let (key_len, value_len) = (4, 4);
     descriptor(MAP_CREATE, &Attributes::new(&[TYPE_XSKMAP, key_len, value_len, queues]))
 }
 
 /// Puts a socket into the map.
-pub(super) fn set_socket(
+pub(crate) fn set_socket(
     map: BorrowedFd<'_>,
     queue: u32,
     socket: BorrowedFd<'_>,
@@ -80,17 +102,18 @@ pub(super) fn set_socket(
 }
 
 /// Takes a queue's socket out of the map.
-pub(super) fn clear_socket(map: BorrowedFd<'_>, queue: u32) -> io::Result<()> {
+pub(crate) fn clear_socket(map: BorrowedFd<'_>, queue: u32) -> io::Result<()> {
     let [k0, k1] = pointer(&raw const queue);
     call(MAP_DELETE, &Attributes::new(&[number(map), 0, k0, k1])).map(drop)
 }
 
-/// Loads an XDP program.
-pub(super) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
+/// Loads a program.
+pub(crate) fn load(hook: Hook, program: &[Instruction]) -> io::Result<OwnedFd> {
+    let [kind, attach] = hook.numbers();
     let license = c"MIT OR Apache-2.0";
     let ([i0, i1], [l0, l1]) = (pointer(program.as_ptr()), pointer(license.as_ptr()));
     let mut words = [0; 18];
-    words[..6].copy_from_slice(&[TYPE_XDP, program.len() as u32, i0, i1, l0, l1]);
+    words[..6].copy_from_slice(&[kind, program.len() as u32, i0, i1, l0, l1]);
     // Behind them: no log (three words and one of padding), kernel version, flags.
     words[12..16].copy_from_slice(&[
         u32::from_ne_bytes(*b"thru"),
@@ -98,14 +121,20 @@ pub(super) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         0,
         0,
     ]);
-    words[17] = ATTACH_XDP;
+    words[17] = attach;
     descriptor(PROGRAM_LOAD, &Attributes::new(&words))
 }
 
 /// Attaches a program to an interface for as long as the link's descriptor is open: also a process
 /// that is killed leaves nothing attached.
-pub(super) fn link(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
-    let words = [number(program), interface, ATTACH_XDP, flags];
+pub(crate) fn link(
+    hook: Hook,
+    program: BorrowedFd<'_>,
+    interface: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let [_, attach] = hook.numbers();
+    let words = [number(program), interface, attach, flags];
     descriptor(LINK_CREATE, &Attributes::new(&words))
 }
 

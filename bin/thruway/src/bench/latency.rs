@@ -1,4 +1,4 @@
-//! Latencies of sampled packets.
+//! Latencies: of sampled packets, of waits.
 
 /// Nanoseconds, sorted.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -23,7 +23,7 @@ impl Latencies {
         Latencies(ns)
     }
 
-    /// How many packets were sampled.
+    /// How many were sampled.
     pub fn count(&self) -> usize {
         self.0.len()
     }

@@ -1,0 +1,126 @@
+//! Versions in a ring: readers never wait, and writers hardly ever.
+
+use crate::CachePadded;
+use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::seat::{Seat, Seated, Seats};
+use crate::spin::Lock;
+use crate::wait::Wait;
+use crate::words::{Cells, Words, WordsMut, cells};
+
+/// `N` words that threads read without waiting for anybody, while another one writes a copy of them
+/// that then takes their place.
+///
+/// ```
+/// use std::sync::Arc;
+/// use thruway_sync::{Rcu, Seat};
+/// let words = Arc::new(Rcu::new([1, 2], 4, 2));
+/// let mut reader = Seat::take(&words).unwrap();
+/// words.write(|words| { words.set(0, 3); words.set(1, 4) });
+/// assert_eq!(reader.read(|words| [words.get(0), words.get(1)]), [3, 4]);
+/// ```
+///
+/// Algorithms 2 and 3 of the thesis: versions are numbered, and version `v` is in slot `v` modulo the
+/// slots. Who reads says first which version he may be at. Who writes takes the slot of the oldest
+/// version and waits for those who may be at it: only if as many writes as there are slots, less
+/// one, were faster than one read. A thread must not write that often while it reads.
+///
+/// Two things differ from what is printed there. A writer waits for readers of one version more:
+/// at version `v`, the slot of the next one is that of `v + 1 - slots`, not of `v - slots`. And a
+/// reader's word is out before he looks for the present version (a full fence), not just in order of
+/// the program: processors of x86 let loads pass stores.
+#[derive(Debug)]
+pub struct Rcu<const N: usize> {
+    /// The version that readers look at; never 0.
+    version: CachePadded<AtomicU64>,
+    writing: CachePadded<Lock>,
+    slots: Box<[CachePadded<Cells<N>>]>,
+    /// For each seat a version: its reader is at none older. 0 while he does not read.
+    reading: Box<[CachePadded<AtomicU64>]>,
+    seats: Seats,
+}
+
+/// A reader is reading; dropping this says that he is done.
+struct Reading<'a>(&'a AtomicU64);
+
+impl Drop for Reading<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: a writer who sees this writes behind what was read.
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl<const N: usize> Rcu<N> {
+    /// These words, for so many threads that read, in a ring of `slots`: at least 2, and the next
+    /// power of two is taken.
+    pub fn new(words: [u64; N], threads: usize, slots: usize) -> Self {
+        let slots = slots.max(2).next_power_of_two();
+        Rcu {
+            version: CachePadded(AtomicU64::new(1)),
+            writing: CachePadded::default(),
+            slots: (0..slots).map(|_| CachePadded(cells(words))).collect(),
+            reading: (0..threads).map(|_| CachePadded::default()).collect(),
+            seats: Seats::new(threads),
+        }
+    }
+
+    #[inline]
+    fn slot(&self, version: u64) -> &Cells<N> {
+        &self.slots[version as usize & (self.slots.len() - 1)].0
+    }
+
+    /// Lets `change` write a copy, which readers who come later see. Writers take turns.
+    pub fn write<R>(&self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
+        let _turn = self.writing.0.hold();
+        // Relaxed: the lock ordered it behind the last writer's.
+        let version = self.version.0.load(Ordering::Relaxed);
+        self.await_readers(version);
+        let (old, new) = (Words(self.slot(version)), self.slot(version + 1));
+        let mut words = WordsMut(new);
+        (0..N).for_each(|at| words.set(at, old.get(at)));
+        let done = change(&mut words);
+        // Release: who sees the version sees the words.
+        self.version.0.store(version + 1, Ordering::Release);
+        done
+    }
+
+    /// Waits for those who may be at the version whose slot is the next one's.
+    fn await_readers(&self, version: u64) {
+        // With the reader's fence: either his word is seen below, or he sees this `version`, whose
+        // slot is not the one to be written.
+        fence(Ordering::SeqCst);
+        let oldest = (version + 1).saturating_sub(self.slots.len() as u64);
+        for reading in &self.reading {
+            let mut wait = Wait::default();
+            // Acquire: his reading is over, by the release of his next word.
+            while (1..=oldest).contains(&reading.0.load(Ordering::Acquire)) {
+                wait.pause();
+            }
+        }
+    }
+}
+
+impl<const N: usize> Seated for Rcu<N> {
+    fn seats(&self) -> &Seats {
+        &self.seats
+    }
+}
+
+impl<const N: usize> Seat<Rcu<N>> {
+    /// Lets `look` read the present version.
+    #[inline]
+    pub fn read<R>(&mut self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
+        let shared = self.of();
+        let reading = &shared.reading[self.at()].0;
+        // Relaxed: a version that is older than the present one only makes a writer wait longer.
+        let version = shared.version.0.load(Ordering::Relaxed);
+        // Release: a writer who sees it goes on behind what was read before.
+        reading.store(version, Ordering::Release);
+        let _reading = Reading(reading);
+        // With the writer's: see `await_readers`.
+        fence(Ordering::SeqCst);
+        // Acquire: the words of this version, by its release.
+        let version = shared.version.0.load(Ordering::Acquire);
+        look(Words(shared.slot(version)))
+    }
+}

@@ -1,0 +1,189 @@
+//! What threads share, against plain variables.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use proptest::prelude::*;
+use thruway_sync::{
+    Consistency, PerThreadRw, Rcu, RwSpin, Seat, SeqWords, SpinLock, Structure, Tallies, Tally,
+    Words, WordsMut,
+};
+
+/// Threads that may join at a time.
+const THREADS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Add(usize, [u64; 2]),
+    Totals(usize),
+    Leave(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let who = 0..THREADS;
+    prop_oneof![
+        4 => (who.clone(), any::<[u64; 2]>()).prop_map(|(who, by)| Op::Add(who, by)),
+        2 => who.clone().prop_map(Op::Totals),
+        1 => who.prop_map(Op::Leave),
+    ]
+}
+
+/// Joins, if nobody sits there yet.
+fn sit<'a, const N: usize>(
+    places: &'a mut [Option<Box<dyn Tally>>; THREADS],
+    who: usize,
+    tallies: &Tallies<N>,
+) -> &'a mut Box<dyn Tally> {
+    places[who].get_or_insert_with(|| tallies.join().expect("no more than THREADS at a time"))
+}
+
+fn follow<const N: usize>(structure: Structure, ops: &[Op]) {
+    let tallies = Tallies::<N>::new(structure, THREADS);
+    let mut places = [const { None }; THREADS];
+    let mut plain = [0u64; 2];
+    for op in ops {
+        match *op {
+            Op::Add(who, by) => {
+                sit(&mut places, who, &tallies).add(by);
+                plain = [plain[0].wrapping_add(by[0]), plain[1].wrapping_add(by[1])];
+            }
+            Op::Totals(who) => {
+                assert_eq!(sit(&mut places, who, &tallies).totals(), plain, "{structure:?}");
+            }
+            Op::Leave(who) => places[who] = None,
+        }
+    }
+    assert_eq!(sit(&mut places, 0, &tallies).totals(), plain, "{structure:?}");
+}
+
+/// Sums that are multiples of each other, by threads at once, each reading as often as it adds.
+fn race(structure: Structure, adds: &[Vec<u32>]) {
+    let tallies = Tallies::<2>::new(structure, adds.len() + 1);
+    thread::scope(|scope| {
+        for adds in adds {
+            let mut tally = tallies.join().expect("a place for each");
+            scope.spawn(move || {
+                let mut last = 0;
+                for &by in adds {
+                    tally.add([u64::from(by), 3 * u64::from(by)]);
+                    let [one, three] = tally.totals();
+                    assert!(one >= last + u64::from(by), "{structure:?}");
+                    if structure.consistency() > Consistency::Word {
+                        assert_eq!(three, 3 * one, "{structure:?}");
+                    }
+                    last = one;
+                }
+            });
+        }
+    });
+    let plain: u64 = adds.iter().flatten().map(|by| u64::from(*by)).sum();
+    let totals = tallies.join().expect("all left").totals();
+    assert_eq!(totals, [plain, 3 * plain], "{structure:?}");
+}
+
+fn fill(words: &mut WordsMut<'_, 4>, write: &[(usize, u64)]) {
+    write.iter().for_each(|(at, word)| words.set(*at, *word));
+}
+
+fn all(words: Words<'_, 4>) -> [u64; 4] {
+    std::array::from_fn(|at| words.get(at))
+}
+
+proptest! {
+    #[test]
+    fn sums_are_those_of_plain_variables(ops in prop::collection::vec(op(), 0..60)) {
+        for structure in Structure::ALL {
+            follow::<2>(*structure, &ops);
+            follow::<7>(*structure, &ops);
+        }
+    }
+
+    /// What is written word by word, and what a write leaves as it was.
+    #[test]
+    fn words_are_those_of_an_array(
+        start in any::<[u64; 4]>(),
+        writes in prop::collection::vec(prop::collection::vec((0usize..4, any::<u64>()), 0..5), 0..20),
+        slots in 0usize..6,
+    ) {
+        let mut plain = start;
+        let (spin, rw, seq) = (SpinLock::new(start), RwSpin::new(start), SeqWords::new(start));
+        let (rcu, own) =
+            (Arc::new(Rcu::new(start, 1, slots)), Arc::new(PerThreadRw::new(start, 1)));
+        let mut rcu_reader = Seat::take(&rcu).expect("a seat");
+        let mut own_reader = Seat::take(&own).expect("a seat");
+        for write in &writes {
+            spin.write(|words| fill(words, write));
+            rw.write(|words| fill(words, write));
+            seq.try_write(|words| fill(words, write)).expect("nobody else writes");
+            rcu.write(|words| fill(words, write));
+            own.write(|words| fill(words, write));
+            write.iter().for_each(|(at, word)| plain[*at] = *word);
+            prop_assert_eq!(spin.read(all), plain);
+            prop_assert_eq!(rw.read(all), plain);
+            prop_assert_eq!(seq.read(all), Some(plain));
+            prop_assert_eq!(rcu_reader.read(all), plain);
+            prop_assert_eq!(own_reader.read(all), plain);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn threads_lose_nothing_and_see_no_halves(
+        adds in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..500), 1..=THREADS)
+    ) {
+        for structure in Structure::ALL {
+            race(*structure, &adds);
+        }
+    }
+}
+
+#[test]
+fn places_are_as_many_as_threads() {
+    for structure in Structure::ALL {
+        let tallies = Tallies::<2>::new(*structure, 1);
+        let first = tallies.join().expect("a place");
+        let shared = matches!(
+            structure,
+            Structure::Atomic | Structure::Lock | Structure::Rw | Structure::Seq
+        );
+        assert_eq!(tallies.join().is_some(), shared, "{structure:?}");
+        drop(first);
+        assert!(tallies.join().is_some(), "{structure:?}");
+    }
+}
+
+/// Whoever panics leaves; half a version is never seen.
+#[test]
+fn a_panic_leaves_the_lock() {
+    let (spin, rw) = (SpinLock::new([1]), RwSpin::new([1]));
+    let (rcu, own) = (Arc::new(Rcu::new([1, 1], 1, 2)), Arc::new(PerThreadRw::new([1], 2)));
+    let mut reader = Seat::take(&rcu).expect("a seat");
+    let mut own_reader = Seat::take(&own).expect("a seat");
+    let caught = |act: &mut dyn FnMut()| {
+        assert!(catch_unwind(AssertUnwindSafe(act)).is_err());
+    };
+    caught(&mut || spin.write(|_| panic!()));
+    caught(&mut || rw.read(|_| panic!()));
+    caught(&mut || rw.write(|_| panic!()));
+    caught(&mut || own.write(|_| panic!()));
+    caught(&mut || own_reader.read(|_| panic!()));
+    caught(&mut || reader.read(|_| panic!()));
+    caught(&mut || {
+        rcu.write(|words| {
+            words.set(0, 2);
+            panic!()
+        });
+    });
+    assert_eq!(reader.read(|words| [words.get(0), words.get(1)]), [1, 1]);
+    rcu.write(|words| words.set(1, 2));
+    assert_eq!(reader.read(|words| [words.get(0), words.get(1)]), [1, 2]);
+    spin.write(|words| words.add(0, 1));
+    rw.write(|words| words.add(0, 1));
+    own.write(|words| words.add(0, 1));
+    assert_eq!([spin.read(|words| words.get(0)), rw.read(|words| words.get(0))], [2, 2]);
+    assert_eq!(own_reader.read(|words| words.get(0)), 2);
+}

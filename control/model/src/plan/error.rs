@@ -1,0 +1,76 @@
+//! Why there is no plan.
+
+use crate::HardwareError;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// Which.
+        path: String,
+        /// In the system's words.
+        why: std::io::Error,
+    },
+    /// It is not a plan file.
+    #[error("{path}: {why}")]
+    Text {
+        /// Which.
+        path: String,
+        /// With line and column.
+        why: String,
+    },
+    /// A value that cannot be.
+    #[error("{place}: {field} is {value}: {remedy}")]
+    Value {
+        /// File and line.
+        place: String,
+        /// Dotted name of the field.
+        field: String,
+        /// What it is.
+        value: String,
+        /// What it should be.
+        remedy: &'static str,
+    },
+    /// Something is not there.
+    #[error("{place}: no {what}: {remedy}")]
+    Missing {
+        /// File and line, or the host.
+        place: String,
+        /// What.
+        what: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A name that nothing has.
+    #[error("{place}: no {what} '{name}': there are {known}")]
+    Unknown {
+        /// File and line, or the option.
+        place: String,
+        /// Of what kind.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A host's description is not used.
+    #[error("host '{host}': {why}")]
+    Hardware {
+        /// Which host.
+        host: String,
+        /// Why.
+        why: HardwareError,
+    },
+    /// There is no estimate of a chain's cost.
+    #[error("chain '{chain}' on host '{host}': {why}")]
+    Estimate {
+        /// Which chain.
+        chain: String,
+        /// On which host.
+        host: String,
+        /// Why.
+        why: String,
+    },
+}

@@ -1,0 +1,27 @@
+//! Placement: which functions run on which cores of which hosts.
+//!
+//! A plan file ([`PlanFile`]) tells of chains and hosts; an [`Estimator`] what the functions cost on
+//! each host; [`Problem::plan`] finds the plan with the fewest hosts, of these the one with the
+//! fewest cores, and of these the one whose most loaded core has the most headroom. The formulas
+//! stand in docs/plan.md.
+
+mod breaking;
+mod error;
+mod file;
+mod hops;
+mod problem;
+mod report;
+mod search;
+mod settle;
+mod shapes;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+pub use breaking::{Break, Most, Reason};
+pub use error::PlanError;
+pub use file::{Chain, Function, HostEntry, PlanFile, Run};
+pub use problem::{Estimator, FunctionLoad, Problem};
+pub use report::{Answer, ChainPlan, CorePlan, HostPlan, LinkPlan, Plan, SocketPlan, TaskPlan};
+pub use usage::Limit;

@@ -1,0 +1,76 @@
+//! Socket: packets over TCP, UDP and Unix sockets.
+
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+
+use super::transport::{Guard, HANDLERS, Lost, Plan, Transport};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Socket",
+        aliases: &[
+            Alias { name: "FromSocket", summary: "the same; meant to have no input" },
+            Alias { name: "ToSocket", summary: "the same, a client unless CLIENT is false" },
+        ],
+        topic: Topic::Traces,
+        summary: "sends packets over a socket, emits what comes from there",
+        docs: "Packets that enter are sent to another host or process, what comes from there is \
+               emitted; packets do not flow through. TYPE TCP and UDP take ADDR, PORT [, LOCAL_ADDR, \
+               LOCAL_PORT]; UNIX and UNIX_DGRAM take FILENAME [, LOCAL_FILENAME].\n\
+               A server is bound to the address; a client connects or sends to it. It is a client \
+               with CLIENT, without CLIENT if it has no output or is given a local address. A TCP or \
+               UNIX server has one connection at a time, others wait; a client connects at the \
+               start, within ten seconds, and once. A UDP or UNIX_DGRAM server sends to whoever sent \
+               to it last. A UDP client of ADDR 0.0.0.0 sends to the packet's destination \
+               annotation.\n\
+               Packets of a stream are as many bytes as come at once, SNAPLEN at most; longer \
+               datagrams are cut, with the EXTRA_LENGTH annotation. Nothing ever waits for the \
+               socket: pushed packets that it does not take are kept, 1,024 at most, and then \
+               dropped (Click blocks); what waits for a connection that ends is dropped. Where \
+               packets are pulled, no more are pulled than it takes.\n\
+               ALLOW and DENY are IPRouteTables that servers look peers' addresses up in: who is in \
+               ALLOW may come, others may unless they are in DENY. PROPER and HEADROOM are accepted: \
+               there are always 128 bytes. The file of a Unix socket goes at the end. ToSocket and \
+               FromSocket are Click's older names.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> Socket(UDP, 127.0.0.1, 9999)",
+        ports: "0-1/0-1",
+        processing: "a/h",
+        flow: "x/y",
+        args: &[
+            Arg::required("TYPE", Ty::Choice(&["TCP", "UDP", "UNIX", "UNIX_DGRAM"]), "its kind"),
+            Arg::optional("ADDR", Ty::Any, "IP address, or file name"),
+            Arg::optional("PORT", Ty::Any, "port, or local file name"),
+            Arg::optional("LOCAL_ADDR", Ty::Ip, "of a client: its own address"),
+            Arg::optional("LOCAL_PORT", Ty::Port, "of a client: its own port"),
+            Arg::keyword("FILENAME", Ty::File, "file of a Unix socket"),
+            Arg::keyword("LOCAL_FILENAME", Ty::File, "of a client: its own file"),
+            Arg::keyword("CLIENT", Ty::Bool, "whether it connects, rather than listens"),
+            Arg::keyword("SNAPLEN", Ty::UInt, "longest packet to receive, bytes").or("2048"),
+            Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets get the time").or("true"),
+            Arg::keyword("NODELAY", Ty::Bool, "of TCP: whether short packets go at once")
+                .or("true"),
+            Arg::keyword("SNDBUF", Ty::UInt, "the kernel's buffer for sending, bytes"),
+            Arg::keyword("RCVBUF", Ty::UInt, "the kernel's buffer for receiving, bytes"),
+            Arg::keyword("ALLOW", Ty::Element, "IPRouteTable of who may come to a server"),
+            Arg::keyword("DENY", Ty::Element, "IPRouteTable of who may not"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
+            Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
+            Arg::keyword("PROPER", Ty::Bool, "accepted").or("false"),
+            Arg::keyword(
+                "BURST",
+                Ty::UInt,
+                "packets per scheduling; the engine's choice if not given",
+            ),
+        ],
+        drops: Lost::DROPS,
+        handlers: HANDLERS,
+        task: true,
+        cost: &[Operation::PortReceive.once()],
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Transport::build(args, Plan::of(args)?, Guard::of(args)?)
+}
