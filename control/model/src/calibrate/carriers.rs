@@ -144,6 +144,11 @@ const STREAM: &str = "FlowClassifier -> SessionStats";
 /// Looks at lengths and counts.
 const LOOKED_AT: &str = "TCPIn -> PayloadStats -> TCPOut";
 
+/// Numbers are mapped in both, since messages in TCP want it.
+const HEADS: &str = "TCPIn -> WordMatcher(attack, MODE REMOVE) -> HTTPIn -> HTTPOut -> TCPOut";
+const NO_HEADS: &str =
+    "TCPIn -> WordMatcher(attack, MODE REMOVE) -> PayloadStats -> PayloadStats -> TCPOut";
+
 /// Every operation that is measured, in an order such that what is subtracted was measured before.
 #[rustfmt::skip]
 pub const CARRIERS: &[Carrier] = &[
@@ -197,8 +202,7 @@ pub const CARRIERS: &[Carrier] = &[
     Carrier::of(Op::StreamMap, "TCPIn -> WordMatcher(attack, MODE REMOVE) -> TCPOut")
         .over("TCPIn -> WordMatcher(attack, MODE ALERT) -> TCPOut")
         .copied(1).behind(STREAM).with(Traffic::Connection),
-    Carrier::of(Op::HttpHead, "TCPIn -> WordMatcher(attack, MODE REMOVE) -> HTTPIn -> HTTPOut -> TCPOut")
-        .over("TCPIn -> WordMatcher(attack, MODE REMOVE) -> PayloadStats -> PayloadStats -> TCPOut")
+    Carrier::of(Op::HttpHead, HEADS).over(NO_HEADS)
         .copied(1).behind(STREAM).with(Traffic::Requests),
     Carrier::of(Op::MatchLine, "UDPIn -> WordMatcher(attack, virus, MODE ALERT) -> UDPOut")
         .over("UDPIn -> PayloadStats -> UDPOut")

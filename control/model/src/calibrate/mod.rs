@@ -1,4 +1,8 @@
 //! Calibration: what this host is, measured.
+//!
+//! All of it is interleaved and repeated: of measurements that are close together the shortest
+//! counts, since whatever disturbs them makes them longer, and of these the median. Operations are
+//! differences between configurations that the real engine runs; see `carriers`.
 
 mod carriers;
 mod cores;

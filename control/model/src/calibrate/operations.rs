@@ -13,8 +13,9 @@ use super::{CalibrateError, Effort, Notes};
 use crate::hardware::OperationCost;
 
 /// Packets of a batch, of several sizes: what is done once a batch, and what for every packet, come
-/// apart by them. One packet alone is not among them: the engine has another way for it. The largest
-/// is what sources make by default; frames of more short packets do not stay in the first level.
+/// apart by them. One packet alone is not among them: the engine has another way for it. The
+/// largest is what sources make by default; frames of more short packets do not stay in the first
+/// level.
 const BATCHES: [usize; 3] = [2, 8, 32];
 
 /// Of one operation: cycles each time, by size of batches, round by round.
