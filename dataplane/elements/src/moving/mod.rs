@@ -17,6 +17,7 @@ mod meter;
 mod paint;
 mod paint_switch;
 mod paint_tee;
+mod pipeliner;
 mod prio_sched;
 mod pull_switch;
 mod queue;
@@ -63,6 +64,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &paint::ENTRY,
     &paint_switch::ENTRY,
     &paint_tee::ENTRY,
+    &pipeliner::ENTRY,
     &prio_sched::ENTRY,
     &pull_switch::ENTRY,
     &tee::PULL,
