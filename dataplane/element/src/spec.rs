@@ -122,6 +122,8 @@ pub enum Topic {
     Sessions,
     /// Functions of the payload of sessions, and the contexts that they stand in.
     Streams,
+    /// Click's translators of addresses, with tables of their own.
+    Rewriters,
     /// Functions that run as processes of their own.
     Nf,
     /// Faults to inject.
@@ -130,7 +132,7 @@ pub enum Topic {
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 10] = [
+    pub const ALL: [Topic; 11] = [
         Topic::Seeing,
         Topic::Traces,
         Topic::Moving,
@@ -139,6 +141,7 @@ impl Topic {
         Topic::Ip6,
         Topic::Sessions,
         Topic::Streams,
+        Topic::Rewriters,
         Topic::Nf,
         Topic::Faults,
     ];
@@ -155,6 +158,7 @@ impl fmt::Display for Topic {
             Topic::Ip6 => "IPv6",
             Topic::Sessions => "sessions",
             Topic::Streams => "streams",
+            Topic::Rewriters => "rewriters",
             Topic::Nf => "isolated functions",
             Topic::Faults => "faults to inject",
         })
@@ -468,14 +472,9 @@ impl Wants {
     /// The same for a session that the arguments define.
     pub fn demand_of(&self, session: SessionDef) -> Demand {
         Demand {
-            session,
-            size: self.scratch.size,
-            align: self.scratch.align,
-            initial: Vec::new(),
             translates: self.translates,
             shared_words: self.shared_words,
-            timeout_s: None,
-            closed_s: None,
+            ..Demand::of(session, self.scratch.size, self.scratch.align)
         }
     }
 }

@@ -32,6 +32,7 @@ mod script;
 mod set_timestamp;
 mod set_timestamp_delta;
 mod static_thread_sched;
+mod sums;
 mod template;
 pub(crate) mod text;
 mod time_filter;
