@@ -3,6 +3,7 @@
 mod block;
 mod burster;
 mod bypass;
+mod check_length;
 mod check_paint;
 mod cpu_switch;
 mod delay_shaper;
@@ -28,6 +29,7 @@ mod rated_unqueue;
 mod red;
 mod round_robin_sched;
 mod round_robin_switch;
+mod set_anno_byte;
 mod shaper;
 mod stride_sched;
 mod stride_switch;
@@ -50,6 +52,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &block::ENTRY,
     &burster::ENTRY,
     &bypass::ENTRY,
+    &check_length::ENTRY,
     &check_paint::ENTRY,
     &cpu_switch::ENTRY,
     &delay_shaper::ENTRY,
@@ -76,6 +79,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &red::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
+    &set_anno_byte::ENTRY,
     &shaper::ENTRY,
     &stride_sched::ENTRY,
     &stride_switch::ENTRY,
