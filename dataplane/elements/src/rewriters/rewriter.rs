@@ -373,10 +373,12 @@ impl Element for Rewriter {
 
     /// Not where mappings are shared: who has which is not known to the successor.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let store = self.store.take()?;
-        if store.owners.len() > 1 || store.is_shared() {
-            return None;
-        }
+        let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();
+        let capacity = self.store.as_deref().filter(is_own)?.capacity();
+        // An empty one stays: the successor may fail, and give the mappings back.
+        let seeds = [self.random.next(), self.random.next()];
+        let empty = Store::new(capacity, self.limits.clone(), seeds);
+        let store = self.store.replace(Box::new(empty))?;
         Some(Box::new(HandedOver { texts: self.texts.clone(), store }))
     }
 
