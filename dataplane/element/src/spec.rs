@@ -468,14 +468,9 @@ impl Wants {
     /// The same for a session that the arguments define.
     pub fn demand_of(&self, session: SessionDef) -> Demand {
         Demand {
-            session,
-            size: self.scratch.size,
-            align: self.scratch.align,
-            initial: Vec::new(),
             translates: self.translates,
             shared_words: self.shared_words,
-            timeout_s: None,
-            closed_s: None,
+            ..Demand::of(session, self.scratch.size, self.scratch.align)
         }
     }
 }

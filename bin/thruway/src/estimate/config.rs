@@ -110,7 +110,12 @@ fn all(
 fn unvisited(rehearsal: &Rehearsal, counts: &Counts) -> Vec<String> {
     let graph = &rehearsal.router.layout().graph;
     let enters = |element: usize| graph.edges.iter().any(|edge| edge.to.element == element);
-    let never = |element: &usize| counts.packets[*element] == 0 && enters(*element);
+    let stands_in = |element: usize| {
+        graph.elements[element].name.contains('@')
+            && graph.elements[element].name.ends_with(|c: char| c.is_ascii_lowercase())
+    };
+    let never =
+        |element: &usize| counts.packets[*element] == 0 && enters(*element) && !stands_in(*element);
     let all = 0..graph.elements.len();
     all.filter(never).map(|element| graph.elements[element].name.clone()).collect()
 }

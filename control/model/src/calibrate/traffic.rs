@@ -32,7 +32,8 @@ const HEADERS: usize = 14 + 20 + 8;
 const FRAMES: &str = "EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> CheckIPHeader(14)";
 
 impl Traffic {
-    /// The beginning of a configuration: an element `source`, which replays the packets from memory.
+    /// The beginning of a configuration: an element `source`, which replays the packets from
+    /// memory.
     pub fn source(self, burst: usize) -> String {
         let made = match self {
             Traffic::Short => summary(&udp(64, PACKETS, 64 - HEADERS)),

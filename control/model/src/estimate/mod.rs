@@ -15,9 +15,11 @@ use crate::rehearsal::{Counts, Rehearsal, RehearsalError};
 use price::{Bill, Station, price};
 
 /// How long a configuration runs until its tables and batches are as they will be.
-const WARM: Duration = Duration::from_millis(25);
+const WARM: Duration = Duration::from_millis(20);
+/// How often that is tried again while traces are loaded, which the user waits for.
+const LOADS: usize = 1500;
 /// How long its packets' ways are counted.
-const WATCH: Duration = Duration::from_millis(25);
+const WATCH: Duration = Duration::from_millis(20);
 /// Packets that were too few to say anything about time.
 const FEW: u64 = 10_000;
 
@@ -112,7 +114,13 @@ pub struct Truth {
 impl Rehearsal {
     /// Runs until all is as it will be, and counts packets' ways.
     pub fn watch(&mut self) -> Counts {
-        let first = self.run(WARM);
+        let mut first = self.run(WARM);
+        for _ in 0..LOADS {
+            if !self.is_loading(&first) {
+                break;
+            }
+            first = self.run(WARM);
+        }
         let next = self.run(WATCH);
         // What has come to its end has shown all that it does.
         if self.made_packets(&next) > 0 { next } else { first }

@@ -6,9 +6,12 @@
 //! stand in docs/plan.md.
 
 mod breaking;
+mod choices;
+mod construct;
 mod error;
 mod file;
 mod hops;
+mod models;
 mod problem;
 mod report;
 mod search;

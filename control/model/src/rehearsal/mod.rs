@@ -137,6 +137,15 @@ impl Rehearsal {
         self.replaced.iter().find(|replaced| replaced.element == element).map(|it| it.spec)
     }
 
+    /// Whether packets were on their way into memory, to be replayed from there.
+    pub fn is_loading(&self, counts: &Counts) -> bool {
+        let graph = &self.router.layout().graph;
+        let into = |edge: &&thruway_lang::Edge| {
+            graph.elements[edge.to.element].spec.name == "ReplayUnqueue"
+        };
+        graph.edges.iter().filter(into).any(|edge| counts.packets[edge.from.element] > 0)
+    }
+
     /// Elements whose packets come from no other element that had any.
     fn sources(&self, counts: &Counts) -> Vec<usize> {
         let edges = &self.router.layout().graph.edges;

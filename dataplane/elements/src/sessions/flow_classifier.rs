@@ -129,9 +129,9 @@ reasons! {
 /// Largest SESSIONS_MAX.
 const SESSIONS_MAX: u32 = 1 << 25;
 
-struct FlowClassifier {
-    input: Input,
-    settings: Settings,
+pub(super) struct FlowClassifier {
+    pub(super) input: Input,
+    pub(super) settings: Settings,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -146,11 +146,16 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(FlowClassifier { input, settings }))
 }
 
-fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
-    let sessions_max: u32 = args.get("SESSIONS_MAX")?;
-    if !(1..=SESSIONS_MAX).contains(&sessions_max) {
-        return Err(args.error("SESSIONS_MAX", format!("expected 1 to {SESSIONS_MAX}")));
+/// The most sessions, by the argument `name`.
+pub(super) fn sessions_max(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    match args.get(name)? {
+        n @ 1..=SESSIONS_MAX => Ok(n),
+        _ => Err(args.error(name, format!("expected 1 to {SESSIONS_MAX}"))),
     }
+}
+
+fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
+    let sessions_max = sessions_max(args, "SESSIONS_MAX")?;
     let embryonic_max = args.opt("EMBRYONIC_MAX")?.unwrap_or_else(|| sessions_max.div_ceil(4));
     if !(1..=sessions_max).contains(&embryonic_max) {
         return Err(args.error("EMBRYONIC_MAX", "expected 1 to SESSIONS_MAX"));
@@ -161,15 +166,18 @@ fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
 /// Longest timeout, in seconds: times are counted in 32 bits.
 const TIMEOUT_MAX: i64 = 30 * 24 * 3600;
 
+/// The timeout that argument `name` gives, in seconds, rounded up.
+pub(super) fn seconds(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    let Nanos(ns) = args.get(name)?;
+    let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
+    match u32::try_from(seconds) {
+        Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
+        _ => Err(args.error(name, "expected one second to 30 days")),
+    }
+}
+
 fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
-    let seconds = |name: &str| {
-        let Nanos(ns) = args.get(name)?;
-        let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
-        match u32::try_from(seconds) {
-            Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
-            _ => Err(args.error(name, "expected one second to 30 days")),
-        }
-    };
+    let seconds = |name: &str| seconds(args, name);
     let [icmp, udp, other] = [seconds("ICMP")?, seconds("UDP")?, seconds("OTHER")?];
     let tcp =
         [seconds("TCP_NEW")?, seconds("TCP")?, seconds("TCP_CLOSING")?, seconds("TCP_CLOSED")?];
