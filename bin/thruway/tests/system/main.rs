@@ -20,6 +20,7 @@ mod plan;
 mod process;
 mod refusals;
 mod repeat;
+mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
