@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod census;
 #[cfg(test)]
 mod changes;
 mod faults;

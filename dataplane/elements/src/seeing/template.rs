@@ -1,6 +1,8 @@
 //! The packet that a source makes over and over: its bytes, repeated or cut to a length.
 
-use thruway_element::{ArgError, Args, HandlerError, handler_value, text};
+use thruway_element::{ArgError, Args, HandlerError, Load, Made, handler_value, text};
+
+use crate::census::Census;
 
 /// DATA where the user gives none, as in Click.
 pub(crate) const DEFAULT_DATA: &str =
@@ -39,6 +41,16 @@ impl Template {
     /// The packet's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Lines that the packet takes.
+    pub(crate) fn lines(&self) -> f64 {
+        Load::lines(self.bytes.len() as f64)
+    }
+
+    /// What a source makes that makes nothing else.
+    pub(crate) fn made(&self) -> Option<Made> {
+        Census::of([self.bytes()]).made()
     }
 
     /// The handlers `data`, `length` and `datasize`; `None` for another.
