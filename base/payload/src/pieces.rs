@@ -36,3 +36,26 @@ pub trait Pieces {
         false
     }
 }
+
+/// Pieces that are no packets: to try a function on plain bytes.
+impl Pieces for Vec<Vec<u8>> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn content(&self, piece: usize) -> &[u8] {
+        self.get(piece).map_or(&[], Vec::as_slice)
+    }
+
+    fn content_mut(&mut self, piece: usize) -> &mut [u8] {
+        self.get_mut(piece).map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool {
+        let Some(bytes) = self.get_mut(piece).filter(|bytes| at + len <= bytes.len()) else {
+            return false;
+        };
+        bytes.splice(at..at + len, with.iter().copied());
+        true
+    }
+}

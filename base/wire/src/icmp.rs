@@ -206,6 +206,23 @@ impl IcmpHeader {
         Ok(())
     }
 
+    /// To be called once a message was changed and its checksum by the difference: where nothing but
+    /// zeros is left (an echo reply, for example), the right checksum is 0xffff, which no difference
+    /// tells from 0.
+    #[inline]
+    pub fn settle_zero(message: &mut [u8]) {
+        if let Some([_, _, 0, 0]) = message.first_chunk::<4>() {
+            Self::settle_zeros(message);
+        }
+    }
+
+    #[cold]
+    fn settle_zeros(message: &mut [u8]) {
+        if message.iter().all(|byte| *byte == 0) {
+            message[2..4].fill(0xff);
+        }
+    }
+
     /// Writes a whole message, this header and `body`, to the front of `out`, its checksum right;
     /// gives its length. For an error `body` is the front of the packet in error, IP header first.
     ///
@@ -251,6 +268,20 @@ mod tests {
         header.update_rest(0x4321_0007);
         assert_eq!((out[0], checksum::checksum(&out[..15])), (0, 0));
         assert!(echo.emit_message(&[0; 25], &mut out).is_err());
+    }
+
+    #[test]
+    fn a_message_of_zeros_has_a_checksum() {
+        for (ident, checksum) in [(0, [0xff; 2]), (1, [0xff, 0xfe])] {
+            let mut out = [0; 12];
+            let echo = IcmpHeader::new(icmp_type::ECHO, 0, 7 << 16);
+            let len = echo.emit_message(&[0; 4], &mut out).unwrap();
+            let (header, _) = IcmpHeader::view_mut(&mut out).unwrap();
+            header.update_type(icmp_type::ECHO_REPLY);
+            header.update_rest(ident << 16);
+            IcmpHeader::settle_zero(&mut out);
+            assert_eq!((&out[2..4], checksum::checksum(&out[..len])), (&checksum[..], 0));
+        }
     }
 
     #[test]

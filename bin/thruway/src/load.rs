@@ -123,6 +123,23 @@ pub fn build_of(
     }
 }
 
+/// Reads and checks a configuration; its isolated parts are taken out. Builds nothing.
+pub fn graph(
+    source: Source,
+    variables: &Variables,
+    libraries: &dyn Loader,
+) -> Result<(Graph, Diagnostics), Failure> {
+    let registry = &CATALOG;
+    match thruway_lang::load(source, registry, variables, libraries) {
+        Ok(loaded) => {
+            let mut found = loaded.warnings;
+            let (graph, _) = isolated((loaded.graph, loaded.checked), registry, &mut found)?;
+            Ok((graph, found))
+        }
+        Err(found) => Err(Failure { pretty: found.clone(), click: found, parsed: false }),
+    }
+}
+
 /// The graph with its isolated parts taken out; all errors of these, too.
 fn isolated(
     (graph, checked): (Graph, Checked),

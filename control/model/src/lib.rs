@@ -13,5 +13,6 @@ pub mod hardware;
 pub mod paper;
 pub mod plan;
 pub mod rehearsal;
+pub mod traffic;
 
 pub use hardware::{Constant, Hardware, HardwareError};

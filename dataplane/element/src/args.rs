@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::nearest::nearest;
 use crate::spec::{Arg, ArgRule, Spec, Ty};
-use crate::values::{Addresses, FromArg};
+use crate::values::{Addresses, Declared, FromArg};
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -372,6 +372,16 @@ impl Names {
     /// Those that the element called `element` may use.
     pub fn of(element: &str, addresses: &Addresses) -> Names {
         Names { element: element.to_owned(), addresses: addresses.clone() }
+    }
+
+    /// The pattern of rewriters that is declared under a name.
+    pub fn pattern(&self, name: &str) -> Option<Declared> {
+        self.addresses.look_up(&self.element, name, |named| named.pattern.clone())
+    }
+
+    /// The mapper of rewriters of this name.
+    pub fn mapper(&self, name: &str) -> Option<Declared> {
+        self.addresses.look_up(&self.element, name, |named| named.mapper.clone())
     }
 
     /// Parses a text as a value.

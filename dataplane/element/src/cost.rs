@@ -154,7 +154,7 @@ impl Cost {
 }
 
 /// What an element is told of the traffic when it is asked for its cost.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Bytes of a packet where it enters, on average.
     pub packet_bytes: f64,
@@ -164,11 +164,6 @@ pub struct Load {
     pub sessions: f64,
     /// Share of packets that open a session, 0 to 1.
     pub opening: f64,
-    /// Share of the element's packets by each of its inputs; sums to 1.
-    pub inputs: Vec<f64>,
-    /// Share of the packets of the element's that leave by each of its outputs; what is missing
-    /// from 1 ends in it, and where packets are copied it is more.
-    pub outputs: Vec<f64>,
 }
 
 /// What a source makes.

@@ -240,6 +240,15 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Sends what came by an input on by the output of its number: of an element with as many
+    /// outputs as inputs. (What is left in a batch goes by output 0.)
+    #[inline]
+    pub fn pass_on(&mut self, port: usize, batch: &mut Batch) {
+        if port != 0 {
+            self.emit_all(port, batch);
+        }
+    }
+
     /// Drops a packet for a reason of the element's spec.
     #[inline]
     pub fn drop(&mut self, reason: impl Into<Reason>, packet: Packet) {

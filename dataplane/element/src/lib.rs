@@ -36,7 +36,7 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
-    Addresses, AnnoArg, Bandwidth, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
+    Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
@@ -156,13 +156,6 @@ pub trait Element: Send {
 
     /// What it makes, if it is a source; asked after packets have flowed.
     fn makes(&self) -> Option<Made> {
-        None
-    }
-
-    /// Share of its packets that leaves by each output where arguments say so (a switch by turns,
-    /// a sampler); else traffic decides.
-    fn shares(&self, outputs: usize) -> Option<Vec<f64>> {
-        let _ = outputs;
         None
     }
 

@@ -175,11 +175,7 @@ impl Cx<'_> {
                 take(packet, None);
                 continue;
             };
-            if !flows.is_opened(&at) {
-                flows.scratch_mut(&at).fill(0);
-                flows.set_opened(&at);
-            }
-            let scratch = flows.enter(&at).map_or(&mut [][..], |(_, scratch)| scratch);
+            let scratch = flows.enter_zeroed(&at).map_or(&mut [][..], |(_, scratch)| scratch);
             let known = S::mut_from_bytes(scratch).ok().map(|state| Known {
                 state,
                 direction: at.direction,

@@ -1,12 +1,12 @@
 //! What carries functions of streams: shows each the payload of sessions, in its place in the
 //! graph.
 
-use thruway_flow::manager::{At, Manager, Ways};
+use thruway_flow::manager::{Manager, Ways};
 use thruway_flow::{Direction, Fcb};
 use thruway_packet::{Batch, Packet};
 use thruway_payload::{Layer, Needs, StreamCursor, StreamFunction};
 use thruway_stream::content::{HasContent, flag};
-use thruway_stream::stage::{Memory, Stage, is_shown};
+use thruway_stream::stage::{Memory, Stage};
 use zerocopy::FromBytes;
 
 use crate::cx::Cx;
@@ -68,9 +68,9 @@ impl Cx<'_> {
             let mut place = Place { flows: &mut flows, ways: &ways, port, now: self.now() };
             let mut rest = batch.iter_mut().into_slice();
             while let Some(first) = rest.first() {
-                let n = if is_shown(first) { run_len(rest) } else { 1 };
+                let n = if first.content_mark().is_shown() { run_len(rest) } else { 1 };
                 let (run, behind) = std::mem::take(&mut rest).split_at_mut(n);
-                if is_shown(&run[0]) {
+                if run[0].content_mark().is_shown() {
                     forget_late(&mut run[0]);
                     place.show(stage, function, run);
                 }
@@ -79,9 +79,7 @@ impl Cx<'_> {
             self.put_flows(flows);
         }
         self.arm_stage(stage);
-        if port != 0 {
-            self.emit_all(port, batch);
-        }
+        self.pass_on(port, batch);
     }
 
     /// Lets go what a stage has held back for too long, after the function has seen it for the last
@@ -154,7 +152,7 @@ impl Place<'_> {
     fn show<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F, run: &mut [Packet]) {
         let Some(at) = self.flows.locate(self.ways, Fcb(run[0].fcb())) else { return };
         let (port, now) = (self.port, self.now);
-        let Some(scratch) = self.scratch(&at) else { return };
+        let Some((_, scratch)) = self.flows.enter_zeroed(&at) else { return };
         let Ok((memory, state)) = Memory::mut_from_prefix(scratch) else { return };
         let Ok((state, _)) = F::State::mut_from_prefix(state) else { return };
         let direction = usize::from(at.direction == Direction::Reply);
@@ -164,15 +162,5 @@ impl Place<'_> {
         }
         let mut process = |data: &mut StreamCursor<'_>| function.process(state, data);
         stage.run(memory, run, (port, direction, now), &mut process);
-    }
-
-    /// The function's scratch; zeros at the session's first packet here.
-    #[inline]
-    fn scratch(&mut self, at: &At) -> Option<&mut [u8]> {
-        if !self.flows.is_opened(at) {
-            self.flows.scratch_mut(at).fill(0);
-            self.flows.set_opened(at);
-        }
-        self.flows.enter(at).map(|(_, scratch)| scratch)
     }
 }

@@ -119,6 +119,8 @@ pub enum Topic {
     Sessions,
     /// Functions of the payload of sessions, and the contexts that they stand in.
     Streams,
+    /// Click's translators of addresses, with tables of their own.
+    Rewriters,
     /// Functions that run as processes of their own.
     Nf,
     /// Faults to inject.
@@ -127,7 +129,7 @@ pub enum Topic {
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 10] = [
+    pub const ALL: [Topic; 11] = [
         Topic::Seeing,
         Topic::Traces,
         Topic::Moving,
@@ -136,6 +138,7 @@ impl Topic {
         Topic::Ip6,
         Topic::Sessions,
         Topic::Streams,
+        Topic::Rewriters,
         Topic::Nf,
         Topic::Faults,
     ];
@@ -152,6 +155,7 @@ impl fmt::Display for Topic {
             Topic::Ip6 => "IPv6",
             Topic::Sessions => "sessions",
             Topic::Streams => "streams",
+            Topic::Rewriters => "rewriters",
             Topic::Nf => "isolated functions",
             Topic::Faults => "faults to inject",
         })
@@ -464,14 +468,9 @@ impl Wants {
     /// The same for a session that the arguments define.
     pub fn demand_of(&self, session: SessionDef) -> Demand {
         Demand {
-            session,
-            size: self.scratch.size,
-            align: self.scratch.align,
-            initial: Vec::new(),
             translates: self.translates,
             shared_words: self.shared_words,
-            timeout_s: None,
-            closed_s: None,
+            ..Demand::of(session, self.scratch.size, self.scratch.align)
         }
     }
 }

@@ -43,6 +43,21 @@ pub struct Named {
     pub tcp: Option<u16>,
     /// UDP port (PortInfo).
     pub udp: Option<u16>,
+    /// Pattern of rewriters (IPRewriterPatterns).
+    pub pattern: Option<Declared>,
+    /// An element that rewriters ask for patterns (RoundRobinIPMapper).
+    pub mapper: Option<Declared>,
+}
+
+/// What an element declares for others to read: they know how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// A name that no other declaration has: what is shared of it is under that name.
+    pub owner: String,
+    /// Class of the element that declares it.
+    pub class: &'static str,
+    /// Its texts.
+    pub texts: Vec<String>,
 }
 
 impl Addresses {

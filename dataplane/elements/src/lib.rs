@@ -16,6 +16,7 @@ mod moving;
 mod nf;
 mod random;
 mod rate;
+mod rewriters;
 #[cfg(test)]
 mod rig;
 mod seeing;
@@ -38,5 +39,6 @@ pub static CATALOG: Registry = Registry(&[
     nf::ELEMENTS,
     sessions::ELEMENTS,
     streams::ELEMENTS,
+    rewriters::ELEMENTS,
     faults::ELEMENTS,
 ]);

@@ -120,16 +120,7 @@ impl Element for Dispatcher {
     }
 
     fn demand(&self) -> Option<Demand> {
-        Some(Demand {
-            session: self.session.clone()?,
-            size: 0,
-            align: 1,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-            closed_s: None,
-        })
+        Some(Demand::of(self.session.clone()?, 0, 1))
     }
 
     fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
@@ -153,14 +144,11 @@ struct Pairs;
 impl Element for Pairs {
     fn demand(&self) -> Option<Demand> {
         Some(Demand {
-            session: SessionDef::parse("pair").ok()?,
-            size: 4,
-            align: 4,
             initial: vec![1],
             translates: true,
             shared_words: 2,
             timeout_s: Some(7),
-            closed_s: None,
+            ..Demand::of(SessionDef::parse("pair").ok()?, 4, 4)
         })
     }
 }

@@ -44,6 +44,22 @@ pub struct Demand {
     pub closed_s: Option<u32>,
 }
 
+impl Demand {
+    /// Of a session with so many bytes of scratch of this alignment, and nothing else.
+    pub fn of(session: SessionDef, size: usize, align: usize) -> Demand {
+        Demand {
+            session,
+            size,
+            align,
+            initial: Vec::new(),
+            translates: false,
+            shared_words: 0,
+            timeout_s: None,
+            closed_s: None,
+        }
+    }
+}
+
 /// What a node is to the flow manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {

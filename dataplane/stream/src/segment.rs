@@ -95,6 +95,25 @@ impl Parts {
         Ok(Parts { payload, ..parts })
     }
 
+    /// Of an IP packet that was sound before its content was changed: length fields may be wrong by
+    /// now, and padding is cut off. Payload is what follows the IP header and its extensions.
+    #[inline]
+    pub fn of_changed(packet: &Packet) -> Option<Parts> {
+        let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
+        let (is_ipv6, end) = (packet.data().get(network)? >> 4 == 6, packet.len());
+        let is_sound = network < transport && transport <= end;
+        is_sound.then_some(Parts { network, transport, payload: transport, end, is_ipv6 })
+    }
+
+    /// The same of a TCP segment.
+    #[inline]
+    pub fn of_changed_tcp(packet: &Packet) -> Option<Parts> {
+        let parts = Parts::of_changed(packet)?;
+        let header = usize::from(packet.data().get(parts.transport + 12)? >> 4) * 4;
+        let payload = parts.transport + header;
+        (header >= 20 && payload <= parts.end).then_some(Parts { payload, ..parts })
+    }
+
     /// Bytes of payload.
     #[inline]
     pub fn payload_len(&self) -> usize {
@@ -135,6 +154,13 @@ impl Parts {
         let sum = self.pseudo(data, protocol, segment.len()).with(segment);
         if sum.checksum() == 0 { Ok(()) } else { Err(Malformed::Checksum) }
     }
+}
+
+/// What the IP header says to follow it: the transport protocol, or an extension of IPv6.
+#[inline]
+pub fn protocol(packet: &Packet) -> Option<u8> {
+    let header = packet.network();
+    header.get(if header.first()? >> 4 == 6 { 6 } else { 9 }).copied()
 }
 
 /// The fixed part of a segment's TCP header; `Parts::of_tcp` has found that it is there.
@@ -276,6 +302,24 @@ mod tests {
             let mut cut = whole.duplicate().unwrap();
             cut.truncate(len);
             assert!(Parts::of_tcp(&cut).is_err());
+        }
+    }
+
+    #[test]
+    fn parts_are_found_whatever_lengths_say() {
+        for mut packet in [segment(7, 9, 0x18, b"payload"), segment6(7, 9, 0x18, b"payload")] {
+            assert_eq!(protocol(&packet), Some(ip_protocol::TCP));
+            let parts = Parts::of_tcp(&packet).unwrap();
+            assert_eq!(Parts::of_changed_tcp(&packet), Some(parts));
+            assert!(packet.put(5));
+            let longer = Parts { end: parts.end + 5, ..parts };
+            assert_eq!(Parts::of_changed_tcp(&packet), Some(longer));
+            let all = Parts { payload: parts.transport, ..longer };
+            assert_eq!(Parts::of_changed(&packet), Some(all));
+            packet.truncate(parts.payload - 1);
+            assert_eq!(Parts::of_changed_tcp(&packet), None);
+            packet.truncate(parts.transport - 1);
+            assert_eq!(Parts::of_changed(&packet), None);
         }
     }
 

@@ -11,7 +11,7 @@ use thruway_packet::Packet;
 use thruway_payload::{About, Next, Pieces, StreamCursor};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::content::{HasContent, Layer, flag};
+use crate::content::{HasContent, flag};
 use crate::pieces::Run;
 use crate::splice::splice;
 
@@ -325,11 +325,6 @@ fn carrier(packets: &[Packet], piece: usize, at: usize) -> Option<Packet> {
         }
     }
     Some(kept)
-}
-
-/// Whether a packet has content that functions are shown.
-pub fn is_shown(packet: &Packet) -> bool {
-    !matches!(packet.content_mark().layer(), Layer::None | Layer::Opaque)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ fn folder(topic: Topic) -> &'static str {
         Topic::Ip6 => "ip6",
         Topic::Sessions => "sessions",
         Topic::Streams => "streams",
+        Topic::Rewriters => "rewriters",
         Topic::Nf => "nf",
         Topic::Faults => "faults",
     }

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use thruway_region::HUGE_PAGE_LEN;
+
 use super::machine::{Cache, Machine};
 use super::memory::{Field, Lines};
 use super::statistics::{Probe, Summary, interleave};
@@ -116,13 +118,16 @@ struct Walked {
 fn walk(plan: &Plan, effort: &Effort, notes: &mut Notes) -> Result<Walked, CalibrateError> {
     let normal = RefCell::new(Field::heap(plan.field));
     let copied = &mut Field::heap(plan.field);
-    let huge = Field::huge(plan.field)?.map(RefCell::new);
-    if let Err(why) = &huge {
+    // What is smaller than a page does not depend on its size.
+    let is_large = plan.field >= HUGE_PAGE_LEN;
+    let huge = is_large.then(|| Field::huge(plan.field)).transpose()?;
+    if let Some(Err(why)) = &huge {
         notes.add(format!("{}: not measured over huge pages: {why}", plan.name));
     }
+    let huge = huge.and_then(Result::ok).map(RefCell::new);
     let mut probes: Vec<Probe<'_>> =
         WAYS.iter().map(|way| probe((*way, &normal), plan, effort)).collect();
-    if let Ok(field) = &huge {
+    if let Some(field) = &huge {
         probes.extend(WAYS.iter().map(|way| probe((*way, field), plan, effort)));
     }
     let mut stretch = Stretch { lines: None, cycles: effort.cycles };

@@ -141,7 +141,10 @@ impl Field<InRegion> {
         let region = Region::new(len + HUGE_PAGE_LEN, Pages::Private)?;
         let field = Field::of(InRegion::of(region), count);
         let got = transparent().saturating_sub(before);
-        if got >= len as u64 / 4 * 3 { Ok(Ok(field)) } else { Ok(Err(why.to_string())) }
+        if got >= len as u64 / 4 * 3 {
+            return Ok(Ok(field));
+        }
+        Ok(Err(format!("{why}; and of transparent ones the kernel gave {} kB", got >> 10)))
     }
 }
 

@@ -6,7 +6,7 @@ mod levels;
 mod machine;
 mod memory;
 mod operations;
-mod statistics;
+pub(crate) mod statistics;
 mod traffic;
 mod workload;
 
@@ -81,8 +81,6 @@ struct Effort {
     tries: usize,
     /// Cycles of one measurement.
     cycles: f64,
-    /// Packets of one measurement of an elementary operation.
-    packets: u64,
     /// Turns of a line between two cores.
     turns: u32,
     /// How long all cores read at once.
@@ -93,23 +91,9 @@ impl Effort {
     fn of(settings: &Settings) -> Effort {
         let stretch = Duration::from_millis;
         if settings.is_quick {
-            Effort {
-                rounds: 3,
-                tries: 2,
-                cycles: 2e5,
-                packets: 1 << 10,
-                turns: 1000,
-                stretch: stretch(5),
-            }
+            Effort { rounds: 3, tries: 2, cycles: 2e5, turns: 1000, stretch: stretch(5) }
         } else {
-            Effort {
-                rounds: 15,
-                tries: 5,
-                cycles: 1.5e6,
-                packets: 1 << 13,
-                turns: 5000,
-                stretch: stretch(10),
-            }
+            Effort { rounds: 15, tries: 5, cycles: 1e6, turns: 5000, stretch: stretch(10) }
         }
     }
 }

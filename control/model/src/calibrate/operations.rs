@@ -12,13 +12,13 @@ use super::workload::Workload;
 use super::{CalibrateError, Effort, Notes};
 use crate::hardware::OperationCost;
 
-/// Packets of a batch, of two sizes: what is done once a batch, and what for every packet, come
-/// apart by them. The larger is what sources make by default; frames of more short packets do not
+/// Packets of a batch, of several sizes: what is done once a batch, and what for every packet, come
+/// apart by them. The largest is what sources make by default; frames of more short packets do not
 /// stay in the first level.
-const BATCHES: [usize; 2] = [1, 32];
+const BATCHES: [usize; 3] = [1, 4, 32];
 
-/// Of one operation: cycles per packet, alone and in batches, round by round.
-type Runs = [Vec<f64>; 2];
+/// Of one operation: cycles each time, by size of batches, round by round.
+type Runs = [Vec<f64>; 3];
 
 /// The cost of an operation as it is being worked out.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +39,8 @@ pub fn measure(
     let runs = run_all(effort)?;
     let mut found = BTreeMap::new();
     for carrier in CARRIERS {
-        let runs = [0, 1].map(|size| own(carrier, size, &runs, &found));
-        let (each, batch) = parts(&runs[0], &runs[1], BATCHES[1] as f64);
-        let cost = settled(Found { each: Summary::of(&each), batch: Summary::of(&batch) }, &runs);
-        found.insert(carrier.operation, cost);
+        let runs = BATCHES.map(|burst| own(carrier, burst, &runs, &found));
+        found.insert(carrier.operation, fitted(&runs));
     }
     for (operation, why) in UNCALIBRATED {
         notes.add(format!("{}: not measured: {why}", operation.name()));
@@ -54,13 +52,18 @@ pub fn measure(
     Ok(found.iter().map(|(operation, cost)| (operation.name().to_owned(), told(cost))).collect())
 }
 
-/// Where nothing is left for the batch, all is the packet's.
-fn settled(found: Found, runs: &Runs) -> Found {
-    if found.batch.value > 0.0 {
-        return found;
+/// What fits the medians of the runs; the spreads are those of what fits each run.
+fn fitted(runs: &Runs) -> Found {
+    let sizes = BATCHES.map(|size| size as f64);
+    let rounds = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let each_run = (0..rounds).map(|round| parts(&sizes, &[0, 1, 2].map(|size| runs[size][round])));
+    let (each, batch): (Vec<f64>, Vec<f64>) = each_run.unzip();
+    let medians = [0, 1, 2].map(|size| Summary::of(&runs[size]).value);
+    let (each_value, batch_value) = parts(&sizes, &medians);
+    Found {
+        each: Summary { value: each_value, ..Summary::of(&each) },
+        batch: Summary { value: batch_value, ..Summary::of(&batch) },
     }
-    let nothing = Summary { value: 0.0, ..found.batch };
-    Found { each: Summary::of(&runs[1]), batch: nothing }
 }
 
 /// Runs all configurations in turn; cycles per packet by text, round by round.
@@ -76,10 +79,10 @@ fn run_all(effort: &Effort) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError
             }
         }
     }
-    let packets = effort.packets;
+    let cycles = effort.cycles;
     let mut probes: Vec<Probe<'_>> = workloads
         .values()
-        .map(|workload| Probe::new(move || workload.borrow_mut().run(packets)))
+        .map(|workload| Probe::new(move || workload.borrow_mut().run(cycles)))
         .collect();
     interleave(&mut probes, effort.rounds, effort.tries)?;
     let values: Vec<Vec<f64>> = probes.into_iter().map(|probe| probe.values).collect();
@@ -90,11 +93,10 @@ fn run_all(effort: &Effort) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError
 /// base, less what else the carrier does.
 fn own(
     carrier: &Carrier,
-    size: usize,
+    burst: usize,
     runs: &BTreeMap<String, Vec<f64>>,
     found: &BTreeMap<Operation, Found>,
 ) -> Vec<f64> {
-    let burst = BATCHES[size];
     let nothing = Vec::new();
     let with = runs.get(&carrier.text(burst)).unwrap_or(&nothing);
     let base = carrier.base_text(burst).and_then(|text| runs.get(&text).cloned());
@@ -136,16 +138,17 @@ mod tests {
             (Operation::Dispatch, cost(2.0, 8.0)),
             (Operation::CopyLine, cost(1.0, 0.0)),
         ]);
-        assert_eq!(own(clone, 1, &runs, &found), [16.75, 16.75]);
+        assert_eq!(own(clone, 32, &runs, &found), [16.75, 16.75]);
     }
 
     #[test]
-    fn nothing_is_negative_about_a_batch() {
-        let runs = [vec![5.0], vec![6.0]];
-        let found = Found { each: summary(6.03), batch: summary(-1.03) };
-        let settled = settled(found, &runs);
-        assert_eq!((settled.each.value, settled.batch.value), (6.0, 0.0));
-        let found = Found { each: summary(3.0), batch: summary(2.0) };
-        assert_eq!(super::settled(found, &runs).each.value, 3.0);
+    fn spreads_are_of_runs_and_values_of_their_medians() {
+        // 8 each and 32 a batch; in one of the rounds all took twice as long.
+        let runs = [vec![40.0, 80.0, 40.0], vec![16.0, 32.0, 16.0], vec![9.0, 18.0, 9.0]];
+        let found = fitted(&runs);
+        assert!((found.each.value - 8.0).abs() < 1e-9 && (found.batch.value - 32.0).abs() < 1e-9);
+        // Quartiles at 8 and 12, half of which is 2.
+        assert!((found.each.spread - 2.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.each.runs, 3);
     }
 }

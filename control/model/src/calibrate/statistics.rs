@@ -71,14 +71,27 @@ pub fn differences(with: &[f64], base: &[f64], times: f64) -> Vec<f64> {
     with.iter().zip(base).map(|(with, base)| (with - base) / times).collect()
 }
 
-/// Of costs per packet in batches of one and of `many`, run by run: the cost per packet and the
-/// cost per batch.
-pub fn parts(alone: &[f64], together: &[f64], many: f64) -> (Vec<f64>, Vec<f64>) {
-    let pairs = || alone.iter().zip(together);
-    // alone = each + batch; together = each + batch / many.
-    let batch = |(alone, together): (&f64, &f64)| (alone - together) * many / (many - 1.0);
-    let each = |pair: (&f64, &f64)| pair.0 - batch(pair);
-    (pairs().map(each).collect(), pairs().map(batch).collect())
+/// The cost per packet and the cost per batch, neither of them negative, that fit costs per packet
+/// in batches of these sizes best: with the least squares of relative errors.
+pub fn parts(sizes: &[f64], costs: &[f64]) -> (f64, f64) {
+    // cost = each + batch x, where x = 1 / size.
+    let (mut one, mut x, mut xx, mut y, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for (size, cost) in sizes.iter().zip(costs) {
+        // What costs next to nothing is not to decide all.
+        let weight = cost.max(1.0).powi(-2);
+        one += weight;
+        x += weight / size;
+        xx += weight / (size * size);
+        y += weight * cost;
+        xy += weight * cost / size;
+    }
+    let batch = (one * xy - x * y) / (one * xx - x * x);
+    let each = (y - batch * x) / one;
+    match (each < 0.0, batch < 0.0) {
+        (false, false) => (each, batch),
+        (true, _) => (0.0, (xy / xx).max(0.0)),
+        (_, true) => ((y / one).max(0.0), 0.0),
+    }
 }
 
 /// Something to measure: gives cycles per whatever it counts, each time it is called.
@@ -144,10 +157,20 @@ mod tests {
 
     #[test]
     fn a_cost_comes_apart_into_packet_and_batch() {
+        let close = |found: (f64, f64), each: f64, batch: f64| {
+            assert!((found.0 - each).abs() < 1e-9, "{found:?}");
+            assert!((found.1 - batch).abs() < 1e-9, "{found:?}");
+        };
         // 7 each and 30 a batch.
-        let (each, batch) = parts(&[37.0, 37.0], &[7.0 + 30.0 / 256.0, 7.0 + 30.0 / 256.0], 256.0);
-        assert!(each.iter().all(|it| (it - 7.0).abs() < 1e-9), "{each:?}");
-        assert!(batch.iter().all(|it| (it - 30.0).abs() < 1e-9), "{batch:?}");
+        let sizes = [1.0, 4.0, 32.0];
+        close(parts(&sizes, &[37.0, 14.5, 7.9375]), 7.0, 30.0);
+        // What seems to cost less the fewer there are costs the same for each.
+        let (each, batch) = parts(&sizes, &[5.0, 6.0, 6.0]);
+        assert!((5.0..6.0).contains(&each) && batch == 0.0);
+        // All by the batch: 64, 16 and 2, less a little.
+        let (each, batch) = parts(&sizes, &[64.0, 15.0, 1.5]);
+        assert!(each == 0.0 && (40.0..64.0).contains(&batch), "{batch}");
+        close(parts(&sizes, &[-0.1, -0.2, -0.1]), 0.0, 0.0);
     }
 
     #[test]

@@ -38,13 +38,13 @@ impl Workload {
         if workload.trace == 0 { Err(wrong("it has no packets".to_owned())) } else { Ok(workload) }
     }
 
-    /// Runs for about so many packets, after a round that is not counted; gives cycles per packet.
+    /// Runs for about so many cycles, after a round that is not counted; gives cycles per packet.
     ///
     /// # Errors
     /// When not all packets came through.
-    pub fn run(&mut self, packets: u64) -> Result<f64, CalibrateError> {
-        self.rounds(1)?;
-        let rounds = packets.div_ceil(self.trace).max(1);
+    pub fn run(&mut self, cycles: f64) -> Result<f64, CalibrateError> {
+        let round = self.rounds(1)?;
+        let rounds = (cycles / round.max(1) as f64).clamp(1.0, 256.0) as u64;
         let before = self.read("source.count")?;
         let cycles = self.rounds(rounds)?;
         let made = self.read("source.count")? - before;

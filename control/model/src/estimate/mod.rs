@@ -3,3 +3,206 @@
 pub mod price;
 pub mod residency;
 pub mod visits;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use thruway_element::{Load, Made, Operation};
+
+use crate::calibrate::statistics::Summary;
+use crate::hardware::Hardware;
+use crate::rehearsal::{Counts, Rehearsal, RehearsalError};
+use price::{Bill, Station, price};
+
+/// How long a configuration runs until its tables and batches are as they will be.
+const WARM: Duration = Duration::from_millis(20);
+/// How often that is tried again while traces are loaded, which the user waits for.
+const LOADS: usize = 1500;
+/// How long its packets' ways are counted.
+const WATCH: Duration = Duration::from_millis(20);
+/// Packets that were too few to say anything about time.
+const FEW: u64 = 10_000;
+
+/// What somebody knows of the traffic better than the rehearsal.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Assumed {
+    /// Bytes of a packet.
+    pub packet_bytes: Option<f64>,
+    /// Sessions.
+    pub sessions: Option<f64>,
+}
+
+/// One element of an estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Its index in the graph.
+    pub element: usize,
+    /// Its place in the chain.
+    pub station: Station,
+    /// What it comes to.
+    pub bill: Bill,
+}
+
+impl Line {
+    /// Cycles per packet of the sources.
+    pub fn cycles(&self) -> f64 {
+        self.bill.cycles() * self.station.visits
+    }
+}
+
+/// What a configuration comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Elements that packets visit, in the order of their ways.
+    pub lines: Vec<Line>,
+    /// Operations that the host's description lacks; counted as nothing.
+    pub unknown: BTreeSet<Operation>,
+    /// The traffic that it is about.
+    pub load: Load,
+    /// Cycles of each thread per packet of the sources.
+    pub threads: Vec<f64>,
+}
+
+/// What limits a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// This thread's core.
+    Core(usize),
+    /// The link.
+    Link,
+}
+
+impl Estimate {
+    /// Cycles per packet of the sources, over all threads.
+    pub fn cycles(&self) -> f64 {
+        self.lines.iter().map(Line::cycles).sum()
+    }
+
+    /// Cycles per packet that pass until lines are there.
+    pub fn memory(&self) -> f64 {
+        self.lines.iter().map(|line| line.bill.memory() * line.station.visits).sum()
+    }
+
+    /// The thread with the most to do, and its cycles per packet.
+    pub fn busiest(&self) -> (usize, f64) {
+        let all = self.threads.iter().copied().enumerate();
+        all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
+    }
+
+    /// Packets a second, and what keeps them from being more. `link`: bits a second on the wire,
+    /// where frames of [`Load::packet_bytes`] take 24 bytes more (preamble, check sequence, gap).
+    pub fn rate(&self, hardware: &Hardware, link: Option<f64>) -> (f64, Limit) {
+        let (thread, cycles) = self.busiest();
+        let core = hardware.clock_hz.value / cycles.max(f64::MIN_POSITIVE);
+        let wire = link.map(|bits| bits / ((self.load.packet_bytes.max(60.0) + 24.0) * 8.0));
+        match wire {
+            Some(wire) if wire < core => (wire, Limit::Link),
+            _ => (core, Limit::Core(thread)),
+        }
+    }
+}
+
+/// What was measured of a rehearsal, beside its estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Truth {
+    /// Cycles per packet of the sources: the median, and half of the distance of the quartiles.
+    pub cycles: (f64, f64),
+    /// Per line of the estimate: cycles per visit.
+    pub elements: Vec<f64>,
+}
+
+impl Rehearsal {
+    /// Runs until all is as it will be, and counts packets' ways.
+    pub fn watch(&mut self) -> Counts {
+        let mut first = self.run(WARM);
+        for _ in 0..LOADS {
+            if !self.is_loading(&first) {
+                break;
+            }
+            first = self.run(WARM);
+        }
+        let next = self.run(WATCH);
+        // What has come to its end has shown all that it does.
+        if self.made_packets(&next) > 0 { next } else { first }
+    }
+
+    /// The estimate of what was watched; `as_written` with what ports cost, else with what stands
+    /// in for them.
+    ///
+    /// # Errors
+    /// When no packet moved.
+    pub fn estimate(
+        &self,
+        counts: &Counts,
+        hardware: &Hardware,
+        assumed: &Assumed,
+        as_written: bool,
+    ) -> Result<Estimate, RehearsalError> {
+        let load = self.load(counts, assumed);
+        let stations = self.stations(counts, &load, as_written)?;
+        let (elements, stations): (Vec<usize>, Vec<Station>) = stations.into_iter().unzip();
+        let bills = price(&stations, hardware);
+        let lines = elements.into_iter().zip(stations).zip(bills.bills);
+        let lines = lines.map(|((element, station), bill)| Line { element, station, bill });
+        let lines: Vec<Line> = lines.collect();
+        let threads = counts.by_thread.iter().map(|packets| {
+            let of = |line: &Line| {
+                let all = counts.packets[line.element].max(1) as f64;
+                line.cycles() * packets[line.element] as f64 / all
+            };
+            lines.iter().map(of).sum()
+        });
+        Ok(Estimate { threads: threads.collect(), unknown: bills.unknown, load, lines })
+    }
+
+    fn load(&self, counts: &Counts, assumed: &Assumed) -> Load {
+        let made = self.made(counts).unwrap_or(Made { packet_bytes: 64.0, sessions: 1.0 });
+        let packet_bytes = assumed.packet_bytes.unwrap_or(made.packet_bytes);
+        Load {
+            packet_bytes,
+            // Behind Ethernet, IPv4 and the mean of UDP's and TCP's headers.
+            payload_bytes: (packet_bytes - 48.0).max(0.0),
+            sessions: assumed.sessions.unwrap_or(made.sessions).max(1.0),
+            opening: 0.0,
+        }
+    }
+
+    /// Measures it: runs of `time` each, after a first one that does not count.
+    ///
+    /// # Errors
+    /// When it ends before enough packets have passed.
+    pub fn measure(
+        &mut self,
+        estimate: &Estimate,
+        hardware: &Hardware,
+        (runs, time): (usize, Duration),
+    ) -> Result<Truth, RehearsalError> {
+        self.run(time / 4);
+        let mut cycles = Vec::new();
+        let mut elements = vec![Vec::new(); estimate.lines.len()];
+        for _ in 0..runs.max(1) {
+            let counts = self.run(time);
+            let made = self.made_packets(&counts);
+            if made < FEW {
+                let why = format!(
+                    "only {made} packets in {} ms: its sources end, or wait",
+                    time.as_millis()
+                );
+                return Err(RehearsalError::Still { why });
+            }
+            // The first thread's time; the others run beside it.
+            let ticks = counts.cpu_ns as f64 * hardware.clock_hz.value / 1e9;
+            cycles.push(ticks / made as f64);
+            let seen: u64 = counts.cycles.iter().sum();
+            // The counters of elements are samples, and time in them is not all CPU time.
+            let scale = ticks / seen.max(1) as f64;
+            for (line, times) in estimate.lines.iter().zip(&mut elements) {
+                let packets = counts.packets[line.element].max(1) as f64;
+                times.push(counts.cycles[line.element] as f64 * scale / packets);
+            }
+        }
+        let cycles = Summary::of(&cycles);
+        let medians = elements.iter().map(|times| Summary::of(times).value);
+        Ok(Truth { cycles: (cycles.value, cycles.spread), elements: medians.collect() })
+    }
+}

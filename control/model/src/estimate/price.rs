@@ -8,7 +8,7 @@ use super::residency::{Object, residency};
 use crate::hardware::{Hardware, Level};
 
 /// An element in its place in a chain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Station {
     /// Its name in the configuration.
     pub name: String,

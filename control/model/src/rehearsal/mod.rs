@@ -10,7 +10,7 @@ use thruway_element::{Cost, Element, Load, Made, Registry, Spec};
 use thruway_engine::{BuildError, Options, Router};
 use thruway_lang::{Checked, Diagnostics, Graph};
 
-pub use stand_in::{Captures, Replaced};
+pub use stand_in::{Captures, Replaced, Trace};
 
 use crate::estimate::price::Station;
 
@@ -25,8 +25,12 @@ pub struct Counts {
     pub cycles: Vec<u64>,
     /// Per element: packets that ended in it for a reason of its own.
     pub drops: Vec<u64>,
+    /// Per thread, per element: packets.
+    pub by_thread: Vec<Vec<u64>>,
     /// Cycles of the whole run.
     pub elapsed: u64,
+    /// CPU time of its first thread, nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// Why a configuration cannot be run from memory.
@@ -93,9 +97,10 @@ impl Rehearsal {
             batches: vec![0; elements],
             cycles: vec![0; elements],
             drops: vec![0; elements],
-            elapsed: 0,
+            ..Counts::default()
         };
         for stats in self.router.stats() {
+            sum.by_thread.push(stats.iter().map(|node| node.packets.get()).collect());
             for (at, node) in stats.iter().enumerate() {
                 sum.packets[at] += node.packets.get();
                 sum.batches[at] += node.batches.get();
@@ -118,16 +123,27 @@ impl Rehearsal {
             }
         });
         self.router.resume();
+        let cpu = cpu_time();
         let outcome = self.router.run_threads();
+        let cpu_ns = cpu_time().saturating_sub(cpu);
         // It may have gone already.
         let _ = done.send(());
         let _ = timer.join();
-        Counts { elapsed: outcome.cycles, ..self.counts().since(&before) }
+        Counts { elapsed: outcome.cycles, cpu_ns, ..self.counts().since(&before) }
     }
 
     /// Per element: what has replaced it, if anything has.
     fn original(&self, element: usize) -> Option<&'static Spec> {
         self.replaced.iter().find(|replaced| replaced.element == element).map(|it| it.spec)
+    }
+
+    /// Whether packets were on their way into memory, to be replayed from there.
+    pub fn is_loading(&self, counts: &Counts) -> bool {
+        let graph = &self.router.layout().graph;
+        let into = |edge: &&thruway_lang::Edge| {
+            graph.elements[edge.to.element].spec.name == "ReplayUnqueue"
+        };
+        graph.edges.iter().filter(into).any(|edge| counts.packets[edge.from.element] > 0)
     }
 
     /// Elements whose packets come from no other element that had any.
@@ -138,6 +154,11 @@ impl Rehearsal {
             into.any(|edge| edge.from.element != element && counts.packets[edge.from.element] > 0)
         };
         (0..counts.packets.len()).filter(|at| counts.packets[*at] > 0 && !fed(*at)).collect()
+    }
+
+    /// Packets that the sources made.
+    pub fn made_packets(&self, counts: &Counts) -> u64 {
+        self.sources(counts).iter().map(|source| counts.packets[*source]).sum()
     }
 
     /// What the sources make, together.
@@ -165,8 +186,7 @@ impl Rehearsal {
         load: &Load,
         as_written: bool,
     ) -> Result<Vec<(usize, Station)>, RehearsalError> {
-        let sources = self.sources(counts);
-        let made: u64 = sources.iter().map(|source| counts.packets[*source]).sum();
+        let made = self.made_packets(counts);
         if made == 0 {
             let why = "no source made a packet (is the capture empty, or ACTIVE false?)".into();
             return Err(RehearsalError::Still { why });
@@ -215,6 +235,13 @@ pub(crate) fn open(
     Ok(router)
 }
 
+/// CPU time of the calling thread, nanoseconds.
+fn cpu_time() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // It counts up from zero.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 impl Counts {
     /// What was added to `before`.
     fn since(&self, before: &Counts) -> Counts {
@@ -226,7 +253,10 @@ impl Counts {
             batches: less(&self.batches, &before.batches),
             cycles: less(&self.cycles, &before.cycles),
             drops: less(&self.drops, &before.drops),
-            elapsed: self.elapsed,
+            by_thread: (self.by_thread.iter().zip(&before.by_thread))
+                .map(|(now, then)| less(now, then))
+                .collect(),
+            ..Counts::default()
         }
     }
 }

@@ -10,17 +10,26 @@ const RECEIVERS: &[&str] = &["FromDevice", "FromHost", "FromSocket", "KernelTap"
 /// Classes that act by themselves on files, sockets and handlers.
 const ACTORS: &[&str] = &["ChatterSocket", "ControlSocket", "PokeHandlers", "Script"];
 
-/// Captures that come in where the configuration receives packets.
+/// Where packets come from that the configuration receives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trace {
+    /// A capture's path.
+    Capture(String),
+    /// Lines as FromIPSummaryDump reads them.
+    Lines(String),
+}
+
+/// What comes in where the configuration receives packets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Captures {
     /// Where nothing else is said.
-    pub all: Option<String>,
+    pub all: Option<Trace>,
     /// By the name of the element that receives.
-    pub of: BTreeMap<String, String>,
+    pub of: BTreeMap<String, Trace>,
 }
 
 impl Captures {
-    fn of(&self, element: &str) -> Option<&String> {
+    fn of(&self, element: &str) -> Option<&Trace> {
         self.of.get(element).or(self.all.as_ref())
     }
 }
@@ -57,13 +66,15 @@ pub fn stand_in(
         let spec = graph.elements[element].spec;
         let leaves = graph.edges.iter().any(|edge| edge.from.element == element);
         let enters = graph.edges.iter().any(|edge| edge.to.element == element);
-        if RECEIVERS.contains(&spec.name) && leaves {
+        if spec.name == "FromDump" && !feeds_replay(graph, element) {
+            replay(graph, catalog, element, batch);
+        } else if RECEIVERS.contains(&spec.name) && leaves {
             let name = &graph.elements[element].name;
-            let capture = captures.of(name).ok_or_else(|| name.clone())?;
+            let trace = captures.of(name).cloned().ok_or_else(|| name.clone())?;
             if enters {
                 divert(graph, catalog, element);
             }
-            receive(graph, catalog, (element, capture), batch);
+            receive(graph, catalog, (element, &trace), batch);
         } else if sends(&graph.elements[element]) {
             let sink = if leaves { "Null" } else { "Discard" };
             become_class(&mut graph.elements[element], catalog, sink, Vec::new());
@@ -104,22 +115,54 @@ fn divert(graph: &mut Graph, catalog: &dyn Catalog, element: usize) {
     }
 }
 
-/// An element becomes the source of a capture's packets, again and again.
+/// An element becomes the source of a trace's packets, again and again.
 fn receive(
     graph: &mut Graph,
     catalog: &dyn Catalog,
-    (element, capture): (usize, &str),
+    (element, trace): (usize, &Trace),
     batch: usize,
 ) {
+    let quoted = |text: &str| thruway_element::text::quote(text.as_bytes());
+    match trace {
+        Trace::Capture(path) => {
+            become_class(&mut graph.elements[element], catalog, "FromDump", vec![quoted(path)]);
+            replay(graph, catalog, element, batch);
+        }
+        Trace::Lines(lines) => {
+            let frames = FRAMES.map(str::to_owned).to_vec();
+            become_class(&mut graph.elements[element], catalog, "EtherEncap", frames);
+            let encap = replay(graph, catalog, element, batch);
+            let made = beside(graph, element, "lines");
+            let data = vec![format!("DATA {}", quoted(lines)), "CHECKSUM true".to_owned()];
+            become_class(&mut graph.elements[made], catalog, "FromIPSummaryDump", data);
+            connect(graph, made, encap);
+        }
+    }
+}
+
+/// Arguments of EtherEncap for packets that were only described.
+const FRAMES: [&str; 3] = ["0x0800", "02:00:00:00:00:01", "02:00:00:00:00:02"];
+
+/// Output 0 to input 0.
+fn connect(graph: &mut Graph, from: usize, to: usize) {
+    let [from, to] = [from, to].map(|element| PortRef { element, port: 0 });
+    let span = graph.elements[from.element].span;
+    graph.edges.push(Edge { from, to, kind: EdgeKind::Packet, span });
+}
+
+/// Whether what an element reads is kept in memory already.
+fn feeds_replay(graph: &Graph, element: usize) -> bool {
+    let mut next = graph.edges.iter().filter(|edge| edge.from.element == element);
+    next.any(|edge| graph.elements[edge.to.element].spec.name == "ReplayUnqueue")
+}
+
+/// An element becomes a ReplayUnqueue of what it was; the index of what it was.
+fn replay(graph: &mut Graph, catalog: &dyn Catalog, element: usize, batch: usize) -> usize {
     let trace = beside(graph, element, "trace");
-    let file = thruway_element::text::quote(capture.as_bytes());
-    become_class(&mut graph.elements[trace], catalog, "FromDump", vec![file]);
+    // The end of the capture is no reason to stop any more.
+    graph.elements[trace].args.retain(|arg| !arg.text.starts_with("STOP"));
     let args = vec!["STOP -1".to_owned(), format!("BURST {batch}")];
     become_class(&mut graph.elements[element], catalog, "ReplayUnqueue", args);
-    graph.edges.push(Edge {
-        from: PortRef { element: trace, port: 0 },
-        to: PortRef { element, port: 0 },
-        kind: EdgeKind::Packet,
-        span: graph.elements[element].span,
-    });
+    connect(graph, trace, element);
+    trace
 }

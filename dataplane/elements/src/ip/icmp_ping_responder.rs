@@ -66,6 +66,7 @@ pub(super) fn reply(packet: &mut Packet) -> Result<(), Other> {
         return Err(Other::NotUnicast);
     }
     icmp.update_type(icmp_type::ECHO_REPLY);
+    IcmpHeader::settle_zero(payload);
     header.update_src(dst.to_bits());
     header.update_dst(src.to_bits());
     let old = header.flags_offset();
@@ -109,6 +110,16 @@ mod tests {
         let mut packet = Packet::new(&bytes).unwrap();
         packet.set_network(0, 20);
         packet
+    }
+
+    #[test]
+    fn a_reply_of_zeros_is_sound() {
+        let mut bytes = request([9, 9, 9, 9], 8, 0, &[0; 4]).data().to_vec();
+        IcmpHeader::new(8, 0, 0).emit_message(&[0; 4], &mut bytes[20..]).unwrap();
+        let mut packet = Packet::new(&bytes).unwrap();
+        packet.set_network(0, 20);
+        assert_eq!(reply(&mut packet), Ok(()));
+        assert_eq!(packet.data()[20..], [0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     proptest! {

@@ -271,16 +271,7 @@ impl Element for Nf {
     fn demand(&self) -> Option<Demand> {
         let Scratch { size, align } = Scratch::of::<Place>();
         let session = self.settings.sessions.as_ref()?.session.clone();
-        Some(Demand {
-            session,
-            size,
-            align,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-            closed_s: None,
-        })
+        Some(Demand::of(session, size, align))
     }
 
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {

@@ -201,17 +201,7 @@ impl Element for FlowDispatcher {
     }
 
     fn demand(&self) -> Option<Demand> {
-        let session = self.session.clone()?;
-        Some(Demand {
-            session,
-            size: 0,
-            align: 1,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-            closed_s: None,
-        })
+        Some(Demand::of(self.session.clone()?, 0, 1))
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

@@ -1,7 +1,7 @@
 //! Functions that keep state for each session, and what finds the session for them.
 
 #[cfg(test)]
-mod alone;
+pub(crate) mod alone;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
@@ -10,8 +10,8 @@ mod load_balancer;
 mod nat;
 mod pace;
 #[cfg(test)]
-mod plain;
-mod rewrite;
+pub(crate) mod plain;
+pub(crate) mod rewrite;
 mod session_limiter;
 mod session_stats;
 mod stateful_firewall;

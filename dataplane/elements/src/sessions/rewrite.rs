@@ -161,6 +161,71 @@ impl Translation {
     }
 }
 
+/// What of a packet's two ends is set anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// Source address.
+    pub(crate) src: Option<u32>,
+    /// Destination address.
+    pub(crate) dst: Option<u32>,
+    /// Behind the IP header.
+    pub(crate) ports: Ports,
+}
+
+/// What of a transport header is set anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// Nothing; its checksum is kept right where it covers the addresses.
+    Keep,
+    /// Source and destination port, of TCP, UDP or DCCP.
+    Both(u16, u16),
+    /// The identifier of an ICMP query.
+    Ident(u16),
+}
+
+/// Sets both ends of a packet whose IPv4 and transport headers are marked. `ip` is the change of
+/// the IP header's checksum by that, `transport` that of the transport header's. Fragments other
+/// than the first have no transport header.
+///
+/// # Errors
+/// `Short`; the packet is then as it was.
+#[inline]
+pub(crate) fn set_ends(
+    packet: &mut Packet,
+    ends: &Ends,
+    ip: Delta,
+    transport: Delta,
+) -> Result<(), Untranslatable> {
+    let header = network(packet)?;
+    let protocol = header.protocol();
+    let is_first = header.is_first_fragment();
+    match ends.ports {
+        Ports::Both(src, dst) if is_first => {
+            let bytes = packet.transport_mut();
+            set_port(bytes, protocol, End::Source, Some(src), transport)?;
+            *field(bytes, 2)? = dst.to_be_bytes();
+        }
+        Ports::Ident(ident) if is_first => {
+            let bytes = packet.transport_mut();
+            set_port(bytes, ip_protocol::ICMP, End::Source, Some(ident), transport)?;
+        }
+        Ports::Keep if is_first && protocol != ip_protocol::ICMP => {
+            // Where the checksum is not there, nothing depends on it.
+            let _ = set_port(packet.transport_mut(), protocol, End::Source, None, transport);
+        }
+        _ => {}
+    }
+    let header = network(packet)?;
+    header.update_checksum(ip);
+    if let Some(src) = ends.src {
+        header.set_src(src);
+    }
+    if let Some(dst) = ends.dst {
+        header.set_dst(dst);
+    }
+    Ok(())
+}
+
 /// Sets the error's own address as netfilter does: a router on the translated side, whose address
 /// nobody on the other side knows, is shown as the end itself.
 #[cold]
@@ -260,6 +325,9 @@ fn set_port(
     }
     if let Some((at, port)) = at {
         *field(transport, at)? = port.to_be_bytes();
+        if protocol == ip_protocol::ICMP {
+            IcmpHeader::settle_zero(transport);
+        }
     }
     Ok(())
 }
@@ -276,7 +344,10 @@ fn changed(protocol: u8, checksum: u16, delta: Delta) -> u16 {
 
 /// Translates the packet that an ICMP error quotes, which may be cut; gives the change of the
 /// error's checksum. `end` is the one to set, as it stands in the quoted header.
-fn translate_quoted(
+///
+/// # Errors
+/// `Short`, where it ends before what would be set.
+pub(crate) fn translate_quoted(
     quoted: &mut [u8],
     end: End,
     addr: u32,

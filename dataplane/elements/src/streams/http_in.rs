@@ -253,7 +253,5 @@ pub(super) fn send(cx: &mut Cx<'_>, port: usize, out: &mut Vec<Packet>, batch: &
         }
         batch.push(packet);
     }
-    if port != 0 {
-        cx.emit_all(port, batch);
-    }
+    cx.pass_on(port, batch);
 }

@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
-use thruway_stream::segment::{Parts, finish};
+use thruway_stream::segment::{Parts, finish, protocol};
 
 /// See the spec.
 pub static IN: Entry = Entry::new(
@@ -80,9 +80,7 @@ impl Element for IpIn {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -112,9 +110,7 @@ impl Element for IpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -127,21 +123,11 @@ fn leave(packet: &mut Packet) -> Verdict {
     if mark.layer() != Layer::Ip || !mark.has(flag::CHANGED) {
         return Verdict::Pass;
     }
-    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
-    else {
-        return Verdict::Pass;
-    };
-    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
-    let protocol = protocol_of(packet, is_ipv6);
-    let parts = Parts { network, transport, payload: transport, end: packet.len(), is_ipv6 };
+    let Some(parts) = Parts::of_changed(packet) else { return Verdict::Pass };
+    // Behind IPv6 extension headers it is not looked for: its checksum stays.
+    let protocol = protocol(packet).unwrap_or(0);
     match finish(packet, &parts, protocol) {
         true => Verdict::Pass,
         false => Verdict::Drop(Reason(1)),
     }
-}
-
-/// The transport protocol, as far as its checksum is known here; behind IPv6 extension headers it
-/// is not looked for.
-fn protocol_of(packet: &Packet, is_ipv6: bool) -> u8 {
-    packet.network().get(if is_ipv6 { 6 } else { 9 }).copied().unwrap_or(0)
 }

@@ -10,6 +10,7 @@ use thruway_element::{
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
 use thruway_wire::ip_protocol;
@@ -242,9 +243,7 @@ impl Element for TcpIn {
         // PERF: in place, `bench stream --case nat-tcp` went from 46 to FOLLOW_NS ns above `nat`.
         if self.settings.mode == Mode::Follow && self.tcp.is_empty() {
             cx.per_session(&mut self.follow, batch);
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();
@@ -273,9 +272,9 @@ impl Element for TcpIn {
             return self.arm(cx);
         }
         self.tcp.tick(cx.now(), &mut self.out);
-        let mut batch = Batch::new();
-        send(cx, &mut self.out, &mut batch);
-        cx.emit_all(0, &mut batch);
+        // Not in a batch of its own: its memory would take the place of one that has grown.
+        self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
+        count_drops(cx, &mut self.out);
         self.arm(cx);
     }
 
@@ -363,13 +362,12 @@ fn take(
 /// Whether TCP follows the IP header, or its extensions.
 #[inline]
 fn is_tcp(packet: &Packet) -> bool {
-    let header = packet.network();
-    match header.first() {
-        Some(first) if first >> 4 == 4 => header.get(9) == Some(&ip_protocol::TCP),
+    match protocol(packet) {
+        Some(ip_protocol::TCP) => true,
+        None | Some(ip_protocol::UDP) => false,
         // Behind extension headers only the classifier has looked; what is no TCP has no ports
         // that it could have found.
-        Some(_) => header.get(6).is_some_and(|next| *next != ip_protocol::UDP),
-        None => false,
+        Some(_) => packet.network().first().is_some_and(|first| first >> 4 == 6),
     }
 }
 
@@ -381,6 +379,10 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
             _ => cx.emit(port, packet),
         }
     }
+    count_drops(cx, out);
+}
+
+fn count_drops(cx: &mut Cx<'_>, out: &mut Out) {
     for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
         cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
     }
@@ -421,9 +423,7 @@ impl Element for TcpOut {
         };
         if self.waiting.is_empty() && batch.iter().all(is_plain) {
             batch.iter_mut().for_each(|packet| packet.set_content_mark(Content::NONE));
-            if port != 0 {
-                cx.emit_all(port, batch);
-            }
+            cx.pass_on(port, batch);
             return;
         }
         let now = cx.now();

@@ -7,7 +7,7 @@ use thruway_element::{
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
-use thruway_stream::segment::{Parts, finish};
+use thruway_stream::segment::{Parts, finish, protocol};
 use thruway_wire::ip_protocol;
 
 /// See the spec.
@@ -105,16 +105,14 @@ impl Element for UdpIn {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
 impl UdpIn {
     fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
         packet.set_content_mark(Content::NONE);
-        if packet.fcb() == 0 || !is_udp(packet) {
+        if packet.fcb() == 0 || protocol(packet) != Some(ip_protocol::UDP) {
             return Ok(());
         }
         if is_pressed {
@@ -136,13 +134,6 @@ impl UdpIn {
     }
 }
 
-/// Whether UDP follows the IP header directly.
-fn is_udp(packet: &Packet) -> bool {
-    let header = packet.network();
-    let at = if header.first().is_some_and(|byte| byte >> 4 == 6) { 6 } else { 9 };
-    header.get(at) == Some(&ip_protocol::UDP)
-}
-
 struct UdpOut;
 
 impl Element for UdpOut {
@@ -152,9 +143,7 @@ impl Element for UdpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 
@@ -174,13 +163,7 @@ fn leave(packet: &mut Packet) -> Verdict {
     if content.is_empty() && mark.took > 0 && !mark.has(flag::LAST) {
         return Verdict::Drop(Reason(2));
     }
-    let (Some(network), Some(transport)) = (packet.network_offset(), packet.transport_offset())
-    else {
-        return Verdict::Pass;
-    };
-    let is_ipv6 = packet.network().first().is_some_and(|byte| byte >> 4 == 6);
-    let (payload, end) = (transport + 8, packet.len());
-    let parts = Parts { network, transport, payload, end, is_ipv6 };
+    let Some(parts) = Parts::of_changed(packet) else { return Verdict::Pass };
     match finish(packet, &parts, ip_protocol::UDP) {
         true => Verdict::Pass,
         false => Verdict::Drop(Reason(1)),

@@ -164,7 +164,10 @@ fn defaults(args: &Args<'_>) -> Result<Defaults, ArgErrors> {
     };
     let text: String = args.get("PROTO")?;
     let protocol = super::summary::protocol(&text).ok_or_else(|| {
-        args.error("PROTO", format!("'{text}' is not a protocol: T, U, I or a number to 255"))
+        args.error(
+            "PROTO",
+            format!("'{text}' is not a protocol: T, U, I, a name such as udp or a number to 255"),
+        )
     })?;
     Ok(Defaults { flow, protocol, aggregate: None, checksum: args.get("CHECKSUM")? })
 }
@@ -344,7 +347,9 @@ impl FromIpSummaryDump {
                     self.defaults.protocol = protocol;
                     None
                 }
-                None => Some("!proto takes T, U, I or a number to 255".to_owned()),
+                None => {
+                    Some("!proto takes T, U, I, a name such as udp or a number to 255".to_owned())
+                }
             },
             "!aggregate" => match rest.first().and_then(|word| word.parse().ok()) {
                 Some(aggregate) => {

@@ -325,6 +325,7 @@ impl Element for ReplayUnqueue {
         self.count += self.batch.len() as u64;
         let made = !self.batch.is_empty();
         if made {
+            cx.count_packets(self.batch.len());
             cx.emit_all(output, &mut self.batch);
         }
         let late = self.deadline.is_some_and(|deadline| cx.now() >= deadline);

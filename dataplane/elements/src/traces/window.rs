@@ -8,9 +8,11 @@ use thruway_element::{ArgErrors, Args, FromArg, Nanos};
 pub(super) fn parse_instant(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) {
+    if whole.is_empty() && fraction.is_empty() || !digits(whole) || !digits(fraction) {
         return None;
     }
+    // Click's summaries have times such as .5 too.
+    let whole = if whole.is_empty() { "0" } else { whole };
     let nanos = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = nanos.fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'));
     whole.parse::<i64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)
@@ -174,6 +176,7 @@ mod tests {
         assert_eq!(parse_instant("996033261.451094"), Some(996_033_261_451_094_000));
         assert_eq!(parse_instant("1.000000001"), Some(S + 1));
         assert_eq!(parse_instant("7"), Some(7 * S));
+        assert_eq!(parse_instant(".5"), Some(S / 2));
         for wrong in ["", ".", "-1", "1.x", "1e9", "99999999999999"] {
             assert_eq!(parse_instant(wrong), None, "{wrong}");
         }

@@ -136,6 +136,16 @@ impl Manager {
         Some((life, scratch.get_mut(at.offset as usize..end)?))
     }
 
+    /// The same of a function that begins with zeros, and has opened the session with this packet.
+    #[inline]
+    pub fn enter_zeroed(&mut self, at: &At) -> Option<(Life, &mut [u8])> {
+        if !self.is_opened(at) {
+            self.scratch_mut(at).fill(0);
+            self.set_opened(at);
+        }
+        self.enter(at)
+    }
+
     /// Has the session ended before its next packet, or when its time is up.
     pub fn ask_end(&mut self, at: &At) {
         self.levels[usize::from(at.level)].pool.head_mut(at.index).flags |= END_ASKED;

@@ -57,6 +57,13 @@ impl Pool {
         self.records.head_and_scratch(index)
     }
 
+    /// All of a record at once: its head, its words (key, second key without its last word, extra
+    /// words) and the functions' state.
+    #[inline(always)]
+    pub fn whole_mut(&mut self, index: u32) -> (&mut Head, &[u32], &mut [u8]) {
+        self.records.whole_mut(index)
+    }
+
     /// Asks the processor to fetch a record. Any number may be given.
     #[inline]
     pub fn prefetch(&self, index: u32) {

@@ -338,6 +338,16 @@ impl Records {
         (aligned(Head::mut_from_prefix(front).ok()).0, &mut scratch[..len])
     }
 
+    /// Head, words behind it, and scratch, by one computation of where the record is.
+    #[inline(always)]
+    pub fn whole_mut(&mut self, index: u32) -> (&mut Head, &[u32], &mut [u8]) {
+        let (begin, len) = (self.layout.scratch_at, self.layout.scratch_len);
+        let words = (self.layout.words - HEAD_WORDS) * 4;
+        let (front, scratch) = self.bytes_mut(index).split_at_mut(begin);
+        let (head, rest) = aligned(Head::mut_from_prefix(front).ok());
+        (head, aligned(<[u32]>::ref_from_bytes(&rest[..words]).ok()), &mut scratch[..len])
+    }
+
     /// Asks the processor to fetch a record: of a long one the first [`AHEAD`] bytes.
     #[inline]
     pub fn prefetch(&self, index: u32) {

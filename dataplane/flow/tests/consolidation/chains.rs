@@ -126,14 +126,8 @@ fn demand() -> impl Strategy<Value = Demand> {
         ][..],
     );
     (session, 0..40_usize, 0..4_u32, 0..3_usize).prop_map(|(session, size, align, words)| Demand {
-        session: SessionDef::parse(session).unwrap(),
-        size,
-        align: 1 << align,
-        initial: Vec::new(),
-        translates: false,
         shared_words: words,
-        timeout_s: None,
-        closed_s: None,
+        ..Demand::of(SessionDef::parse(session).unwrap(), size, 1 << align)
     })
 }
 
@@ -221,14 +215,8 @@ pub fn web_chain() -> impl Strategy<Value = Chain> {
             let next = next.filter(|next| *next > at).map(|next| to(2 + next));
             let mut node = plain(Role::Function, next.into_iter().collect());
             node.demand = Some(Demand {
-                session: SessionDef::parse(session).unwrap(),
-                size,
-                align: 4,
-                initial: Vec::new(),
-                translates: false,
                 shared_words: 1,
-                timeout_s: None,
-                closed_s: None,
+                ..Demand::of(SessionDef::parse(session).unwrap(), size, 4)
             });
             nodes.push(node);
         }

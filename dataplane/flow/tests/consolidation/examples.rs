@@ -56,16 +56,8 @@ impl Build {
 
     pub fn stateful(&mut self, name: &str, session: &str, size: usize) -> usize {
         let node = self.function(name, Changes::Nothing);
-        self.chain.nodes[node].demand = Some(Demand {
-            session: SessionDef::parse(session).unwrap(),
-            size,
-            align: 4,
-            initial: Vec::new(),
-            translates: false,
-            shared_words: 0,
-            timeout_s: None,
-            closed_s: None,
-        });
+        let session = SessionDef::parse(session).unwrap();
+        self.chain.nodes[node].demand = Some(Demand::of(session, size, 4));
         node
     }
 

@@ -17,16 +17,7 @@ const ENTRY: u32 = 0;
 const SECOND: i64 = 1_000_000_000;
 
 fn demand(session: &str, size: usize) -> Demand {
-    Demand {
-        session: SessionDef::parse(session).unwrap(),
-        size,
-        align: 4,
-        initial: Vec::new(),
-        translates: false,
-        shared_words: 0,
-        timeout_s: None,
-        closed_s: None,
-    }
+    Demand::of(SessionDef::parse(session).unwrap(), size, 4)
 }
 
 /// An entry and functions in a row.

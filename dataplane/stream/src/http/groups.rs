@@ -197,7 +197,7 @@ pub fn strip(packet: &mut Packet, told: &[Told]) {
 /// that: then some are not made.
 #[must_use]
 pub fn split(packet: Packet, groups: &Groups, sent: Sent, out: &mut Vec<Packet>) -> bool {
-    let Some(parts) = parts_of(&packet) else { return false };
+    let Some(parts) = Parts::of_changed_tcp(&packet) else { return false };
     let (mark, place) = (packet.content_mark(), out.len());
     let took = usize::from(mark.took);
     out.push(packet);
@@ -275,7 +275,10 @@ pub fn carve(packet: &Packet, parts: &Parts, range: Range<usize>) -> Option<Pack
 /// says.
 pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
     let (first, second) = (before.content_mark(), packet.content_mark());
-    let (Some(to), Some(from)) = (parts_of(before), parts_of(&packet)) else { return Some(packet) };
+    let (Some(to), Some(from)) = (Parts::of_changed_tcp(before), Parts::of_changed_tcp(&packet))
+    else {
+        return Some(packet);
+    };
     let is_plain = |mark: &Content| mark.layer() == Layer::Tcp && !mark.has(flag::CLOSE);
     let (Some(a), Some(b)) = (tcp(before, &to), tcp(&packet, &from)) else { return Some(packet) };
     let follows = a.seq().wrapping_add(u32::from(first.took)) == b.seq() && first.took > 0;
@@ -308,16 +311,6 @@ fn said_len(packet: &Packet, parts: &Parts) -> usize {
     let Some(&[high, low]) = field else { return 0 };
     let end = parts.network + base + usize::from(u16::from_be_bytes([high, low]));
     end.saturating_sub(parts.payload)
-}
-
-/// Where the parts of a packet are whose length fields may be wrong by now.
-pub fn parts_of(packet: &Packet) -> Option<Parts> {
-    let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
-    let data = packet.data();
-    let header = usize::from(data.get(transport + 12)? >> 4) * 4;
-    let is_ipv6 = data.get(network)? >> 4 == 6;
-    let parts = Parts { network, transport, payload: transport + header, end: data.len(), is_ipv6 };
-    (header >= 20 && network < transport && parts.payload <= parts.end).then_some(parts)
 }
 
 /// Keeps the TCP flags of `mask`, and moves the sequence number on.

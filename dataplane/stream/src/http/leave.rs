@@ -7,10 +7,10 @@ use thruway_wire::tcp::flags as tcp_flags;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::edit::{Framing, with_framing};
-use super::groups::{OURS, carve, glue, parts_of, with_flags};
+use super::groups::{OURS, carve, glue, with_flags};
 use super::head::{Head, Kind};
 use crate::content::{HasContent, Layer, flag};
-use crate::segment::tcp;
+use crate::segment::{Parts, tcp};
 use crate::splice::splice;
 use crate::stage::{Hold, Memory, Stage};
 
@@ -357,21 +357,21 @@ impl Leave {
 /// Whether nothing follows in this direction: then the message, if it is one that says itself where
 /// it ends, is cut short, as [`Enter`](super::Enter) puts the end elsewhere otherwise.
 fn ends_direction(packet: &Packet) -> bool {
-    let header = parts_of(packet).and_then(|parts| tcp(packet, &parts).copied());
+    let header = Parts::of_changed_tcp(packet).and_then(|parts| tcp(packet, &parts).copied());
     let has_fin = header.is_some_and(|header| header.has_flags(tcp_flags::FIN));
     has_fin && packet.content_mark().has(flag::LAST)
 }
 
 /// The head in front of the content, in `data()`.
 fn head_place(packet: &Packet) -> Option<core::ops::Range<usize>> {
-    let payload = parts_of(packet)?.payload;
+    let payload = Parts::of_changed_tcp(packet)?.payload;
     let content = packet.content_place().start;
     (payload <= content).then_some(payload..content)
 }
 
 /// All that follows the TCP header is the content again.
 fn to_tcp(packet: &mut Packet) {
-    let Some(parts) = parts_of(packet) else { return };
+    let Some(parts) = Parts::of_changed_tcp(packet) else { return };
     let is_end = ends_direction(packet);
     let mark = packet.content_mark();
     let mut flags = mark.flags & (flag::CHANGED | flag::CLOSE);
@@ -384,7 +384,7 @@ fn to_tcp(packet: &mut Packet) {
 
 /// An empty packet that accounts for nothing, to go before this one.
 fn carrier(packet: &Packet) -> Option<Packet> {
-    let parts = parts_of(packet)?;
+    let parts = Parts::of_changed_tcp(packet)?;
     let mut made = carve(packet, &parts, parts.payload..parts.payload)?;
     let mut mark = with_flags(packet.content_mark(), flag::CHANGED).with_layer(Layer::Tcp);
     (mark.start, mark.suffix, mark.took) = ((parts.payload - parts.network) as u16, 0, 0);

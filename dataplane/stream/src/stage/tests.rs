@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use thruway_payload::Content;
+use thruway_payload::{Content, Layer};
 
 use super::*;
 use crate::testing::segment;

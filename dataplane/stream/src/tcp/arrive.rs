@@ -26,8 +26,14 @@ impl Work<'_> {
             // Until one has left: contexts keep ports apart.
             half.out_port = port;
         }
+        if self.conn.phase == Phase::Passed {
+            return self.bypass(dir, packet);
+        }
         if self.conn.mode == Mode::Follow {
-            return self.follow(packet);
+            return match look(&mut packet) {
+                Ok(()) => self.out.pass(port, packet),
+                Err(why) => self.out.drop(why, packet),
+            };
         }
         let seg = match self.read(&mut packet) {
             Ok(seg) => seg,
@@ -96,21 +102,6 @@ impl Work<'_> {
         Ok(seg)
     }
 
-    /// Shows the packet as it comes.
-    fn follow(&mut self, mut packet: Packet) {
-        let port = packet_port(self, &packet);
-        match Parts::of_tcp(&packet) {
-            Ok(parts) => {
-                parts.trim(&mut packet);
-                let start = (parts.payload - parts.network) as u16;
-                let content = Content::new(Layer::Tcp, start, parts.payload_len() as u16);
-                packet.set_content_mark(content);
-                self.out.pass(port, packet);
-            }
-            Err(_) => self.out.drop(Why::BadSegment, packet),
-        }
-    }
-
     /// Lets a packet pass the functions and the exit as it is.
     pub(super) fn bypass(&mut self, dir: usize, mut packet: Packet) {
         packet.set_content_mark(Content::NONE);
@@ -137,7 +128,7 @@ impl Work<'_> {
             self.resend_for_sender(dir, from, to);
         }
         // What is sent again comes first: what is kept is kept until it has arrived.
-        if self.is_full(dir) && !self.conn.halves[dir].is_passing {
+        if self.is_full(dir) {
             self.note_clocks(dir, &seg);
             return self.full(dir, packet);
         }
@@ -263,11 +254,8 @@ impl Work<'_> {
         if fin {
             half.fin = Some(seq + len as u32);
         }
-        let layer = if half.is_passing { Layer::Opaque } else { Layer::Tcp };
-        let start = (parts.payload - parts.network) as u16;
-        let mut content = Content::new(layer, start, len as u16);
+        let mut content = content_of(&parts, fin);
         content.conn = self.id + 1;
-        content.flags = if fin { flag::LAST } else { 0 };
         packet.set_content_mark(content);
         let port = half.in_port;
         if has_waited {
@@ -317,7 +305,7 @@ impl Work<'_> {
     }
 
     /// Does what the user wants at the bound.
-    fn full(&mut self, dir: usize, mut packet: Packet) {
+    fn full(&mut self, dir: usize, packet: Packet) {
         match self.settings.at_bound {
             AtBound::Drop => self.refuse(dir, packet),
             AtBound::Reset => {
@@ -328,14 +316,12 @@ impl Work<'_> {
             AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
             AtBound::Pass => {
                 self.counts.passed += 1;
-                self.conn.mode = Mode::Order;
+                self.conn.phase = Phase::Passed;
                 for half in &mut self.conn.halves {
-                    half.is_passing = true;
                     self.stores.copies.clear(&mut half.copies);
                 }
-                packet.set_content_mark(Content::NONE);
                 self.give_up_order();
-                self.out.pass(self.conn.halves[dir].in_port, packet);
+                self.bypass(dir, packet);
             }
         }
     }
@@ -355,12 +341,27 @@ impl Work<'_> {
                 self.out.pass(half.in_port, packet);
             }
         }
-        self.conn.mode = Mode::Follow;
     }
 }
 
-/// The port by which a packet of the connection came that has not been looked at.
-fn packet_port(work: &Work<'_>, packet: &Packet) -> u16 {
-    let halves = &work.conn.halves;
-    halves.iter().find(|half| half.fcb == packet.fcb()).map_or(0, |half| half.in_port)
+/// Marks the content of a segment for functions that only look, as it comes.
+///
+/// # Errors
+/// [`Why::BadSegment`].
+#[inline]
+pub fn look(packet: &mut Packet) -> Result<(), Why> {
+    let parts = Parts::of_tcp(packet).map_err(|_| Why::BadSegment)?;
+    parts.trim(packet);
+    let fin = packet.transport().get(13).is_some_and(|all| all & flags::FIN != 0);
+    packet.set_content_mark(content_of(&parts, fin));
+    Ok(())
+}
+
+/// The mark of a segment's payload.
+#[inline]
+fn content_of(parts: &Parts, fin: bool) -> Content {
+    let start = (parts.payload - parts.network) as u16;
+    let mut content = Content::new(Layer::Tcp, start, parts.payload_len() as u16);
+    content.flags = if fin { flag::LAST } else { 0 };
+    content
 }

@@ -40,20 +40,13 @@ pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out
         work.out.drop(Why::Closed, packet);
         return work.kill();
     }
+    if work.conn.phase == Phase::Passed {
+        return work.leave_passed(dir, packet, &mark);
+    }
     match mark.layer() {
         Layer::None => work.leave_empty(dir, packet),
         _ => work.leave(dir, packet, &mark),
     }
-}
-
-/// Where the parts of a packet are whose length fields may be wrong by now.
-fn parts_of(packet: &Packet) -> Option<Parts> {
-    let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
-    let data = packet.data();
-    let header = usize::from(data.get(transport + 12)? >> 4) * 4;
-    let is_ipv6 = data.get(network)? >> 4 == 6;
-    let parts = Parts { network, transport, payload: transport + header, end: data.len(), is_ipv6 };
-    (header >= 20 && network < transport && parts.payload <= parts.end).then_some(parts)
 }
 
 impl Work<'_> {
@@ -61,7 +54,7 @@ impl Work<'_> {
     fn leave_empty(&mut self, dir: usize, mut packet: Packet) {
         let port = self.conn.halves[dir].out_port;
         if self.conn.mode == Mode::Map
-            && let Some(parts) = parts_of(&packet)
+            && let Some(parts) = Parts::of_changed_tcp(&packet)
         {
             let seq = self.conn.halves[dir].sent;
             if let Some(header) = tcp_mut(&mut packet, &parts) {
@@ -72,9 +65,17 @@ impl Work<'_> {
         self.out.pass(port, packet);
     }
 
+    /// A packet that was shown before its connection went on unseen.
+    fn leave_passed(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
+        let parts = Parts::of_changed_tcp(&packet).filter(|_| mark.has(flag::CHANGED));
+        // Where lengths may change, nothing passes: it cannot be too long.
+        let _ = parts.is_some_and(|parts| finish(&mut packet, &parts, ip_protocol::TCP));
+        self.out.pass(self.conn.halves[dir].out_port, packet);
+    }
+
     /// A packet with payload, or FIN, or that had payload once.
     fn leave(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
-        let Some(parts) = parts_of(&packet) else {
+        let Some(parts) = Parts::of_changed_tcp(&packet) else {
             self.out.drop(Why::BadSegment, packet);
             return self.kill();
         };
@@ -112,9 +113,9 @@ impl Work<'_> {
             }
             self.refresh(dir, &mut packet, &parts);
         }
-        if changed && !finish(&mut packet, &parts, ip_protocol::TCP) {
-            // It exceeds what an IP packet can be: split first, then finished in parts.
-            return self.send_parts(dir, packet, parts, (begin, fin));
+        if changed {
+            // What exceeds an IP packet is split first, and then finished in parts.
+            let _ = finish(&mut packet, &parts, ip_protocol::TCP);
         }
         self.send_parts(dir, packet, parts, (begin, fin));
     }

@@ -59,8 +59,6 @@ pub(crate) struct Half {
     pub tries: u8,
     /// A place in the queue of timers is taken.
     pub is_armed: bool,
-    /// Packets go on unseen from here on, as too much would have to be kept.
-    pub is_passing: bool,
 }
 
 impl Half {
@@ -90,7 +88,6 @@ impl Half {
         repeats: 0,
         tries: 0,
         is_armed: false,
-        is_passing: false,
     };
 
     /// Its first number is known.
@@ -129,6 +126,8 @@ pub(crate) enum Phase {
     Reset,
     /// Ended by us: both ends are told, as often as they ask.
     Dead,
+    /// Its packets go on unseen, as too much would have to be kept.
+    Passed,
 }
 
 /// A connection. Half 0 is the data of the side that opened it.

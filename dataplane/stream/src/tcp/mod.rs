@@ -26,6 +26,8 @@ mod seg;
 pub mod seq;
 mod settings;
 pub mod template;
+#[cfg(test)]
+mod tests;
 mod why;
 
 use std::cmp::Reverse;
@@ -33,6 +35,7 @@ use std::collections::BinaryHeap;
 
 use thruway_packet::Packet;
 
+pub use arrive::look;
 pub use seq::Seq;
 pub use settings::{AtBound, Mode, Settings, Urgent};
 pub use why::Why;
@@ -226,7 +229,12 @@ impl Tcp {
     /// Whether both ends have finished a connection, or one has reset it.
     pub fn is_over(&self, id: u32) -> bool {
         let conn = self.conns.get(id as usize);
-        conn.is_none_or(|conn| conn.phase != Phase::Alive || conn.is_over())
+        conn.is_none_or(|conn| match conn.phase {
+            Phase::Reset | Phase::Dead => true,
+            Phase::Alive => conn.is_over(),
+            // Nobody looks at its packets.
+            Phase::Passed => false,
+        })
     }
 
     fn work<'a>(&'a mut self, id: u32, now: i64, out: &'a mut Out) -> Option<Work<'a>> {

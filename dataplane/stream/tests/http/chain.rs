@@ -7,7 +7,7 @@ use thruway_stream::content::HasContent;
 use thruway_stream::http::{
     Asks, Enter, EnterState, Kind, Leave, LeaveState, OnRefused, Rules, Settings, Shown,
 };
-use thruway_stream::stage::{Hold, Memory, Stage, is_shown};
+use thruway_stream::stage::{Hold, Memory, Stage};
 
 const FIN: u8 = 1;
 const ACK: u8 = 0x10;
@@ -153,9 +153,9 @@ impl Chain {
         let mut rest = &mut inside[..];
         while !rest.is_empty() {
             let pairs = rest.windows(2).take_while(|pair| Stage::continues(&pair[0], &pair[1]));
-            let n = if is_shown(&rest[0]) { pairs.count() + 1 } else { 1 };
+            let n = if rest[0].content_mark().is_shown() { pairs.count() + 1 } else { 1 };
             let (run, behind) = rest.split_at_mut(n);
-            if is_shown(&run[0]) {
+            if run[0].content_mark().is_shown() {
                 let edit = self.edit;
                 check_heads(run);
                 let mut show = |data: &mut StreamCursor<'_>| edit.process(data);

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use thruway_packet::Packet;
 use thruway_payload::Needs;
-use thruway_stream::stage::{Hold, Memory, Stage, is_shown};
+use thruway_stream::content::HasContent;
+use thruway_stream::stage::{Hold, Memory, Stage};
 use thruway_stream::tcp::{Arrival, Mode, Out, Settings, Tcp, Why};
 use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
@@ -126,9 +127,10 @@ impl Engine {
         while let Some((port, packet)) = packets.next() {
             let mut run = vec![packet];
             while !self.one_by_one
-                && is_shown(&run[0])
+                && run[0].content_mark().is_shown()
                 && let Some((_, next)) = packets.next_if(|(_, next)| {
-                    is_shown(next) && Stage::continues(run.last().expect("not empty"), next)
+                    next.content_mark().is_shown()
+                        && Stage::continues(run.last().expect("not empty"), next)
                 })
             {
                 run.push(next);
@@ -159,7 +161,7 @@ impl Engine {
         let is_ghost = session.is_ghost;
         let all = self.functions.iter_mut().zip(&mut session.memories).enumerate().skip(first);
         for (index, ((function, stage), (memory, state))) in all {
-            if !is_shown(&run[0]) {
+            if !run[0].content_mark().is_shown() {
                 return;
             }
             let mut seen = self.seen.borrow_mut();

@@ -94,6 +94,19 @@ pub fn apart(functions: &[Function], sessions: u32) -> Setting {
     chain(functions, sessions, true)
 }
 
+/// A rewriter of Click's alone, which finds mappings by itself: 64 outside addresses.
+pub fn rewriter(sessions: u32) -> Setting {
+    let pattern = |last| format!("203.0.113.{last} 1024-65535# - - 0 0");
+    let patterns: Vec<String> = (0..64).map(pattern).collect();
+    let beside = format!(
+        "addresses :: RoundRobinIPMapper({});
+         rw :: IPRewriter(addresses, MAPPING_CAPACITY {sessions}, UDP_TIMEOUT 10d, REAP_INTERVAL 0);",
+        patterns.join(", ")
+    );
+    let middle = "MarkIPHeader(14) -> rw".to_owned();
+    Setting { middle, beside, sessions, is_isolated: false }
+}
+
 fn chain(functions: &[Function], sessions: u32, is_apart: bool) -> Setting {
     let mut beside = vec![classifier("fc", sessions)];
     let mut middle = "fc".to_owned();

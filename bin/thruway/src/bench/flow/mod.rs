@@ -15,7 +15,7 @@ use super::case::{Case, Goal, SetUp, Suite};
 use super::traffic;
 pub use elements::ELEMENTS;
 
-use chains::{Function, apart, together};
+use chains::{Function, apart, rewriter, together};
 use order::Order;
 use subject::{Known, Opening, Setting};
 
@@ -157,6 +157,11 @@ fn function_cases(all: &mut Vec<Case>) {
     for (name, function, sessions, goal) in works {
         let goal = Some(Goal::Ns(goal));
         all.push(Case { goal, ..function_case(name, function, sessions) });
+    }
+    for (name, sessions, goal) in [("rewriter/10k", FEW, 45.0), ("rewriter/1M", 1_000_000, 120.0)] {
+        let goal = Some(Goal::Ns(goal));
+        let known = known(rewriter(sessions), Order::Uniform);
+        all.push(Case { goal, baseline: Some("chain/0".into()), ..case(name.to_owned(), known) });
     }
     all.push(function_case("balancer/10k", Function::Balancer, FEW));
     all.push(function_case("statistics/10k", Function::Stats, FEW));

@@ -290,9 +290,7 @@ impl PerSession for NoFunction {
 impl Element for NoFunction {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_session(self, batch);
-        if port != 0 {
-            cx.emit_all(port, batch);
-        }
+        cx.pass_on(port, batch);
     }
 }
 

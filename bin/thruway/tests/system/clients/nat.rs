@@ -9,7 +9,7 @@ use super::everyday::{
 use super::lab::{Lab, OUTSIDE, PUBLIC, Trial};
 use super::sockets::{Echo, ask};
 use super::strays::strays;
-use crate::process::privileged;
+use crate::process::{privileged, run, wait_for};
 use crate::trials::undergo;
 use crate::web::{Files, get, no_way, put};
 
@@ -101,15 +101,23 @@ fn two_threads_translate() {
 /// notice that the one before is over.
 fn ports_again(lab: &Lab) {
     let _web = Files::new().serve(&lab.outside[0], "outside");
-    // If the client closes first its port would rest for a minute.
-    lab.inside[0].succeed("sysctl -q -w net.ipv4.tcp_max_tw_buckets=0");
+    let url = format!("http://{}/who", OUTSIDE[0]);
+    let line = format!("curl -sS --fail --max-time 5 --local-port 20000 -H Connection:close {url}");
+    // If the client closes first its port would rest for a minute, and it does until the other
+    // side has closed, too.
+    let none_rest = "echo 0 > /proc/sys/net/ipv4/tcp_max_tw_buckets";
+    run(lab.inside[0].command("sh").args(["-c", none_rest])).expect(0);
     for _ in 0..5 {
-        let url = format!("http://{}/who", OUTSIDE[0]);
-        let line =
-            format!("curl -sS --fail --max-time 5 --local-port 20000 -H Connection:close {url}");
-        assert_eq!(lab.inside[0].succeed(&line), format!("{PUBLIC} outside"));
+        let done = wait_for("the client's port", || {
+            let done = lab.inside[0].run(&line);
+            (done.code() != BIND_FAILED).then_some(done)
+        });
+        assert_eq!(done.expect(0).stdout, format!("{PUBLIC} outside"));
     }
 }
+
+/// curl's code where its local port is taken.
+const BIND_FAILED: i32 = 45;
 
 fn translated_questions(lab: &Lab) {
     for exchange in questions(lab).iter().flatten() {

@@ -3,30 +3,10 @@
 use proptest::prelude::*;
 use regex::bytes::Regex;
 use thruway_element::{StreamCursor, StreamFunction};
-use thruway_payload::{About, Next, Pieces};
+use thruway_payload::{About, Next};
 
 use super::rewriting::{Page, Rewriting, State};
 use super::rules::Rules;
-
-/// Pieces that are plain vectors.
-struct Plain(Vec<Vec<u8>>);
-
-impl Pieces for Plain {
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-    fn content(&self, piece: usize) -> &[u8] {
-        self.0.get(piece).map_or(&[], Vec::as_slice)
-    }
-    fn content_mut(&mut self, piece: usize) -> &mut [u8] {
-        self.0.get_mut(piece).map_or(&mut [], Vec::as_mut_slice)
-    }
-    fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool {
-        let Some(bytes) = self.0.get_mut(piece) else { return false };
-        bytes.splice(at..at + len, with.iter().copied());
-        true
-    }
-}
 
 fn rewriting(rules: &[&str], span: usize) -> Rewriting {
     let mut all = Rules::default();
@@ -40,12 +20,12 @@ fn rewritten(rewriting: &mut Rewriting, parts: &[Vec<u8>]) -> Vec<u8> {
     let (mut kept, mut out) = (Vec::new(), Vec::new());
     let mut state = State::default();
     for (at, part) in parts.iter().enumerate() {
-        let mut plain = Plain(vec![kept.clone(), part.clone()]);
+        let mut pieces = vec![kept.clone(), part.clone()];
         let is_last = at + 1 == parts.len();
-        let mut data = StreamCursor::new(&mut plain, About { is_last, ..About::default() });
+        let mut data = StreamCursor::new(&mut pieces, About { is_last, ..About::default() });
         let next = rewriting.process(&mut state, &mut data);
         let left = if next == Next::NeedMore && !is_last { data.remaining() } else { 0 };
-        let all = plain.0.concat();
+        let all = pieces.concat();
         out.extend_from_slice(&all[..all.len() - left]);
         kept = all[all.len() - left..].to_vec();
     }

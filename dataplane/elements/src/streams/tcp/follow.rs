@@ -4,9 +4,8 @@
 use thruway_element::{Ended, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Transport;
 use thruway_packet::Packet;
-use thruway_stream::content::{Content, HasContent, Layer, flag};
-use thruway_stream::segment::Parts;
-use thruway_stream::tcp::Why;
+use thruway_stream::content::{Content, HasContent};
+use thruway_stream::tcp::{Why, look};
 use thruway_wire::tcp::flags;
 
 use super::{FOLLOWED, State, is_tcp};
@@ -49,17 +48,7 @@ impl PerSession for Follow {
         if !self.pick_up && session.life.is_picked_up() {
             return Verdict::Drop(Reason(Why::NotOpened as u8));
         }
-        let Ok(parts) = Parts::of_tcp(packet) else {
-            return Verdict::Drop(Reason(Why::BadSegment as u8));
-        };
-        parts.trim(packet);
-        let start = (parts.payload - parts.network) as u16;
-        let mut content = Content::new(Layer::Tcp, start, parts.payload_len() as u16);
-        if packet.transport().get(13).is_some_and(|all| all & flags::FIN != 0) {
-            content.flags = flag::LAST;
-        }
-        packet.set_content_mark(content);
-        Verdict::Pass
+        look(packet).map_or_else(|why| Verdict::Drop(Reason(why as u8)), |()| Verdict::Pass)
     }
 
     fn without(&mut self, packet: &mut Packet) -> Verdict {

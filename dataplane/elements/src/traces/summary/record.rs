@@ -40,13 +40,13 @@ impl FlowId {
     }
 }
 
-/// The protocol of a letter or number.
+/// The protocol of a letter, name or number.
 pub(in crate::traces) fn protocol(text: &str) -> Option<u8> {
     match text {
         "T" => Some(ip_protocol::TCP),
         "U" => Some(ip_protocol::UDP),
         "I" => Some(ip_protocol::ICMP),
-        number => number.parse().ok(),
+        other => other.parse().ok().or_else(|| ip_protocol::from_name(other)),
     }
 }
 

@@ -1,29 +1,10 @@
 //! Against replacement in the whole stream, whatever pieces it comes in.
 
 use proptest::prelude::*;
-use thruway_payload::{About, Pieces};
+use thruway_payload::About;
 
 use super::super::list::Wanted;
 use super::*;
-
-/// Pieces that are plain vectors.
-struct Plain(Vec<Vec<u8>>);
-
-impl Pieces for Plain {
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-    fn content(&self, piece: usize) -> &[u8] {
-        self.0.get(piece).map_or(&[], Vec::as_slice)
-    }
-    fn content_mut(&mut self, piece: usize) -> &mut [u8] {
-        self.0.get_mut(piece).map_or(&mut [], Vec::as_mut_slice)
-    }
-    fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool {
-        self.0[piece].splice(at..at + len, with.iter().copied());
-        true
-    }
-}
 
 /// What comes.
 #[derive(Debug, Clone)]
@@ -83,18 +64,17 @@ fn pass(matcher: &mut Matcher, events: &[Event]) -> Receiver {
         };
         pieces[0].splice(0..0, std::mem::take(&mut to.held));
         let (is_last, is_late) = (at == events.len(), matches!(event, Event::Late));
-        let mut plain = Plain(pieces);
         let about = About { direction: 1, is_last, is_late, now: 0 };
-        let mut data = StreamCursor::new(&mut plain, about);
+        let mut data = StreamCursor::new(&mut pieces, about);
         let next = matcher.process(&mut state, &mut data);
         let (piece, byte) = data.place();
         if next == Next::Close {
             to.is_closed = true;
             return to;
         }
-        let mut all = plain.0.concat();
+        let mut all = pieces.concat();
         if next == Next::NeedMore && !is_last && !is_late {
-            let gone = plain.0[..piece].concat().len() + byte;
+            let gone = pieces[..piece].concat().len() + byte;
             to.held = all.split_off(gone);
         }
         to.got.extend(all);
@@ -247,8 +227,8 @@ fn other_words_forget_what_went_on() {
     let mut state = State::default();
     let mut show = |word: &[u8], bytes: &[u8]| {
         let mut matcher = matcher(&[word.to_vec()], false, Mode::Alert, b"");
-        let mut plain = Plain(vec![bytes.to_vec()]);
-        matcher.process(&mut state, &mut StreamCursor::new(&mut plain, About::default()));
+        let mut pieces = vec![bytes.to_vec()];
+        matcher.process(&mut state, &mut StreamCursor::new(&mut pieces, About::default()));
         matcher.acts.totals.matches
     };
     assert_eq!((show(b"xab", b"xa"), show(b"yab", b"b"), show(b"yab", b"yab")), (0, 0, 1));

@@ -1,0 +1,180 @@
+//! Estimates of configurations.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use thruway_elements::CATALOG;
+use thruway_engine::Options;
+use thruway_lang::Diagnostics;
+use thruway_model::Hardware;
+use thruway_model::estimate::{Assumed, Estimate, Truth};
+use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
+use thruway_model::traffic::Description;
+
+use super::{EstimateArgs, told};
+use crate::cli::{libraries, tell};
+use crate::{calibrate, load};
+
+/// Runs of `--verify`, and how long each is.
+const RUNS: (usize, Duration) = (7, Duration::from_millis(80));
+/// Sizes of frames that rates are told for.
+const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1514];
+
+/// All that is to be told.
+pub struct Told {
+    /// The host.
+    pub hardware: Hardware,
+    /// What the configuration comes to.
+    pub estimate: Estimate,
+    /// What was measured.
+    pub truth: Option<Truth>,
+    /// Rates by size of frame.
+    pub sizes: Vec<(u32, Estimate)>,
+    /// Bits a second of the link.
+    pub link: Option<f64>,
+    /// Elements that no packet came to.
+    pub unvisited: Vec<String>,
+}
+
+/// Runs `thruway estimate CONFIGURATION`.
+pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
+    let hardware = hardware(args.hardware.as_deref())?;
+    let (source, variables) = args.config.read()?;
+    let (graph, warnings) = match load::graph(source, &variables, &libraries()) {
+        Ok(read) => read,
+        Err(failure) => {
+            tell(&failure.pretty);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    tell(&warnings);
+    let (captures, assumed) = traffic(args)?;
+    let options = Options {
+        threads: usize::from(args.threads),
+        spread: true,
+        burst: usize::from(args.batch),
+        ..Options::default()
+    };
+    let mut rehearsal = match Rehearsal::new(graph, &CATALOG, &captures, &options) {
+        Ok(rehearsal) => rehearsal,
+        Err(RehearsalError::Ports(found)) => {
+            tell(&found);
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(RehearsalError::Build(graph, errors)) => {
+            let none = Diagnostics::about(&graph.sources);
+            tell(&load::explain(&graph, &errors, none).pretty);
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(other) => return Err(other.into()),
+    };
+    let all = all(args, hardware, &mut rehearsal, &assumed)?;
+    if args.json {
+        println!("{:#}", told::json(&all));
+    } else {
+        print!("{}", told::text(&all));
+    }
+    if let Some(file) = &args.report {
+        std::fs::write(file, told::page(&all))
+            .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), load::plain(&error)))?;
+        println!("report: {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Watches, estimates and, if asked, measures.
+fn all(
+    args: &EstimateArgs,
+    hardware: Hardware,
+    rehearsal: &mut Rehearsal,
+    assumed: &Assumed,
+) -> anyhow::Result<Told> {
+    let link = args.link.as_deref().map(bits).transpose()?;
+    let counts = rehearsal.watch();
+    let as_written = !args.verify;
+    let estimate = rehearsal.estimate(&counts, &hardware, assumed, as_written)?;
+    let truth = args.verify.then(|| rehearsal.measure(&estimate, &hardware, RUNS)).transpose()?;
+    let sizes = if args.sizes.is_empty() { &SIZES[..] } else { &args.sizes };
+    let of = |size: &u32| {
+        let assumed = Assumed { packet_bytes: Some(f64::from(*size)), ..*assumed };
+        let estimate = rehearsal.estimate(&counts, &hardware, &assumed, as_written)?;
+        Ok((*size, estimate))
+    };
+    let sizes = sizes.iter().map(of).collect::<Result<_, RehearsalError>>()?;
+    let unvisited = unvisited(rehearsal, &counts);
+    Ok(Told { hardware, estimate, truth, sizes, link, unvisited })
+}
+
+/// Elements with inputs that no packet came to.
+fn unvisited(rehearsal: &Rehearsal, counts: &Counts) -> Vec<String> {
+    let graph = &rehearsal.router.layout().graph;
+    let enters = |element: usize| graph.edges.iter().any(|edge| edge.to.element == element);
+    let stands_in = |element: usize| {
+        graph.elements[element].name.contains('@')
+            && graph.elements[element].name.ends_with(|c: char| c.is_ascii_lowercase())
+    };
+    let never =
+        |element: &usize| counts.packets[*element] == 0 && enters(*element) && !stands_in(*element);
+    let all = 0..graph.elements.len();
+    all.filter(never).map(|element| graph.elements[element].name.clone()).collect()
+}
+
+/// The description of the host.
+pub fn hardware(file: Option<&Path>) -> anyhow::Result<Hardware> {
+    let place = match file {
+        Some(file) => file.to_path_buf(),
+        None => calibrate::own_file()?,
+    };
+    anyhow::ensure!(
+        file.is_some() || place.exists(),
+        "nothing is known of this host yet: run thruway calibrate (it takes a minute), or give the \
+         description of another one with --hardware FILE"
+    );
+    Ok(Hardware::load(&place)?)
+}
+
+/// What comes in, and what is known of it.
+fn traffic(args: &EstimateArgs) -> anyhow::Result<(Captures, Assumed)> {
+    let mut captures = Captures::default();
+    let mut assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
+    for said in &args.traffic {
+        let (element, file) = match said.split_once('=') {
+            Some((element, file)) => (Some(element), file),
+            None => (None, said.as_str()),
+        };
+        let trace = if file.ends_with(".toml") {
+            let described = Description::load(Path::new(file))?;
+            // Of many sessions only some are rehearsed.
+            assumed.sessions = assumed.sessions.or(Some(described.sessions()));
+            Trace::Lines(described.lines())
+        } else {
+            Trace::Capture(file.to_owned())
+        };
+        match element {
+            Some(element) => drop(captures.of.insert(element.to_owned(), trace)),
+            None => captures.all = Some(trace),
+        }
+    }
+    for (option, value) in [("--packet-bytes", args.packet_bytes), ("--sessions", args.sessions)] {
+        anyhow::ensure!(
+            value.is_none_or(|value| value >= 1.0 && value < 1e12),
+            "{option} {}: must be at least 1",
+            value.unwrap_or_default()
+        );
+    }
+    Ok((captures, assumed))
+}
+
+/// `10G`: bits a second.
+fn bits(text: &str) -> anyhow::Result<f64> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 'k')) => (&text[..at], 1e3),
+        Some((at, 'M')) => (&text[..at], 1e6),
+        Some((at, 'G')) => (&text[..at], 1e9),
+        _ => (text, 1.0),
+    };
+    let number: Option<f64> = number.parse().ok().filter(|it: &f64| *it > 0.0 && it.is_finite());
+    let wrong = || anyhow::anyhow!("--link {text}: give bits a second, such as 10G");
+    number.map(|number| number * unit).ok_or_else(wrong)
+}

@@ -1,0 +1,271 @@
+//! Estimates of configurations, told as tables, JSON and a page.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use thruway_model::estimate::{Estimate, Limit, Line, Truth};
+
+use super::config::Told;
+use crate::draw::{self, Curve, Lines, Marks, Stack, escape, stacks};
+use crate::table::{Table, thousands};
+
+/// Terms that cost less than this share of all are not told one by one.
+const LITTLE: f64 = 0.02;
+
+/// How far an estimate lies from the truth, in percent.
+fn error(estimate: f64, truth: f64) -> f64 {
+    (estimate / truth.max(f64::MIN_POSITIVE) - 1.0) * 100.0
+}
+
+/// What an estimate stands on, in a line.
+fn traffic(told: &Told) -> String {
+    let load = &told.estimate.load;
+    format!(
+        "{}; packets of {:.0} bytes, {} sessions",
+        told.hardware.name,
+        load.packet_bytes,
+        thousands(load.sessions as u64)
+    )
+}
+
+/// Tables for people.
+pub fn text(told: &Told) -> String {
+    let mut out = format!("Estimate for {}\n\n", traffic(told));
+    out += &elements(told);
+    out += "\n";
+    out += &operations(&told.estimate);
+    out += "\n";
+    out += &sum(told);
+    out += "\n";
+    out += &rates(told);
+    out += &remarks(told);
+    out
+}
+
+/// A row per element.
+fn elements(told: &Told) -> String {
+    let mut head = vec!["element", "class", "share", "batch", "cycles", "of memory"];
+    if told.truth.is_some() {
+        head.extend(["measured", "error %"]);
+    }
+    let mut table = Table::new(&head);
+    for (at, line) in told.estimate.lines.iter().enumerate() {
+        let station = &line.station;
+        let mut row = vec![
+            station.name.clone(),
+            station.class.clone(),
+            format!("{:.3}", station.visits),
+            format!("{:.1}", station.batch),
+            format!("{:.1}", line.bill.cycles()),
+            format!("{:.1}", line.bill.memory()),
+        ];
+        if let Some(truth) = &told.truth {
+            let measured = truth.elements.get(at).copied().unwrap_or_default();
+            row.push(format!("{measured:.1}"));
+            row.push(format!("{:.0}", error(line.bill.cycles(), measured)));
+        }
+        table.row(row);
+    }
+    format!("Elements, cycles per packet that visits them\n\n{}", table.render())
+}
+
+/// The operations that cost most, over all elements.
+fn operations(estimate: &Estimate) -> String {
+    let all = estimate.cycles().max(f64::MIN_POSITIVE);
+    let mut table = Table::new(&["operation", "times", "cycles", "share %", "what it is"]);
+    for (operation, times, cycles) in by_operation(&estimate.lines) {
+        if cycles >= all * LITTLE {
+            table.row(vec![
+                operation.name().to_owned(),
+                format!("{times:.2}"),
+                format!("{cycles:.1}"),
+                format!("{:.0}", cycles / all * 100.0),
+                operation.about().to_owned(),
+            ]);
+        }
+    }
+    format!("Elementary operations, per packet of the sources\n\n{}", table.render())
+}
+
+/// Operations with times and cycles per packet, the dearest first.
+fn by_operation(lines: &[Line]) -> Vec<(thruway_element::Operation, f64, f64)> {
+    let mut sums: Vec<(thruway_element::Operation, f64, f64)> = Vec::new();
+    for line in lines {
+        for term in &line.bill.terms {
+            let times = term.count * line.station.visits;
+            let cycles = (term.work + term.memory) * line.station.visits;
+            match sums.iter_mut().find(|(operation, ..)| *operation == term.operation) {
+                Some(sum) => (sum.1, sum.2) = (sum.1 + times, sum.2 + cycles),
+                None => sums.push((term.operation, times, cycles)),
+            }
+        }
+    }
+    sums.sort_by(|a, b| b.2.total_cmp(&a.2));
+    sums
+}
+
+/// What all comes to.
+fn sum(told: &Told) -> String {
+    let estimate = &told.estimate;
+    let (rate, limit) = estimate.rate(&told.hardware, told.link);
+    let limited = limit_of(limit, estimate);
+    let mut out = format!(
+        "{:.1} cycles a packet, {:.1} of them waiting for memory: {:.2} Mpps, {:.2} Gbit/s, \
+         limited by {limited}\n",
+        estimate.cycles(),
+        estimate.memory(),
+        rate / 1e6,
+        gbits(rate, estimate.load.packet_bytes)
+    );
+    if let Some(truth) = &told.truth {
+        out += &measured(estimate, truth);
+    }
+    out
+}
+
+fn measured(estimate: &Estimate, truth: &Truth) -> String {
+    let (median, spread) = truth.cycles;
+    let estimated = estimate.threads.first().copied().unwrap_or_default();
+    format!(
+        "Measured from memory: {median:.1} cycles a packet on the first thread (spread \
+         {spread:.1}); estimated {estimated:.1}: error {:+.1} %\n",
+        error(estimated, median)
+    )
+}
+
+fn limit_of(limit: Limit, estimate: &Estimate) -> String {
+    match limit {
+        Limit::Link => "the link".to_owned(),
+        Limit::Core(thread) if estimate.threads.len() > 1 => format!("the core of thread {thread}"),
+        Limit::Core(_) if estimate.memory() * 2.0 > estimate.cycles() => {
+            "the core, which mostly waits for memory".to_owned()
+        }
+        Limit::Core(_) => "the core".to_owned(),
+    }
+}
+
+fn gbits(rate: f64, bytes: f64) -> f64 {
+    rate * bytes * 8.0 / 1e9
+}
+
+fn rates(told: &Told) -> String {
+    let mut table = Table::new(&["bytes", "cycles", "Mpps", "Gbit/s", "limit"]);
+    for (size, estimate) in &told.sizes {
+        let (rate, limit) = estimate.rate(&told.hardware, told.link);
+        table.row(vec![
+            size.to_string(),
+            format!("{:.1}", estimate.cycles()),
+            format!("{:.2}", rate / 1e6),
+            format!("{:.2}", gbits(rate, f64::from(*size))),
+            limit_of(limit, estimate),
+        ]);
+    }
+    format!("By size of packet\n\n{}", table.render())
+}
+
+/// What is not in the numbers.
+fn remarks(told: &Told) -> String {
+    let mut out = String::new();
+    let unknown: Vec<&str> = told.estimate.unknown.iter().map(|it| it.name()).collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(", ");
+        let _ = writeln!(out, "\nNot in the host's description, counted as nothing: {names}.");
+    }
+    if !told.unvisited.is_empty() {
+        let names = told.unvisited.join(", ");
+        let _ = writeln!(
+            out,
+            "\nNo packet of this traffic came to {names}: if it should, describe other traffic \
+             (--traffic)."
+        );
+    }
+    out
+}
+
+/// The same as JSON.
+pub fn json(told: &Told) -> Value {
+    let estimate = &told.estimate;
+    let (rate, limit) = estimate.rate(&told.hardware, told.link);
+    let lines = estimate.lines.iter().enumerate().map(|(at, line)| {
+        json!({
+            "element": line.station.name,
+            "class": line.station.class,
+            "visits": line.station.visits,
+            "batch": line.station.batch,
+            "cycles": line.bill.cycles(),
+            "memory_cycles": line.bill.memory(),
+            "measured_cycles": told.truth.as_ref().and_then(|truth| truth.elements.get(at)),
+        })
+    });
+    let sizes = told.sizes.iter().map(|(size, estimate)| {
+        let (rate, limit) = estimate.rate(&told.hardware, told.link);
+        json!({
+            "bytes": size,
+            "cycles": estimate.cycles(),
+            "packets_per_second": rate,
+            "bits_per_second": gbits(rate, f64::from(*size)) * 1e9,
+            "limit": limit_of(limit, estimate),
+        })
+    });
+    json!({
+        "host": told.hardware.name,
+        "packet_bytes": estimate.load.packet_bytes,
+        "sessions": estimate.load.sessions,
+        "cycles": estimate.cycles(),
+        "memory_cycles": estimate.memory(),
+        "threads": estimate.threads,
+        "packets_per_second": rate,
+        "limit": limit_of(limit, estimate),
+        "measured": told.truth.as_ref().map(|truth| json!({
+            "cycles": truth.cycles.0,
+            "spread": truth.cycles.1,
+            "error_percent":
+                error(estimate.threads.first().copied().unwrap_or_default(), truth.cycles.0),
+        })),
+        "elements": lines.collect::<Vec<_>>(),
+        "sizes": sizes.collect::<Vec<_>>(),
+        "unknown_operations":
+            estimate.unknown.iter().map(|it| it.name()).collect::<Vec<_>>(),
+        "unvisited": told.unvisited,
+    })
+}
+
+/// A page that needs nothing beside itself.
+pub fn page(told: &Told) -> String {
+    let lines = &told.estimate.lines;
+    let bars: Vec<Stack> = lines.iter().map(stack).collect();
+    let mut body = format!("<p>{}.</p>\n", escape(&traffic(told)));
+    body += &stacks("Cycles by element and operation", "cycles per packet of the sources", &bars);
+    body += &stacks("By resource", "cycles per packet of the sources", &resources(told));
+    let points = |rate: &dyn Fn(&Estimate, u32) -> f64| {
+        told.sizes.iter().map(|(size, it)| (f64::from(*size), rate(it, *size))).collect()
+    };
+    let packets = |it: &Estimate, _| it.rate(&told.hardware, told.link).0 / 1e6;
+    let curves = [Curve { name: "estimate".into(), points: points(&packets), marks: Marks::Line }];
+    let title = "Rate by size of packet";
+    body += &Lines { title, across: "bytes of a packet", up: "Mpps", curves: &curves }.svg();
+    body += &format!("<pre>{}</pre>\n", escape(&text(told)));
+    draw::page("An estimate of a configuration", &body)
+}
+
+fn stack(line: &Line) -> Stack {
+    let visits = line.station.visits;
+    let part = |name: &str, cycles: f64| (name.to_owned(), cycles * visits);
+    let mut parts: Vec<(String, f64)> =
+        line.bill.terms.iter().map(|term| part(term.operation.name(), term.work)).collect();
+    parts.push(part("memory", line.bill.memory()));
+    Stack { name: line.station.name.clone(), parts }
+}
+
+/// The estimate by resource, and beside it what was measured.
+fn resources(told: &Told) -> Vec<Stack> {
+    let memory = told.estimate.memory();
+    let parts =
+        vec![("core".to_owned(), told.estimate.cycles() - memory), ("memory".to_owned(), memory)];
+    let mut bars = vec![Stack { name: "estimated".into(), parts }];
+    if let Some(truth) = &told.truth {
+        let parts = vec![("measured".to_owned(), truth.cycles.0)];
+        bars.push(Stack { name: "measured".into(), parts });
+    }
+    bars
+}

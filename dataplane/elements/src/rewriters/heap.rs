@@ -1,0 +1,158 @@
+//! A heap of times, by which the mapping that is over first is found.
+//!
+//! Its times may lie before the right ones, never behind: packets do not touch it, and who takes
+//! the first entry looks what its right time is by now. So a packet costs nothing here, and a new
+//! mapping or an eviction a few comparisons.
+
+/// When something is due, in ticks that count around, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub at: u32,
+    pub index: u32,
+}
+
+/// Told where each entry is, so that it can be found again.
+pub(super) trait Places {
+    fn set_place(&mut self, index: u32, place: u32);
+}
+
+/// Whether a time lies before another one, of two that are less than half the way round apart.
+#[inline]
+pub(super) fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// The entries, each not before that at half its place.
+#[derive(Debug, Default)]
+pub(super) struct Heap(Vec<Entry>);
+
+impl Heap {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The entry with the first time.
+    pub(super) fn first(&self) -> Option<Entry> {
+        self.0.first().copied()
+    }
+
+    pub(super) fn push(&mut self, entry: Entry, places: &mut impl Places) {
+        self.0.push(entry);
+        self.rise(self.0.len() - 1, places);
+    }
+
+    /// The time of the entry at a place.
+    pub(super) fn at(&self, place: u32) -> Option<u32> {
+        self.0.get(place as usize).map(|entry| entry.at)
+    }
+
+    /// Gives the entry at a place another time.
+    pub(super) fn set(&mut self, place: u32, at: u32, places: &mut impl Places) {
+        let place = place as usize;
+        let earlier = is_before(at, self.0[place].at);
+        self.0[place].at = at;
+        if earlier { self.rise(place, places) } else { self.sink(place, places) }
+    }
+
+    /// Takes the entry at a place out.
+    pub(super) fn remove(&mut self, place: u32, places: &mut impl Places) {
+        let place = place as usize;
+        let Some(last) = self.0.pop() else { return };
+        let Some(gone) = self.0.get(place).copied() else { return };
+        self.0[place] = last;
+        if is_before(last.at, gone.at) {
+            self.rise(place, places);
+        } else {
+            self.sink(place, places);
+        }
+    }
+
+    fn rise(&mut self, mut place: usize, places: &mut impl Places) {
+        let entry = self.0[place];
+        while place > 0 {
+            let above = (place - 1) / 2;
+            if !is_before(entry.at, self.0[above].at) {
+                break;
+            }
+            self.put(place, self.0[above], places);
+            place = above;
+        }
+        self.put(place, entry, places);
+    }
+
+    fn sink(&mut self, mut place: usize, places: &mut impl Places) {
+        let entry = self.0[place];
+        loop {
+            let mut below = place * 2 + 1;
+            let Some(left) = self.0.get(below) else { break };
+            if self.0.get(below + 1).is_some_and(|right| is_before(right.at, left.at)) {
+                below += 1;
+            }
+            if !is_before(self.0[below].at, entry.at) {
+                break;
+            }
+            self.put(place, self.0[below], places);
+            place = below;
+        }
+        self.put(place, entry, places);
+    }
+
+    fn put(&mut self, place: usize, entry: Entry, places: &mut impl Places) {
+        self.0[place] = entry;
+        places.set_place(entry.index, place as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Places for HashMap<u32, u32> {
+        fn set_place(&mut self, index: u32, place: u32) {
+            self.insert(index, place);
+        }
+    }
+
+    proptest! {
+        /// Against a list that is searched: the first is the first, around the end of time too, and
+        /// every entry is where it was said to be.
+        #[test]
+        fn the_first_is_the_first_of_all(
+            begin in any::<u32>(),
+            steps in prop::collection::vec((0u8..4, 0u32..1000, any::<prop::sample::Index>()), 1..120),
+        ) {
+            let (mut heap, mut places) = (Heap::default(), HashMap::new());
+            let mut plain: Vec<Entry> = Vec::new();
+            for (number, (what, at, which)) in steps.into_iter().enumerate() {
+                let at = begin.wrapping_add(at);
+                let chosen = (!plain.is_empty()).then(|| which.index(plain.len()));
+                match (what, chosen) {
+                    (0 | 1, _) | (_, None) => {
+                        let entry = Entry { at, index: number as u32 };
+                        plain.push(entry);
+                        heap.push(entry, &mut places);
+                    }
+                    (2, Some(chosen)) => {
+                        plain[chosen].at = at;
+                        heap.set(places[&plain[chosen].index], at, &mut places);
+                    }
+                    (_, Some(chosen)) => {
+                        let gone = plain.swap_remove(chosen);
+                        heap.remove(places[&gone.index], &mut places);
+                        places.remove(&gone.index);
+                    }
+                }
+                prop_assert_eq!(heap.len(), plain.len());
+                let first = plain.iter().map(|entry| entry.at.wrapping_sub(begin)).min();
+                prop_assert_eq!(heap.first().map(|entry| entry.at.wrapping_sub(begin)), first);
+                for entry in &plain {
+                    prop_assert_eq!(heap.0[places[&entry.index] as usize], *entry);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! IPAddrPairRewriter: rewrites both addresses, by mappings for each pair of hosts.
+
+use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+
+use crate::rewriters::build::{self, build};
+use crate::rewriters::class::Class;
+use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Bad;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IPAddrPairRewriter",
+        topic: Topic::Rewriters,
+        summary: "rewrites both addresses, by mappings for each pair of hosts",
+        docs: "Between IPAddrRewriter and IPRewriter: a mapping is made for each pair of source and \
+               destination address, so one address can stand for several hosts that talk to different \
+               ones. Patterns are written SADDR DADDR FOUTPUT ROUTPUT, SADDR as in IPAddrRewriter; the other \
+               INPUTSPECs are as in IPRewriter, and so are capacity and threads. TIMEOUT is that of \
+               Click's implementation, whose manual says 5 minutes.",
+        example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
+                  -> rw :: IPAddrPairRewriter(pattern 192.0.2.0/24 - 0 1, drop) -> IPPrint(out) -> IPMirror \
+                  -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
+        ports: "1-/1-",
+        processing: "h/h",
+        args: &[
+            build::INPUTSPEC,
+            Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),
+            build::GUARANTEE,
+            build::REAP_INTERVAL,
+            build::REAP_TIME,
+            build::MAPPING_CAPACITY,
+            build::CAPACITY_ARG,
+            build::DST_ANNO,
+            build::REPLY_ANNO,
+            build::SET_AGGREGATE,
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            handlers::table("table"),
+            handlers::table("mappings"),
+            handlers::COMMON[0],
+            handlers::COMMON[1],
+            handlers::COMMON[2],
+            handlers::COMMON[3],
+            handlers::COMMON[4],
+            handlers::COMMON[5],
+            handlers::COMMON[6],
+            handlers::COMMON[7],
+        ],
+        changes: Changes::Headers,
+        cost: build::COST,
+        ..Spec::DEFAULT
+    },
+    |args| build(args, Class::Pair),
+);

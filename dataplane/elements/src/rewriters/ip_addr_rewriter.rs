@@ -1,0 +1,60 @@
+//! IPAddrRewriter: gives hosts other addresses, one for one.
+
+use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+
+use crate::rewriters::build::{self, build};
+use crate::rewriters::class::Class;
+use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Bad;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IPAddrRewriter",
+        topic: Topic::Rewriters,
+        summary: "gives hosts other addresses, one for one",
+        docs: "Basic translation of addresses, for any protocol: the source address of a packet is looked \
+               up, then its destination address. A known source becomes another address; a destination \
+               that is what a source has become is set back, and the packet leaves by ROUTPUT. Other \
+               packets are handled as the INPUTSPEC of their input says (see IPRewriter); a pattern is \
+               written SADDR - FOUTPUT ROUTPUT, and SADDR may be a range L-H or a prefix, whose first and \
+               last address are not given away. Addresses are chosen at random, or with '#' one after \
+               the other. Checksums of TCP, UDP and DCCP are kept right; fragments are rewritten like \
+               other packets. Timeouts, capacity and threads are as in IPRewriter. TIMEOUT is that of \
+               Click's implementation, whose manual says 5 minutes.",
+        example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
+                  -> rw :: IPAddrRewriter(pattern 192.0.2.0/24 - 0 1, drop) -> IPPrint(out) -> IPMirror \
+                  -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
+        ports: "1-/1-",
+        processing: "h/h",
+        args: &[
+            build::INPUTSPEC,
+            Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),
+            build::GUARANTEE,
+            build::REAP_INTERVAL,
+            build::REAP_TIME,
+            build::MAPPING_CAPACITY,
+            build::CAPACITY_ARG,
+            build::DST_ANNO,
+            build::REPLY_ANNO,
+            build::SET_AGGREGATE,
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            handlers::table("table"),
+            handlers::table("mappings"),
+            handlers::COMMON[0],
+            handlers::COMMON[1],
+            handlers::COMMON[2],
+            handlers::COMMON[3],
+            handlers::COMMON[4],
+            handlers::COMMON[5],
+            handlers::COMMON[6],
+            handlers::COMMON[7],
+        ],
+        changes: Changes::Headers,
+        cost: build::COST,
+        ..Spec::DEFAULT
+    },
+    |args| build(args, Class::Address),
+);

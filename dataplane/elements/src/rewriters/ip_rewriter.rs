@@ -1,0 +1,106 @@
+//! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
+
+use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+
+use crate::rewriters::build::{self, build};
+use crate::rewriters::class::Class;
+use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Bad;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "IPRewriter",
+        topic: Topic::Rewriters,
+        summary: "rewrites addresses and ports of TCP and UDP, by mappings that it makes",
+        docs: "Has a table of mappings: a flow (source address and port, destination address and port, \
+               protocol) becomes another one and leaves by an output; packets of its replies are \
+               rewritten back and leave by another output. Checksums are changed, not computed anew. \
+               A packet that no mapping knows is handled as the INPUTSPEC of its input says:\n\n\
+               drop (or discard) drops it. pass OUTPUT (or nochange, passthrough) sends it on as it is. \
+               keep FOUTPUT ROUTPUT makes a mapping that changes nothing. pattern SADDR SPORT DADDR \
+               DPORT FOUTPUT ROUTPUT makes one by the pattern, in which '-' keeps a field. SPORT may be a \
+               range L-H: the packet's own port is taken if it is in the range and free, else a free \
+               one, beginning at random; with '#' behind the range ports follow each other, with '?' \
+               they are always random. pattern NAME FOUTPUT ROUTPUT takes a pattern of \
+               IPRewriterPatterns. The name of a RoundRobinIPMapper or SourceIPHashMapper lets that \
+               one choose a pattern.\n\n\
+               Packets need a marked IP header (CheckIPHeader). Fragments other than the first, \
+               other protocols and headers that are cut short are dropped, unless their input passes \
+               packets. A reply that belongs to two mappings belongs to the later one, and the other \
+               one ends.\n\n\
+               A mapping is safe from others for GUARANTEE seconds (UDP_GUARANTEE for UDP) from its last packet. \
+               When there are MAPPING_CAPACITY mappings a new one takes the place of that which is over \
+               first, of those that are not safe; are all safe, the packet is dropped. Up to 64 mappings are \
+               looked at for it. What is over is taken out every REAP_INTERVAL, and works until \
+               then. TCP mappings are over TCP_TIMEOUT after their last packet where payload has been \
+               seen in both directions, TCP_NODATA_TIMEOUT where it has not, and TCP_DONE_TIMEOUT after \
+               FINs of both sides or a RST; others after UDP_TIMEOUT, or UDP_STREAMING_TIMEOUT once they \
+               had three packets and one of them was a reply.\n\n\
+               All packets must come by one thread; else the configuration is refused. Where a range is \
+               larger, 1,024 of its values are tried for a packet, and the next packet's search goes on \
+               behind them. Unlike Click's, a table has a bound where none is given. Payloads are not \
+               looked at; FTPPortMapper is for FTP. At a hot swap mappings are kept if the INPUTSPECs are \
+               the same and the capacity is not shared. Where FlowClassifier is in use, NAT does \
+               the same with the sessions that all functions share.",
+        example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
+                  -> rw :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
+                  -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
+        ports: "1-/1-",
+        processing: "h/h",
+        args: &[
+            build::INPUTSPEC,
+            Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
+            Arg::keyword(
+                "TCP_TIMEOUT",
+                Ty::Time,
+                "timeout of TCP mappings with payload in both directions",
+            )
+            .or("86400"),
+            Arg::keyword("TCP_NODATA_TIMEOUT", Ty::Time, "timeout of other TCP mappings").or("300"),
+            Arg::keyword(
+                "TCP_DONE_TIMEOUT",
+                Ty::Time,
+                "timeout of TCP mappings whose connection is at its end",
+            )
+            .or("240"),
+            Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
+            Arg::keyword("UDP_TIMEOUT", Ty::Time, "timeout of UDP mappings").or("300"),
+            Arg::keyword(
+                "UDP_STREAMING_TIMEOUT",
+                Ty::Time,
+                "timeout of UDP mappings with three packets and a reply; UDP_TIMEOUT if not given",
+            ),
+            Arg::keyword("UDP_GUARANTEE", Ty::Time, "GUARANTEE of UDP mappings").or("5"),
+            build::GUARANTEE,
+            build::REAP_INTERVAL,
+            build::REAP_TIME,
+            build::MAPPING_CAPACITY,
+            build::CAPACITY_ARG,
+            build::DST_ANNO,
+            build::REPLY_ANNO,
+            build::SET_AGGREGATE,
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            handlers::table("tcp_table"),
+            handlers::table("udp_table"),
+            handlers::table("tcp_mappings"),
+            handlers::table("udp_mappings"),
+            handlers::lookup("tcp_lookup"),
+            handlers::lookup("udp_lookup"),
+            handlers::COMMON[0],
+            handlers::COMMON[1],
+            handlers::COMMON[2],
+            handlers::COMMON[3],
+            handlers::COMMON[4],
+            handlers::COMMON[5],
+            handlers::COMMON[6],
+            handlers::COMMON[7],
+        ],
+        changes: Changes::Headers,
+        cost: build::COST,
+        ..Spec::DEFAULT
+    },
+    |args| build(args, Class::Ip),
+);

@@ -1,0 +1,483 @@
+//! The one rewriter of which the elements are classes.
+
+use std::any::Any;
+
+use thruway_element::{Cx, Element, HandlerError, Names, Verdict, reasons};
+use thruway_flow::table::Found;
+use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
+use thruway_wire::flow::FiveTuple;
+
+use crate::random::Random;
+use crate::rewriters::class::{Class, NO_KEY, Quoted};
+use crate::rewriters::handlers;
+use crate::rewriters::input::{Decision, Rule};
+use crate::rewriters::store::{Key, Met, New, Owner, Store, Way, key_of, ticks};
+use crate::sessions::rewrite::{Ends, set_ends};
+
+reasons! {
+    /// Why a packet goes no further.
+    pub(super) enum Bad {
+        NoMapping = "no-mapping": "no mapping knows it, and its input makes none",
+        NoFlow = "no-flow": "a fragment, cut short, or of another protocol, and its input passes none",
+        Failed = "mapping-failed": "no port or address is free for it, or there is no room for its mapping",
+    }
+}
+
+/// How often the table is looked through for what is over, while there is more, in nanoseconds.
+const REAP_AGAIN_NS: i64 = 1_000_000;
+/// Longest chain of rewriters each of which shares the capacity of the next.
+const KEEPERS_MAX: usize = 16;
+
+/// One input.
+pub(super) struct Input {
+    pub rule: Rule,
+    /// Mappings that could not be made.
+    pub failures: u64,
+}
+
+/// Where the mappings are.
+#[derive(Clone)]
+pub(super) enum Keeper {
+    /// Here.
+    Own,
+    /// At the rewriter of this name, which shares its capacity.
+    Named(String),
+    /// At this element.
+    Node(u32),
+}
+
+/// What annotations are set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Annos {
+    pub dst: bool,
+    /// Of the packet that made the mapping, for replies.
+    pub reply: Option<Anno>,
+    /// The number of the mapping.
+    pub aggregate: bool,
+}
+
+/// Room for what is found out about a batch.
+#[derive(Default)]
+struct Work {
+    keys: Vec<Key>,
+    found: Vec<Found>,
+}
+
+/// See the module.
+pub(super) struct Rewriter {
+    pub class: Class,
+    pub inputs: Vec<Input>,
+    pub outputs: usize,
+    pub annos: Annos,
+    /// Nanoseconds; 0 for never.
+    pub reap_ns: i64,
+    pub keeper: Keeper,
+    /// The mappings; absent where they are elsewhere, or lent.
+    pub store: Option<Box<Store>>,
+    /// Its number among those who share them.
+    pub owner: u16,
+    /// Its limits, until it has joined.
+    pub limits: Owner,
+    pub random: Random,
+    pub names: Names,
+    /// What the inputs were made of, to be compared with a successor's.
+    pub texts: Vec<String>,
+    work: Work,
+}
+
+impl Work {
+    fn new() -> Work {
+        let (keys, found) = (Vec::with_capacity(MAX_BATCH), Vec::with_capacity(MAX_BATCH));
+        Work { keys, found }
+    }
+
+    /// Finds the mappings of all packets.
+    #[inline]
+    fn look_up(&mut self, class: Class, owner: u16, store: &Store, batch: &mut Batch) {
+        self.keys.clear();
+        let key = |packet: &Packet| match class.flow(packet) {
+            Some(flow) => key_of(&flow, owner),
+            None => NO_KEY,
+        };
+        self.keys.extend(batch.iter().map(key));
+        self.found.clear();
+        self.found.resize(self.keys.len(), Found::NONE);
+        store.find_batch(&self.keys, &mut self.found);
+    }
+}
+
+/// A rewriter while it works on a batch.
+struct Working<'a> {
+    class: Class,
+    owner: u16,
+    input: &'a mut Input,
+    number: u16,
+    annos: Annos,
+    random: &'a mut Random,
+    store: &'a mut Store,
+    now: u32,
+}
+
+impl Working<'_> {
+    /// A packet, with what was found by its key.
+    #[inline]
+    fn one(&mut self, packet: &mut Packet, key: &Key, found: Found) -> Verdict {
+        let way = match self.store.is_changed {
+            false => self.store.way(found),
+            true => self.store.find(key),
+        };
+        match way {
+            Some(way) => self.pass(packet, way, false),
+            None => self.other(packet, key),
+        }
+    }
+
+    /// A packet whose key is not known.
+    #[inline(never)]
+    fn other(&mut self, packet: &mut Packet, key: &Key) -> Verdict {
+        if *key == NO_KEY {
+            return self.without(Bad::NoFlow);
+        }
+        if let Some(reply) = self.class.reply_key(packet, self.owner)
+            && let Some(way) = self.store.find(&reply)
+        {
+            return self.pass(packet, way, false);
+        }
+        let Some(flow) = self.class.flow(packet).filter(|flow| self.class.begins(flow)) else {
+            return self.without(Bad::NoMapping);
+        };
+        let anno = self.annos.reply.map_or(0, |anno| packet.anno_number(anno) as u8);
+        match begin(self, &flow, anno) {
+            Ok(way) => self.pass(packet, way, true),
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// A packet that no mapping can be made for.
+    fn without(&self, why: Bad) -> Verdict {
+        match &self.input.rule {
+            Rule::Pass(output) => to(*output),
+            _ => Verdict::drop(why),
+        }
+    }
+
+    /// A packet of a mapping.
+    #[inline]
+    fn pass(&mut self, packet: &mut Packet, way: Way, is_first: bool) -> Verdict {
+        let class = self.class;
+        let track = |state, is_reply| class.track(packet, state, is_reply);
+        let Some(met) = self.store.meet(way, self.now, is_first, track) else {
+            return Verdict::drop(Bad::Failed);
+        };
+        let ends = class.ends(&met);
+        if set_ends(packet, &ends, met.ip, met.transport).is_err() {
+            return Verdict::drop(Bad::NoFlow);
+        }
+        if let Some(dst) = ends.dst.filter(|_| self.annos.dst) {
+            packet.set_dst_ip(dst.to_be_bytes());
+        }
+        self.annotate(packet, way, &met);
+        to(usize::from(met.output))
+    }
+
+    #[inline]
+    fn annotate(&mut self, packet: &mut Packet, way: Way, met: &Met) {
+        if let (true, Some(anno)) = (met.is_reply, self.annos.reply) {
+            packet.set_anno_number(anno, met.anno.into());
+        }
+        if self.annos.aggregate {
+            packet.set_anno_number(Anno::AGGREGATE, way.index);
+        }
+        if let Some(number) = met.sequences {
+            self.store.sequences.apply(number, met.is_reply, packet);
+        }
+    }
+}
+
+#[inline]
+fn to(output: usize) -> Verdict {
+    if output == 0 { Verdict::Pass } else { Verdict::To(output) }
+}
+
+/// Makes a mapping for a flow, if the input says so.
+fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way, Verdict> {
+    let (class, owner) = (work.class, work.owner);
+    let store = &*work.store;
+    let is_taken = |to: &FiveTuple<u32>| {
+        let completed = class.completed(flow, *to);
+        completed.is_none_or(|to| store.find(&key_of(&to.reversed(), owner)).is_some())
+    };
+    let decision = work.input.rule.decide(flow, work.random, is_taken);
+    let (rewritten, outputs) = match decision {
+        Decision::Drop => return Err(Verdict::drop(Bad::NoMapping)),
+        Decision::Pass(output) => return Err(to(output)),
+        Decision::Map(rewritten, outputs) => (class.completed(flow, rewritten), outputs),
+        Decision::Fail => {
+            work.input.failures += 1;
+            return Err(Verdict::drop(Bad::Failed));
+        }
+    };
+    let made = rewritten.and_then(|rewritten| {
+        let (ip, transport) = class.deltas(flow, &rewritten);
+        let input = work.number;
+        let new = New { owner, input, flow: *flow, rewritten, outputs, ip, transport, anno };
+        work.store.begin(&new, work.now).ok()
+    });
+    made.ok_or_else(|| {
+        work.input.failures += 1;
+        Verdict::drop(Bad::Failed)
+    })
+}
+
+impl Rewriter {
+    pub(super) fn new(class: Class, limits: Owner, random: Random, names: Names) -> Rewriter {
+        Rewriter {
+            class,
+            inputs: Vec::new(),
+            outputs: 0,
+            annos: Annos { dst: true, reply: None, aggregate: false },
+            reap_ns: 0,
+            keeper: Keeper::Own,
+            store: None,
+            owner: 0,
+            limits,
+            random,
+            names,
+            texts: Vec::new(),
+            work: Work::new(),
+        }
+    }
+
+    /// Takes the mappings, to be put back.
+    #[inline]
+    fn take(&mut self, cx: &mut Cx<'_>) -> Option<Box<Store>> {
+        match self.keeper {
+            Keeper::Node(node) => {
+                let mut taken = None;
+                cx.visit(node, &mut |other, _| {
+                    let other = other.downcast_mut::<Rewriter>();
+                    taken = other.and_then(|other| other.store.take());
+                });
+                taken
+            }
+            _ => self.store.take(),
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, cx: &mut Cx<'_>, store: Box<Store>) {
+        match self.keeper {
+            Keeper::Node(node) => {
+                let mut store = Some(store);
+                cx.visit(node, &mut |other, _| {
+                    if let Some(other) = other.downcast_mut::<Rewriter>() {
+                        other.store = store.take();
+                    }
+                });
+            }
+            _ => self.store = Some(store),
+        }
+    }
+
+    /// Works with the mappings, wherever they are.
+    pub(super) fn with<T>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        work: impl FnOnce(&mut Rewriter, &mut Store) -> T,
+    ) -> Option<T> {
+        let mut store = self.take(cx)?;
+        let done = work(self, &mut store);
+        self.put(cx, store);
+        Some(done)
+    }
+
+    /// The mapping of a flow, made as if a packet had come to `input` if there is none.
+    pub(super) fn find_or_begin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        flow: &FiveTuple<u32>,
+        input: Option<usize>,
+    ) -> Option<Way> {
+        let now = ticks(cx.now());
+        self.with(cx, |this, store| {
+            if let Some(way) = store.find(&key_of(flow, this.owner)) {
+                return Some(way);
+            }
+            let number = input?;
+            let mut work = Working {
+                class: this.class,
+                owner: this.owner,
+                input: this.inputs.get_mut(number)?,
+                number: number as u16,
+                annos: this.annos,
+                random: &mut this.random,
+                store,
+                now,
+            };
+            begin(&mut work, flow, 0).ok()
+        })?
+    }
+
+    /// What an answer to the packet that an ICMP error quotes would become, if a mapping knows it.
+    pub(super) fn answer_to(&mut self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Met)> {
+        let back = self.class.quoted_back(quoted)?;
+        self.with(cx, |this, store| {
+            let class = this.class;
+            let by_dst = || {
+                let dst = FiveTuple { src: 0, dst: quoted.src, ..back };
+                (class == Class::Address).then(|| store.find(&key_of(&dst, this.owner))).flatten()
+            };
+            let way = store.find(&key_of(&back, this.owner)).or_else(by_dst)?;
+            store.peek(way).map(|met| (class.ends(&met), met))
+        })?
+    }
+
+    /// Looks through the table, and sees to it that it is done again.
+    fn reap(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        let more = self.with(cx, |_, store| store.reap(ticks(now)));
+        let wait = if more == Some(true) { REAP_AGAIN_NS } else { self.reap_ns };
+        cx.set_timer(0, now.saturating_add(wait));
+    }
+
+    /// The rewriter called `name`, as `cx`'s element sees it, and what `ask` says of it.
+    ///
+    /// # Errors
+    /// There is none here.
+    pub(super) fn find<T>(
+        cx: &mut Cx<'_>,
+        name: &str,
+        ask: impl Fn(&Rewriter) -> T,
+    ) -> Result<(u32, T), String> {
+        let from = cx.node();
+        Rewriter::find_from(cx, from, name, ask)
+    }
+
+    fn find_from<T>(
+        cx: &mut Cx<'_>,
+        from: u32,
+        name: &str,
+        ask: impl Fn(&Rewriter) -> T,
+    ) -> Result<(u32, T), String> {
+        let found = cx.host().find(from, name);
+        let node = found.ok_or_else(|| format!("no element named '{name}'"))?;
+        let mut said = None;
+        cx.visit(node, &mut |other, _| {
+            said = other.downcast_mut::<Rewriter>().map(|other| ask(other));
+        });
+        let said = said.ok_or_else(|| {
+            format!(
+                "'{name}' is no rewriter that this thread runs: name an IPRewriter or the like, \
+                 and have both run by one thread (StaticThreadSched)"
+            )
+        })?;
+        Ok((node, said))
+    }
+
+    /// The element that keeps the mappings of the rewriter `name`.
+    fn keeper_of(cx: &mut Cx<'_>, name: &str) -> Result<u32, String> {
+        let (mut from, mut name) = (cx.node(), name.to_owned());
+        for _ in 0..KEEPERS_MAX {
+            let (node, next) = Rewriter::find_from(cx, from, &name, |other| other.keeper.clone())?;
+            match next {
+                Keeper::Own => return Ok(node),
+                Keeper::Node(keeper) => return Ok(keeper),
+                Keeper::Named(further) => (from, name) = (node, further),
+            }
+        }
+        Err(format!("'{name}' shares the capacity of one that shares its own"))
+    }
+
+    /// Joins those who share the capacity of another rewriter.
+    fn join(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Keeper::Named(name) = &self.keeper else { return Ok(()) };
+        let node =
+            Rewriter::keeper_of(cx, name).map_err(|why| format!("MAPPING_CAPACITY: {why}"))?;
+        self.keeper = Keeper::Node(node);
+        let limits = self.limits.clone();
+        let joined = self.with(cx, |_, store| {
+            store.owners.push(limits);
+            u16::try_from(store.owners.len() - 1).ok()
+        });
+        self.owner = joined.flatten().ok_or("MAPPING_CAPACITY: too many rewriters share one")?;
+        Ok(())
+    }
+}
+
+impl Element for Rewriter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.join(cx)?;
+        if self.reap_ns > 0 {
+            cx.set_timer(0, cx.now().saturating_add(self.reap_ns));
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let Some(mut store) = self.take(cx) else {
+            return cx.drop_all(Bad::Failed, batch);
+        };
+        self.work.look_up(self.class, self.owner, &store, batch);
+        store.is_changed = false;
+        if let Some(input) = self.inputs.get_mut(port) {
+            let mut work = Working {
+                class: self.class,
+                owner: self.owner,
+                input,
+                number: port as u16,
+                annos: self.annos,
+                random: &mut self.random,
+                store: &mut store,
+                now: ticks(cx.now()),
+            };
+            let mut looked_up = self.work.keys.iter().zip(&self.work.found);
+            cx.sift(batch, |packet| match looked_up.next() {
+                Some((key, found)) => work.one(packet, key, *found),
+                None => Verdict::drop(Bad::Failed),
+            });
+        }
+        self.put(cx, store);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.reap(cx);
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+        handlers::read(self, cx, name, param)
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        handlers::write(self, cx, name, value)
+    }
+
+    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
+    /// Not where mappings are shared: who has which is not known to the successor.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let store = self.store.take().filter(|store| store.owners.len() == 1)?;
+        Some(Box::new(HandedOver { texts: self.texts.clone(), store }))
+    }
+
+    /// With other arguments the mappings begin anew: what made them is not there any more.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(handed) = state.downcast::<HandedOver>() else { return };
+        if handed.texts == self.texts
+            && let (Keeper::Own, Some(own)) = (&self.keeper, &self.store)
+        {
+            let capacity = own.capacity();
+            let mut store = handed.store;
+            store.owners[0].limits = self.limits.limits;
+            store.adopt(capacity);
+            self.store = Some(store);
+        }
+    }
+}
+
+/// What a successor takes over.
+struct HandedOver {
+    texts: Vec<String>,
+    store: Box<Store>,
+}

@@ -1,0 +1,70 @@
+//! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it.
+
+use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+
+use crate::rewriters::build::{self, build};
+use crate::rewriters::class::Class;
+use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Bad;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "TCPRewriter",
+        topic: Topic::Rewriters,
+        summary: "rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it",
+        docs: "IPRewriter for TCP alone: see there for the INPUTSPECs, for what keeps mappings and for \
+               threads. Besides, it shifts sequence numbers, acknowledgement numbers and selective \
+               acknowledgements of connections in which FTPPortMapper has changed the length of a \
+               segment. Other protocols are dropped, unless their input passes packets.",
+        example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
+                  -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
+                  -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
+        ports: "1-/1-",
+        processing: "h/h",
+        args: &[
+            build::INPUTSPEC,
+            Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
+            Arg::keyword(
+                "TCP_TIMEOUT",
+                Ty::Time,
+                "timeout of TCP mappings with payload in both directions",
+            )
+            .or("86400"),
+            Arg::keyword("TCP_NODATA_TIMEOUT", Ty::Time, "timeout of other TCP mappings").or("300"),
+            Arg::keyword(
+                "TCP_DONE_TIMEOUT",
+                Ty::Time,
+                "timeout of TCP mappings whose connection is at its end",
+            )
+            .or("240"),
+            Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
+            build::GUARANTEE,
+            build::REAP_INTERVAL,
+            build::REAP_TIME,
+            build::MAPPING_CAPACITY,
+            build::CAPACITY_ARG,
+            build::DST_ANNO,
+            build::REPLY_ANNO,
+            build::SET_AGGREGATE,
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            handlers::table("table"),
+            handlers::table("mappings"),
+            handlers::lookup("lookup"),
+            handlers::COMMON[0],
+            handlers::COMMON[1],
+            handlers::COMMON[2],
+            handlers::COMMON[3],
+            handlers::COMMON[4],
+            handlers::COMMON[5],
+            handlers::COMMON[6],
+            handlers::COMMON[7],
+        ],
+        changes: Changes::Headers,
+        cost: build::COST,
+        ..Spec::DEFAULT
+    },
+    |args| build(args, Class::Tcp),
+);

@@ -1,0 +1,68 @@
+//! UDPRewriter: rewrites addresses and ports of UDP, TCP and DCCP.
+
+use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+
+use crate::rewriters::build::{self, build};
+use crate::rewriters::class::Class;
+use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Bad;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "UDPRewriter",
+        topic: Topic::Rewriters,
+        summary: "rewrites addresses and ports of UDP, TCP and DCCP",
+        docs: "IPRewriter with one set of timeouts: see there for the INPUTSPECs, for what keeps mappings \
+               and for threads. In spite of its name it takes TCP and DCCP too, and does not look at \
+               what their packets say of a connection's end. A mapping is over TIMEOUT after its last \
+               packet, or STREAMING_TIMEOUT once it had three packets and one of them was a reply.",
+        example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
+                  -> rw :: UDPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
+                  -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
+        ports: "1-/1-",
+        processing: "h/h",
+        args: &[
+            build::INPUTSPEC,
+            Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("300"),
+            Arg::keyword("UDP_TIMEOUT", Ty::Time, "TIMEOUT, as IPRewriter calls it"),
+            Arg::keyword(
+                "STREAMING_TIMEOUT",
+                Ty::Time,
+                "timeout of mappings with three packets and a reply; TIMEOUT if not given",
+            ),
+            Arg::keyword(
+                "UDP_STREAMING_TIMEOUT",
+                Ty::Time,
+                "STREAMING_TIMEOUT, as IPRewriter calls it",
+            ),
+            Arg::keyword("UDP_GUARANTEE", Ty::Time, "GUARANTEE, as IPRewriter calls it"),
+            build::GUARANTEE,
+            build::REAP_INTERVAL,
+            build::REAP_TIME,
+            build::MAPPING_CAPACITY,
+            build::CAPACITY_ARG,
+            build::DST_ANNO,
+            build::REPLY_ANNO,
+            build::SET_AGGREGATE,
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            handlers::table("table"),
+            handlers::table("mappings"),
+            handlers::lookup("lookup"),
+            handlers::COMMON[0],
+            handlers::COMMON[1],
+            handlers::COMMON[2],
+            handlers::COMMON[3],
+            handlers::COMMON[4],
+            handlers::COMMON[5],
+            handlers::COMMON[6],
+            handlers::COMMON[7],
+        ],
+        changes: Changes::Headers,
+        cost: build::COST,
+        ..Spec::DEFAULT
+    },
+    |args| build(args, Class::Udp),
+);
