@@ -68,8 +68,8 @@ pub(crate) fn making(lines: f64) -> Vec<Cost> {
     vec![Operation::Make.once(), Operation::CopyLine.times(lines)]
 }
 
-/// What it costs to make packets from a trace in memory: of these many lines on average, all of
-/// it these many bytes.
+/// What it costs to make packets from a trace in memory, each of so many lines, and the trace of so
+/// many bytes.
 pub(crate) fn replaying(lines: f64, bytes: usize) -> Vec<Cost> {
     let copied = Operation::CopyLine.times(lines);
     vec![Operation::Make.once(), copied.reaching(bytes as f64, 1.0, Access::Stream)]

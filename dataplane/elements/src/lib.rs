@@ -16,6 +16,7 @@ mod moving;
 mod nf;
 mod random;
 mod rate;
+mod reaching;
 mod rewriters;
 #[cfg(test)]
 mod rig;

@@ -400,8 +400,8 @@ impl Element for Flows {
         }
     }
 
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(self.plan.len as f64);
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.packet_bytes);
         let mut cost = making(lines);
         if self.plan.kind == Kind::Tcp {
             // All but the first packet of a flow are written over the frame of that.

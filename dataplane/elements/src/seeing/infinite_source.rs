@@ -171,14 +171,14 @@ impl Element for InfiniteSource {
         }
     }
 
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let mut cost = making(self.template.lines());
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
         if self.timestamp {
             cost.push(Operation::Clock.once());
         }
         if self.random.is_some() {
-            let numbers = self.template.bytes().len().div_ceil(Random::BYTES);
-            cost.push(Operation::Random.times(numbers as f64));
+            let numbers = (load.packet_bytes / Random::BYTES as f64).ceil();
+            cost.push(Operation::Random.times(numbers));
         }
         Some(cost)
     }

@@ -1,6 +1,6 @@
 //! The packet that a source makes over and over: its bytes, repeated or cut to a length.
 
-use thruway_element::{ArgError, Args, HandlerError, Load, Made, handler_value, text};
+use thruway_element::{ArgError, Args, HandlerError, Made, handler_value, text};
 
 use crate::census::Census;
 
@@ -41,11 +41,6 @@ impl Template {
     /// The packet's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// Lines that the packet takes.
-    pub(crate) fn lines(&self) -> f64 {
-        Load::lines(self.bytes.len() as f64)
     }
 
     /// What a source makes that makes nothing else.

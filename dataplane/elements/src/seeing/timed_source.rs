@@ -125,8 +125,8 @@ impl Element for TimedSource {
         self.schedule(cx, next);
     }
 
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let mut cost = making(self.template.lines());
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
         cost.push(Operation::Clock.once());
         Some(cost)
     }

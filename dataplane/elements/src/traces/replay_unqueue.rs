@@ -169,11 +169,16 @@ impl Store {
         self.heads.iter().map(bytes_of)
     }
 
-    /// What it costs to make a packet of these.
-    fn cost(&self) -> Vec<Cost> {
+    /// What it costs to make a packet of these; or of others like them, that are longer by some
+    /// factor.
+    fn cost(&self, load: &Load) -> Vec<Cost> {
+        let bytes: usize = self.heads.iter().map(|head| head.len as usize).sum();
         let lines: usize = self.heads.iter().map(|head| (head.len as usize).div_ceil(ALIGN)).sum();
+        let count = self.heads.len().max(1) as f64;
+        let longer = load.packet_bytes * count / bytes.max(1) as f64;
         let heads = size_of_val(self.heads.as_slice());
-        replaying(lines as f64 / self.heads.len().max(1) as f64, lines * ALIGN + heads)
+        let block = (lines * ALIGN) as f64 * longer;
+        replaying(lines as f64 * longer / count, block as usize + heads)
     }
 }
 
@@ -336,8 +341,8 @@ impl Element for ReplayUnqueue {
         if made { Run::Again } else { Run::Idle }
     }
 
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        Some(self.store.cost())
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.store.cost(load))
     }
 
     fn makes(&self) -> Option<Made> {
@@ -376,13 +381,16 @@ mod tests {
             assert!(store.add(&Packet::new(&vec![0; len]).expect("memory"), 0));
         }
         store.settle();
-        let cost = store.cost();
+        let load =
+            |packet_bytes| Load { packet_bytes, payload_bytes: 0.0, sessions: 1.0, opening: 0.0 };
+        let cost = store.cost(&load(1639.0 / 4.0));
         // 1 + 24 + 2 + 0 lines.
         assert_eq!((cost[1].operation, cost[1].count), (Operation::CopyLine, 27.0 / 4.0));
         assert_eq!(cost[1].reach.map(|reach| reach.bytes), Some(27.0 * 64.0 + 4.0 * 24.0));
+        assert_eq!(store.cost(&load(1639.0 / 2.0))[1].count, 27.0 / 2.0);
         let made = Census::of(store.packets()).made().expect("packets");
         assert_eq!((made.packet_bytes, made.sessions), (1639.0 / 4.0, 0.0));
-        assert_eq!(Store::default().cost()[1].count, 0.0);
+        assert_eq!(Store::default().cost(&load(64.0))[1].count, 0.0);
     }
 
     #[test]
