@@ -23,8 +23,8 @@ impl Lock {
     #[inline]
     pub(crate) fn acquire(&self) {
         let mut wait = Wait::default();
-        // Acquire: what the last holder did is seen, by its release. No swap: under loom that of one
-        // who waits could undo the release, which the language rules out.
+        // Acquire: what the last holder did is seen, by its release. No swap: under loom that of
+        // one who waits could undo the release, which the language rules out.
         while self
             .0
             .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)

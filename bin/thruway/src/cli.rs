@@ -8,7 +8,9 @@ use thruway_elements::CATALOG;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
-use crate::{bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, worker};
+use crate::{
+    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, worker,
+};
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
@@ -35,6 +37,8 @@ enum Command {
     Fmt(FmtArgs),
     /// Ask and tell a running Thruway: handlers, and its sessions
     Ctl(ctl::CtlArgs),
+    /// Show what a running Thruway does: threads, ports, elements, drops, functions, sessions
+    Top(top::TopArgs),
     /// Find where chains run: which functions on which cores of which hosts, how full these get, and
     /// what breaks first
     Plan(plan::PlanArgs),
@@ -138,6 +142,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Elements { name } => elements(name.as_deref()),
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
+        Command::Top(args) => top::main(&args),
         Command::Plan(args) => plan::main(&args),
         Command::Doctor => {
             print!("{}", doctor::report());

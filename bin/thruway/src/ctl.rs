@@ -55,7 +55,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 /// A connection to a ControlSocket (Click's protocol, version 1).
-struct Client {
+pub struct Client {
     stream: BufReader<Box<dyn Stream>>,
 }
 
@@ -66,6 +66,16 @@ const ANSWER_MAX: u64 = 64 << 20;
 const GREETING: &str = "Click::ControlSocket/1.";
 
 impl Client {
+    /// Connects to an address as users give it.
+    pub fn reach(address: &str) -> anyhow::Result<Client> {
+        Client::connect(address).with_context(|| {
+            format!(
+                "cannot reach a ControlSocket at '{address}'; has the configuration one, such as \
+                 ControlSocket(UNIX, /tmp/thruway.sock)?"
+            )
+        })
+    }
+
     fn connect(address: &str) -> anyhow::Result<Client> {
         let stream: Box<dyn Stream> = if address.contains('/') {
             let stream = UnixStream::connect(address)?;
@@ -132,7 +142,8 @@ impl Client {
         }
     }
 
-    fn read(&mut self, call: &str) -> anyhow::Result<String> {
+    /// Reads a handler.
+    pub fn read(&mut self, call: &str) -> anyhow::Result<String> {
         self.command(&format!("READ {call}"))?;
         let line = self.line()?;
         let len: Option<u64> = line.strip_prefix("DATA ").and_then(|len| len.parse().ok());
@@ -206,13 +217,7 @@ fn flows(
 
 /// Runs `thruway ctl`.
 pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
-    let address = &args.address;
-    let mut client = Client::connect(address).with_context(|| {
-        format!(
-            "cannot reach a ControlSocket at '{address}'; has the configuration one, such as \
-             ControlSocket(UNIX, /tmp/thruway.sock)?"
-        )
-    })?;
+    let mut client = Client::reach(&args.address)?;
     match &args.command {
         Command::Read { call } => println!("{}", client.read(&call.join(" "))?.trim_end()),
         Command::Write { handler, value } => {

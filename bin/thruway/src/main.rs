@@ -1,5 +1,5 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, calibrate; and, under the name `click`, Click's
-//! userlevel driver.
+//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate, calibrate, plan; and,
+//! under the name `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -20,6 +20,7 @@ mod run;
 mod signals;
 mod swap;
 mod table;
+mod top;
 mod worker;
 
 use std::process::ExitCode;

@@ -63,10 +63,12 @@ pub fn main(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What the functions of a configuration or model cost.
-fn estimate(_: &Chain, _: &Hardware) -> Result<Vec<FunctionLoad>, String> {
-    Err("plans take costs by hand: give [[chain.function]] tables with cycles, instead of a \
-         configuration or a model"
-        .into())
+fn estimate(chain: &Chain, hardware: &Hardware) -> Result<Vec<FunctionLoad>, String> {
+    chain.modelled(hardware).unwrap_or_else(|| {
+        Err("the cost of a configuration is to be given by hand, as [[chain.function]] tables with \
+             cycles; or name a model"
+            .into())
+    })
 }
 
 fn name_and_file<'a>(option: &str, word: &'a str) -> anyhow::Result<(&'a str, PathBuf)> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use thruway_element::{HandlerError, Stats, Wires};
+use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::core::Core;
@@ -22,6 +23,8 @@ pub(crate) struct Mailbox {
     mails: Mutex<Vec<Mail>>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
+    /// Cycles that the thread had nothing to do; it writes, anyone reads.
+    pub idle: Counter,
 }
 
 /// No element.
@@ -56,7 +59,8 @@ impl Control {
         let boxes: Result<Vec<Mailbox>, rustix::io::Errno> = (0..threads)
             .map(|_| {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-                Ok(Mailbox { waiting: AtomicBool::new(false), mails: Mutex::default(), wake })
+                let waiting = AtomicBool::new(false);
+                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle: Counter::new() })
             })
             .collect();
         Ok(Control {
@@ -205,6 +209,11 @@ impl Control {
     /// Every thread's counters, by element index.
     pub fn stats(&self) -> &[Arc<Stats>] {
         self.stats.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Cycles that a thread had nothing to do, up to the last time it woke.
+    pub(crate) fn idle_cycles(&self, thread: usize) -> u64 {
+        self.boxes.get(thread).map_or(0, |mailbox| mailbox.idle.get())
     }
 
     pub(crate) fn mailbox(&self, thread: usize) -> &Mailbox {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thruway_element::{Ended, Run, Wires};
-use thruway_packet::{Batch, MAX_BATCH};
+use thruway_packet::{Batch, MAX_BATCH, cycles};
 
 use crate::clock::{ClockKind, real_now};
 use crate::core::{Core, IDLE};
@@ -42,6 +42,8 @@ pub(crate) struct Engine {
     clock: ClockKind,
     rounds: u32,
     idle_rounds: u32,
+    /// Cycle counter at the end of the last round without work.
+    rested: u64,
     /// Since when it is stopping, and whether it has said that it is done.
     stopping: Option<Instant>,
     drained: bool,
@@ -61,6 +63,7 @@ impl Engine {
             clock,
             rounds: 0,
             idle_rounds: 0,
+            rested: 0,
             stopping: None,
             drained: false,
             batch: Batch::with_room(),
@@ -83,7 +86,7 @@ impl Engine {
                 self.idle_rounds = 0;
             } else {
                 self.idle_rounds = self.idle_rounds.saturating_add(1);
-                self.idle();
+                self.rest();
             }
         }
     }
@@ -304,6 +307,16 @@ impl Engine {
             }
         });
         self.call_later();
+    }
+
+    /// Waits, and counts the time; from the second round on that the rounds take which find nothing,
+    /// too.
+    fn rest(&mut self) {
+        let begin = if self.idle_rounds > 1 { self.rested } else { cycles() };
+        self.idle();
+        self.rested = cycles();
+        let spent = self.rested.wrapping_sub(begin);
+        self.core.control.mailbox(self.core.thread).idle.add(spent);
     }
 
     /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.

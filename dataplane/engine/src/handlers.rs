@@ -54,6 +54,7 @@ const GLOBAL: &[(&str, Access)] = &[
     ("list", Access::Read),
     ("packages", Access::Read),
     ("requirements", Access::Read),
+    ("statistics", Access::Read),
     ("stop", Access::Write),
     ("threads", Access::Read),
     ("version", Access::Read),
@@ -89,6 +90,7 @@ pub(crate) fn read_global(
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
+        "statistics" => crate::statistics::lines(layout, control),
         "threads" => control.stats().len().to_string(),
         _ => return Err(HandlerError::no_read(name)),
     })

@@ -21,6 +21,7 @@ mod handlers;
 mod layout;
 mod router;
 mod signals;
+mod statistics;
 mod streams;
 mod timers;
 

@@ -171,3 +171,22 @@ fn a_source_that_is_pulled_does_not_run_by_itself() {
     let (log, _) = run("Either(9) -> Puller -> r :: Record -> Sink;", &Options::default());
     assert_eq!(log.len(), 9);
 }
+
+#[test]
+fn statistics_tell_all_counters_at_once() {
+    let _turn = TURN.lock().unwrap();
+    let text = "s :: Source(6, 3) -> a :: Record -> Sink";
+    let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
+    let told = router.read("statistics").unwrap();
+    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!((lines[0][0], lines[0].len()), ("time", 3));
+    let of = |word: &str| lines.iter().filter(|line| line[0] == word).collect::<Vec<_>>();
+    let threads = of("thread");
+    assert_eq!(threads.len(), 2);
+    // The first thread has it all: 6 packets made, by the source's 2 batches; 3 elements saw them.
+    assert_eq!(threads[0][3..6], ["6", "18", "6"]);
+    assert_eq!(threads[1][3..6], ["0", "0", "0"]);
+    assert!(threads.iter().all(|thread| thread[2].parse::<u64>().is_ok()), "{told}");
+    let element = of("element").into_iter().find(|line| line[1] == "a").unwrap();
+    assert_eq!(element[2..5], ["Record", "6", "2"]);
+}

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod compatibility;
 pub mod layers;
 pub mod rooms;
 pub mod sizes;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use thruway_structure::{Problem, Tree, catalog, layers, rooms, sizes, texts};
+use thruway_structure::{Problem, Tree, catalog, compatibility, layers, rooms, sizes, texts};
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
 
@@ -113,4 +113,20 @@ fn every_crate_is_on_the_code_map() {
 #[test]
 fn links_between_pages_hold() {
     none(texts::dangling(&TREE));
+}
+
+/// With `THRUWAY_PAGES=write` in the environment the page is written, and the list loses the reasons
+/// of elements that are there by now.
+#[test]
+fn the_page_on_clicks_elements_is_current() {
+    if std::env::var("THRUWAY_PAGES").is_ok_and(|word| word == "write") {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let list = TREE.text(compatibility::LIST).expect("the list of names");
+        let list = compatibility::without_old_reasons(list);
+        let page = compatibility::page(&TREE, &list);
+        fs::write(root.join(compatibility::LIST), list).expect("the list is written");
+        fs::write(root.join(compatibility::PAGE), page).expect("the page is written");
+        return;
+    }
+    none(compatibility::problems(&TREE));
 }

@@ -23,6 +23,7 @@ mod repeat;
 mod router;
 mod sessions;
 mod streams;
+mod top;
 mod traffic;
 mod trials;
 mod web;

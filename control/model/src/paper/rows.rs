@@ -123,7 +123,7 @@ impl OperationRow {
             "increase" => Operation::Increase { b: given(b) },
             "decrease" => Operation::Decrease { b: given(b) },
             "sum" => Operation::Sum { b: given(b) },
-            // The paper takes data to sum over to be in no near cache, and what changed to be there.
+            // The paper takes data to sum over to be in no near cache, what changed to be there.
             "checksum" => {
                 Operation::Checksum { b: given(b), from: self.from.unwrap_or(Place::Memory) }
             }

@@ -38,7 +38,7 @@ pub struct Chain {
     /// Values for the configuration's variables.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// A model file instead of a configuration.
+    /// A model instead of a configuration: a file that ends in .toml, or one of the paper's by name.
     #[serde(default)]
     pub model: Option<PathBuf>,
     /// The functions by hand; of a configuration or model, what is to be otherwise.
@@ -171,7 +171,9 @@ impl PlanFile {
             host.hardware = beside.join(&host.hardware);
         }
         for chain in &mut plan.chains {
-            for file in chain.configuration.iter_mut().chain(&mut chain.model) {
+            // A model without ending is one of the paper's.
+            let model = chain.model.iter_mut().filter(|file| file.extension().is_some());
+            for file in chain.configuration.iter_mut().chain(model) {
                 *file = beside.join(&*file);
             }
         }

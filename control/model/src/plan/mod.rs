@@ -9,6 +9,7 @@ mod breaking;
 mod error;
 mod file;
 mod hops;
+mod models;
 mod problem;
 mod report;
 mod search;

@@ -1,7 +1,7 @@
 //! Align: where in memory packets begin, which matters to nobody here.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -24,25 +24,6 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
-
-/// See the spec.
-pub static INFO: Entry = Entry::new(
-    Spec {
-        name: "AlignmentInfo",
-        topic: Topic::Bytes,
-        summary: "is accepted and has no effect",
-        docs: "In Click, a tool writes it to tell elements where packets begin in memory: each \
-               argument is an element's name and a MODULUS and OFFSET for each of its inputs. Here \
-               elements read headers wherever they are.",
-        example: "AlignmentInfo(d 4 2); InfiniteSource(LIMIT 1, STOP true) -> d :: Discard",
-        ports: "0/0",
-        processing: "/",
-        args: &[Arg::rest("ALIGNMENT", Ty::Rule("ELEMENT [MODULUS OFFSET]..."), "not looked at")],
-        cost: NOTHING_MORE,
-        ..Spec::DEFAULT
-    },
-    |_| Ok(Box::new(Align)),
 );
 
 struct Align;

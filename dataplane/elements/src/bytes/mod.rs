@@ -1,6 +1,7 @@
 //! Raw bytes and Ethernet.
 
 mod align;
+mod alignment_info;
 mod classifier;
 mod clipboard;
 mod drop_broadcasts;
@@ -32,7 +33,7 @@ use thruway_element::Entry;
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
     &align::ENTRY,
-    &align::INFO,
+    &alignment_info::ENTRY,
     &classifier::ENTRY,
     &clipboard::ENTRY,
     &drop_broadcasts::ENTRY,

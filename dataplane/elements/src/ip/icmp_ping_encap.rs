@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
-use thruway_wire::{Header, icmp_names, ip_protocol};
+use thruway_wire::{Header, ip_protocol};
 
 use super::outer::{Destination, Encap, Outer};
 
@@ -38,35 +38,12 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// See the spec.
-pub static ANY: Entry = Entry::new(
-    Spec {
-        name: "ICMPIPEncap",
-        summary: "puts ICMP and IPv4 headers in front of packets",
-        docs: "An ICMPPingEncap for messages of any TYPE and CODE. Each is a number or a name: \
-               TYPE echo, unreachable, redirect..., CODE a word of that type. IDENTIFIER and the \
-               sequence number stand behind the checksum whatever the type.",
-        example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
-                  -> ICMPIPEncap(1.0.0.1, 2.0.0.2, redirect, host) -> CheckIPHeader -> Print(ok) \
-                  -> Discard",
-        args: &[
-            Arg::required("SRC", Ty::Ip, "source address"),
-            Arg::required("DST", Ty::Ip, "destination address"),
-            Arg::required("TYPE", Ty::Str, "ICMP type: a name or a number"),
-            Arg::optional("CODE", Ty::Str, "ICMP code: a name or a number").or("0"),
-            Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
-        ],
-        ..ENTRY.spec
-    },
-    build_any,
-);
-
 /// Makes echo requests of packets, or other ICMP messages.
 pub(super) struct PingMaker {
     pub(super) outer: Outer,
     pub(super) identifier: u16,
-    kind: u8,
-    code: u8,
+    pub(super) kind: u8,
+    pub(super) code: u8,
 }
 
 impl PingMaker {
@@ -96,33 +73,12 @@ impl PingMaker {
     }
 }
 
-struct IcmpPingEncap {
-    maker: PingMaker,
+pub(super) struct IcmpPingEncap {
+    pub(super) maker: PingMaker,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(IcmpPingEncap { maker: PingMaker::from_args(args, 255)? }))
-}
-
-/// The number that argument `name` means, by itself or as one of these names.
-fn number(
-    args: &Args<'_>,
-    name: &str,
-    names: &'static [icmp_names::Name],
-) -> Result<u8, ArgErrors> {
-    let word: String = args.get(name)?;
-    let known = icmp_names::number(names, &word);
-    known.map_or_else(|| args.parse(&word), Ok).map_err(|_| {
-        let what = format!("'{word}' is no name or number from 0 to 255");
-        args.error(name, what).into()
-    })
-}
-
-fn build_any(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let kind = number(args, "TYPE", icmp_names::TYPES)?;
-    let code = number(args, "CODE", icmp_names::codes(kind))?;
-    let maker = PingMaker { kind, code, ..PingMaker::from_args(args, 255)? };
-    Ok(Box::new(IcmpPingEncap { maker }))
 }
 
 impl Element for IcmpPingEncap {

@@ -20,6 +20,7 @@ mod gre_encap;
 mod gtp_decap;
 mod gtp_encap;
 mod icmp_error;
+mod icmp_ip_encap;
 mod icmp_ping_encap;
 mod icmp_ping_responder;
 mod icmp_ping_source;
@@ -78,7 +79,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &gtp_decap::ENTRY,
     &gtp_encap::ENTRY,
     &icmp_error::ENTRY,
-    &icmp_ping_encap::ANY,
+    &icmp_ip_encap::ENTRY,
     &icmp_ping_encap::ENTRY,
     &icmp_ping_responder::ENTRY,
     &icmp_ping_source::ENTRY,

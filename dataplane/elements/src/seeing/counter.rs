@@ -10,25 +10,26 @@ use thruway_packet::Batch;
 
 use super::call::{Call, first_word};
 use super::ewma::Rate;
+use super::sums::{SYNC, Sums};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Counter",
         aliases: &[
-            Alias { name: "CounterMP", summary: SHARING },
-            Alias { name: "CounterAtomic", summary: SHARING },
-            Alias { name: "CounterLock", summary: SHARING },
-            Alias { name: "CounterLockMP", summary: SHARING },
-            Alias { name: "CounterPLockMP", summary: SHARING },
-            Alias { name: "CounterPRW", summary: SHARING },
-            Alias { name: "CounterPRWMP", summary: SHARING },
-            Alias { name: "CounterRCU", summary: SHARING },
-            Alias { name: "CounterRW", summary: SHARING },
-            Alias { name: "CounterRWMP", summary: SHARING },
-            Alias { name: "CounterRxWMP", summary: SHARING },
-            Alias { name: "CounterRxWMPPR", summary: SHARING },
-            Alias { name: "CounterRxWMPPW", summary: SHARING },
+            Alias { name: "CounterMP", summary: "the same: each thread counts for itself" },
+            Alias { name: "CounterAtomic", summary: "the same with SYNC atomic" },
+            Alias { name: "CounterLock", summary: "the same with SYNC lock" },
+            Alias { name: "CounterLockMP", summary: "the same with SYNC lock" },
+            Alias { name: "CounterPLockMP", summary: "the same with SYNC per-thread-lock" },
+            Alias { name: "CounterPRW", summary: "the same with SYNC per-thread-rw" },
+            Alias { name: "CounterPRWMP", summary: "the same with SYNC per-thread-rw" },
+            Alias { name: "CounterRCU", summary: "the same with SYNC rcu" },
+            Alias { name: "CounterRW", summary: "the same with SYNC rw" },
+            Alias { name: "CounterRWMP", summary: "the same with SYNC rw" },
+            Alias { name: "CounterRxWMP", summary: "the same with SYNC rxw" },
+            Alias { name: "CounterRxWMPPR", summary: "the same with SYNC rxw-read" },
+            Alias { name: "CounterRxWMPPW", summary: "the same with SYNC rxw-write" },
         ],
         topic: Topic::Seeing,
         summary: "measures packet count and rate",
@@ -37,14 +38,20 @@ pub static ENTRY: Entry = Entry::new(
                BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
                N, before the packet goes on. Where packets come in vectors, the call is made before \
                the vector goes on that the packet is in. When another configuration takes over (hot \
-               swap), a Counter of the same name goes on from these counts. Each thread counts for \
-               itself, and what handlers read is the sum.",
+               swap), a Counter of the same name goes on from these counts. Where several threads \
+               reach the Counter, each counts for itself and handlers add up. With another SYNC \
+               they count together, in the structure of this name (thruway bench sync measures \
+               them): then COUNT_CALL and BYTE_COUNT_CALL are about what all threads counted, and \
+               each packet vector may have to wait for another thread. Consistent, that is of one \
+               moment, are packets and bytes with all but atomic; with per-thread-lock those of \
+               each thread are.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
         args: &[
             Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
             Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),
             Arg::keyword("NO_RATE", Ty::Bool, "whether rates are left out").or("false"),
             Arg::keyword("ATOMIC", Ty::UInt, "accepted and ignored").or("0"),
+            Arg::keyword("SYNC", Ty::Choice(SYNC), "how threads count together").or("per-thread"),
         ],
         handlers: &[
             Handler::sum("count", "packets"),
@@ -67,9 +74,6 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// Of FastClick's counters, which differ in how threads share the count.
-const SHARING: &str = "the same: threads share no count, so that there is nothing to choose";
-
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
 const PACKET_SCALE: u32 = 10;
 const BYTE_SCALE: u32 = 4;
@@ -87,25 +91,23 @@ impl Trigger {
         Ok(Trigger { at: handler_value("count", count)?, call: Call::parse(call), done: false })
     }
 
-    #[inline]
-    fn check(&mut self, cx: &mut Cx<'_>, count: u64) {
-        if count >= self.at && !self.done {
-            self.done = true;
-            if let Some(call) = &self.call {
-                call.write(cx);
-            }
+    /// Makes the call, once.
+    #[cold]
+    fn fire(&mut self, cx: &mut Cx<'_>, is_first: bool) {
+        self.done = true;
+        if let (true, Some(call)) = (is_first, &self.call) {
+            call.write(cx);
         }
     }
 }
 
 struct Counter {
-    count: u64,
-    bytes: u64,
+    sums: Sums,
     has_rate: bool,
     rate: Rate,
     byte_rate: Rate,
-    count_call: Option<Trigger>,
-    byte_call: Option<Trigger>,
+    /// At packets, and at bytes.
+    calls: [Option<Trigger>; 2],
 }
 
 fn trigger(args: &Args<'_>, name: &str) -> Result<Option<Trigger>, ArgErrors> {
@@ -116,30 +118,47 @@ fn trigger(args: &Args<'_>, name: &str) -> Result<Option<Trigger>, ArgErrors> {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Counter {
-        count: 0,
-        bytes: 0,
+        sums: Sums::build(args)?,
         has_rate: !args.get::<bool>("NO_RATE")?,
         rate: Rate::new(PACKET_SCALE),
         byte_rate: Rate::new(BYTE_SCALE),
-        count_call: trigger(args, "COUNT_CALL")?,
-        byte_call: trigger(args, "BYTE_COUNT_CALL")?,
+        calls: [trigger(args, "COUNT_CALL")?, trigger(args, "BYTE_COUNT_CALL")?],
     }))
 }
 
 impl Counter {
     fn reset(&mut self) {
-        (self.count, self.bytes) = (0, 0);
+        self.sums.reset();
         (self.rate, self.byte_rate) = (Rate::new(PACKET_SCALE), Rate::new(BYTE_SCALE));
-        for trigger in [&mut self.count_call, &mut self.byte_call].into_iter().flatten() {
+        for trigger in self.calls.iter_mut().flatten() {
             trigger.done = false;
         }
+    }
+
+    /// Makes the calls whose counts are reached. A call may be to this element: what it changes,
+    /// it changes behind this.
+    fn call(&mut self, cx: &mut Cx<'_>) {
+        let totals = self.sums.totals();
+        for (which, (trigger, total)) in self.calls.iter_mut().zip(totals).enumerate() {
+            if let Some(trigger) = trigger
+                && total >= trigger.at
+                && !trigger.done
+            {
+                trigger.fire(cx, self.sums.is_first(which));
+            }
+        }
+    }
+
+    fn set_call(&mut self, which: usize, value: &str) -> Result<(), HandlerError> {
+        self.calls[which] = Some(Trigger::parse(value)?);
+        self.sums.rearm(which);
+        Ok(())
     }
 }
 
 /// What a Counter hands over to its successor.
 struct Counts {
-    packets: u64,
-    bytes: u64,
+    sums: [u64; 2],
     rate: Rate,
     byte_rate: Rate,
 }
@@ -147,29 +166,25 @@ struct Counts {
 impl Element for Counter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
-        self.count += packets;
-        self.bytes += bytes;
+        self.sums.add([packets, bytes]);
         if self.has_rate {
             self.rate.update(now, packets);
             self.byte_rate.update(now, bytes);
         }
-        if let Some(trigger) = &mut self.count_call {
-            trigger.check(cx, self.count);
-        }
-        if let Some(trigger) = &mut self.byte_call {
-            trigger.check(cx, self.bytes);
+        if self.calls.iter().flatten().any(|trigger| !trigger.done) {
+            self.call(cx);
         }
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
+            "count" => Ok(self.sums.part()[0].to_string()),
+            "byte_count" => Ok(self.sums.part()[1].to_string()),
             "rate" => Ok(self.rate.unparse(cx.now(), 1)),
             "byte_rate" => Ok(self.byte_rate.unparse(cx.now(), 1)),
             "bit_rate" => Ok(self.byte_rate.unparse(cx.now(), 8)),
             "count_call" => {
-                Ok(self.count_call.as_ref().map_or(String::new(), |trigger| trigger.at.to_string()))
+                Ok(self.calls[0].as_ref().map_or(String::new(), |trigger| trigger.at.to_string()))
             }
             _ => Err(HandlerError::no_read(name)),
         }
@@ -177,8 +192,8 @@ impl Element for Counter {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "count_call" => self.count_call = Some(Trigger::parse(value)?),
-            "byte_count_call" => self.byte_call = Some(Trigger::parse(value)?),
+            "count_call" => self.set_call(0, value)?,
+            "byte_count_call" => self.set_call(1, value)?,
             "reset" | "reset_counts" => self.reset(),
             _ => return Err(HandlerError::no_write(name)),
         }
@@ -188,8 +203,7 @@ impl Element for Counter {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (rate, byte_rate) = (Rate::new(PACKET_SCALE), Rate::new(BYTE_SCALE));
         Some(Box::new(Counts {
-            packets: self.count,
-            bytes: self.bytes,
+            sums: self.sums.part(),
             rate: std::mem::replace(&mut self.rate, rate),
             byte_rate: std::mem::replace(&mut self.byte_rate, byte_rate),
         }))
@@ -197,7 +211,7 @@ impl Element for Counter {
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(before) = state.downcast::<Counts>() {
-            (self.count, self.bytes) = (before.packets, before.bytes);
+            self.sums.add(before.sums);
             (self.rate, self.byte_rate) = (before.rate, before.byte_rate);
         }
     }

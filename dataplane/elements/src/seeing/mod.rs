@@ -32,6 +32,7 @@ mod script;
 mod set_timestamp;
 mod set_timestamp_delta;
 mod static_thread_sched;
+mod sums;
 mod template;
 pub(crate) mod text;
 mod time_filter;
@@ -74,9 +75,9 @@ pub static ELEMENTS: &[&Entry] = &[
     &set_timestamp::ENTRY,
     &set_timestamp_delta::ENTRY,
     &static_thread_sched::ENTRY,
-    &time_filter::ENTRY,
     &timed_sink::ENTRY,
     &timed_source::ENTRY,
+    &time_filter::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
 ];

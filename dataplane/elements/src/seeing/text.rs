@@ -116,7 +116,8 @@ mod tests {
     fn times() {
         assert_eq!(timestamp(1_500_000_000), "1.500000");
         assert_eq!(timestamp(0), "0.000000");
-        assert_eq!(timestamp(-1), "-1.999999");
+        assert_eq!(timestamp(-1), "-0.000001");
+        assert_eq!(timestamp(-1_500_000_000), "-1.500000");
         assert_eq!(interval(5_000_000), "5ms");
         assert_eq!(interval(17_000), "17us");
         assert_eq!(interval(1), "1ns");

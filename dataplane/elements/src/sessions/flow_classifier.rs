@@ -134,7 +134,7 @@ const SESSIONS_MAX: u32 = 1 << 25;
 /// it is measured with, three classes by protocol and port.
 const CLASSIFY_STEPS: f64 = 2.0;
 
-struct FlowClassifier {
+pub(super) struct FlowClassifier {
     input: Input,
     settings: Settings,
     /// How often [`Operation::Classify`] stands for what is decided of a packet.
@@ -152,14 +152,19 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         early_drop: args.get("EARLY_DROP")?,
         ..Settings::default()
     };
-    Ok(Box::new(FlowClassifier { input, settings, classifies: 0.0, session: None }))
+    Ok(Box::new(FlowClassifier::new(input, settings)))
+}
+
+/// The most sessions, by the argument `name`.
+pub(super) fn sessions_max(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    match args.get(name)? {
+        n @ 1..=SESSIONS_MAX => Ok(n),
+        _ => Err(args.error(name, format!("expected 1 to {SESSIONS_MAX}"))),
+    }
 }
 
 fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
-    let sessions_max: u32 = args.get("SESSIONS_MAX")?;
-    if !(1..=SESSIONS_MAX).contains(&sessions_max) {
-        return Err(args.error("SESSIONS_MAX", format!("expected 1 to {SESSIONS_MAX}")));
-    }
+    let sessions_max = sessions_max(args, "SESSIONS_MAX")?;
     let embryonic_max = args.opt("EMBRYONIC_MAX")?.unwrap_or_else(|| sessions_max.div_ceil(4));
     if !(1..=sessions_max).contains(&embryonic_max) {
         return Err(args.error("EMBRYONIC_MAX", "expected 1 to SESSIONS_MAX"));
@@ -170,15 +175,18 @@ fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
 /// Longest timeout, in seconds: times are counted in 32 bits.
 const TIMEOUT_MAX: i64 = 30 * 24 * 3600;
 
+/// The timeout that argument `name` gives, in seconds, rounded up.
+pub(super) fn seconds(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    let Nanos(ns) = args.get(name)?;
+    let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
+    match u32::try_from(seconds) {
+        Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
+        _ => Err(args.error(name, "expected one second to 30 days")),
+    }
+}
+
 fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
-    let seconds = |name: &str| {
-        let Nanos(ns) = args.get(name)?;
-        let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
-        match u32::try_from(seconds) {
-            Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
-            _ => Err(args.error(name, "expected one second to 30 days")),
-        }
-    };
+    let seconds = |name: &str| seconds(args, name);
     let [icmp, udp, other] = [seconds("ICMP")?, seconds("UDP")?, seconds("OTHER")?];
     let tcp =
         [seconds("TCP_NEW")?, seconds("TCP")?, seconds("TCP_CLOSING")?, seconds("TCP_CLOSED")?];
@@ -289,6 +297,13 @@ fn session(flows: &Manager) -> Option<(usize, f64)> {
 fn steps(plan: &Plan, node: u32) -> f64 {
     let entry = plan.entries.iter().find(|entry| entry.node == node);
     entry.map_or(0.0, |entry| plan.decision.steps_to_leaf(entry.start))
+}
+
+impl FlowClassifier {
+    /// One that begins with packets of this kind.
+    pub(super) fn new(input: Input, settings: Settings) -> FlowClassifier {
+        FlowClassifier { input, settings, classifies: 0.0, session: None }
+    }
 }
 
 impl Element for FlowClassifier {

@@ -5,6 +5,7 @@ pub(crate) mod alone;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
+mod flow_manager;
 mod ip_len;
 mod load_balancer;
 mod nat;
@@ -23,6 +24,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &connection_limiter::ENTRY,
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
+    &flow_manager::ENTRY,
     &load_balancer::ENTRY,
     &nat::ENTRY,
     &session_limiter::ENTRY,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
     Operation, PerSession, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
@@ -24,6 +24,7 @@ mod sink;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "SessionStats",
+        aliases: &[Alias { name: "FlowCounter", summary: "FastClick's name" }],
         topic: Topic::Sessions,
         summary: "counts packets and bytes of every session, writes records (CSV, IPFIX)",
         docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of \
@@ -68,6 +69,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[
             Handler::sum("open", "open sessions"),
+            Handler::sum("count", "sessions begun"),
             Handler::sum("records", "records written"),
             Handler::sum("lost", "records lost"),
             Handler::sum("unrecorded", "sessions beyond SESSIONS_MAX"),
@@ -232,6 +234,7 @@ impl Element for SessionStats {
         let totals = self.ledger.totals();
         let number = match name {
             "open" => totals.open,
+            "count" => totals.begun,
             "records" => self.written,
             "lost" => totals.lost,
             "unrecorded" => totals.unrecorded,

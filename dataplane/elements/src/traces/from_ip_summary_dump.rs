@@ -1,17 +1,10 @@
 //! FromIPSummaryDump: packets made of the lines of a summary.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
-
 use thruway_element::text::split_words;
-use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
-    Ty, handler_value, reasons,
-};
-use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
 
 use super::summary::{Defaults, Field, FlowId, Record, VERSION, make_packet};
-use super::window::Sampler;
+use super::text_dump::{Dialect, Line, Lost, Source, TextDump};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -75,68 +68,11 @@ const ARGS: &[Arg] = &[
     Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
 ];
 
-reasons! {
-    /// Why a line is no packet.
-    enum Lost {
-        Malformed = "malformed-line": "no field of the line could be read",
-        TooLong = "too-long": "longer than the largest frame, or memory was used up",
-    }
-}
-
-/// Longest line that is read, bytes: a payload of 64 kB with every byte escaped is shorter.
-const LINE_MAX: u64 = 512 * 1024;
-
-/// The lines of a summary.
-struct Lines {
-    input: Option<Box<dyn BufRead + Send>>,
-    /// Lines read.
-    number: u64,
-    /// Bytes read.
-    position: u64,
-}
-
-impl Lines {
-    /// Puts the next line into `line`; false at the end.
-    fn next(&mut self, line: &mut Vec<u8>) -> Result<bool, String> {
-        line.clear();
-        let Some(input) = &mut self.input else { return Ok(false) };
-        let read = input.take(LINE_MAX).read_until(b'\n', line);
-        let read = read.map_err(|error| error.to_string())? as u64;
-        self.number += 1;
-        self.position += read;
-        if read == LINE_MAX && line.last() != Some(&b'\n') {
-            return Err(format!("line {} is longer than {LINE_MAX} bytes", self.number));
-        }
-        Ok(read > 0)
-    }
-}
-
-struct FromIpSummaryDump {
-    path: String,
-    data: Option<String>,
-    may_miss: bool,
-    lines: Lines,
+/// A summary while it is being read.
+struct Summary {
     fields: Vec<Field>,
     minor: u32,
     defaults: Defaults,
-    sampler: Sampler,
-    multipacket: bool,
-    timing: bool,
-    time_offset: Option<i64>,
-    stop: bool,
-    active: bool,
-    ended: bool,
-    burst: Option<usize>,
-    /// Told of a line that is no packet.
-    complained: bool,
-    failure: Option<String>,
-    /// Made, and not due yet.
-    held: Option<Packet>,
-    /// A packet that is to be made again so often.
-    repeat: Option<(Packet, u32)>,
-    count: u64,
-    line: Vec<u8>,
-    batch: Batch,
 }
 
 /// The first of several names of an argument that is given: its name and text.
@@ -173,121 +109,32 @@ fn defaults(args: &Args<'_>) -> Result<Defaults, ArgErrors> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.env().threads > 1 {
-        let why = "several threads pull here; put a Queue behind FromIPSummaryDump";
-        return Err(ArgErrors::whole(why));
-    }
     let data: Option<String> = args.opt("DATA")?;
     if data.is_none() && !args.given("FILENAME") {
         return Err(ArgErrors::whole("missing argument FILENAME: the summary, or DATA"));
     }
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
-    Ok(Box::new(FromIpSummaryDump {
-        path: args.get("FILENAME")?,
-        data,
-        may_miss: args.get("ALLOW_NONEXISTENT")?,
-        lines: Lines { input: None, number: 0, position: 0 },
-        fields: default_fields(args)?,
-        minor: VERSION.1,
-        defaults: defaults(args)?,
-        sampler: Sampler::of(args)?,
-        multipacket: args.get("MULTIPACKET")?,
-        timing: args.get("TIMING")?,
-        time_offset: None,
-        stop: args.get("STOP")?,
-        active: args.get("ACTIVE")?,
-        ended: false,
-        burst,
-        complained: false,
-        failure: None,
-        held: None,
-        repeat: None,
-        count: 0,
-        line: Vec::new(),
-        batch: Batch::with_room(),
-    }))
+    let (path, may_miss) = (args.get("FILENAME")?, args.get("ALLOW_NONEXISTENT")?);
+    let dialect =
+        Summary { fields: default_fields(args)?, minor: VERSION.1, defaults: defaults(args)? };
+    let dump = TextDump::of(args, Source { path, data, may_miss }, Box::new(dialect))?;
+    Ok(Box::new(dump.with(args.get("TIMING")?, args.get("MULTIPACKET")?)))
 }
 
-/// What the next step came to.
-enum Next {
-    Emit(Packet),
-    Wait(i64),
-    End,
+impl Dialect for Summary {
+    fn read(&mut self, line: &str) -> Line {
+        let line = line.trim();
+        if line.starts_with('!') {
+            self.instruction(line)
+        } else if line.is_empty() || line.starts_with('#') {
+            Line::Nothing
+        } else {
+            self.packet_of(line)
+        }
+    }
 }
 
-impl FromIpSummaryDump {
-    /// What messages call the summary.
-    fn name(&self) -> &str {
-        if self.data.is_some() { "DATA" } else { &self.path }
-    }
-
-    fn next(&mut self, cx: &mut Cx<'_>) -> Next {
-        let packet = match self.held.take().or_else(|| self.next_packet(cx)) {
-            Some(packet) => packet,
-            None => return Next::End,
-        };
-        if self.timing {
-            let now = cx.now();
-            let offset = self.time_offset.get_or_insert(now.saturating_sub(packet.timestamp()));
-            let due = packet.timestamp().saturating_add(*offset);
-            if due > now {
-                self.held = Some(packet);
-                return Next::Wait(due);
-            }
-        }
-        Next::Emit(packet)
-    }
-
-    fn next_packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        loop {
-            let packet = match self.repeat.take() {
-                Some((packet, left)) if left > 0 => {
-                    let copy = cx.duplicate(&packet);
-                    self.repeat = Some((packet, left - 1));
-                    copy
-                }
-                _ => self.read_packet(cx)?,
-            };
-            if self.sampler.draw() && packet.is_some() {
-                return packet;
-            }
-        }
-    }
-
-    /// Reads on to the next line that describes a packet; `None` at the end, `Some(None)` when it
-    /// could not be made.
-    fn read_packet(&mut self, cx: &mut Cx<'_>) -> Option<Option<Packet>> {
-        loop {
-            let mut line = std::mem::take(&mut self.line);
-            let more = self.lines.next(&mut line);
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim();
-            let packet = match more {
-                Ok(true) if text.starts_with('!') => {
-                    self.instruction(cx, text);
-                    None
-                }
-                Ok(true) if text.is_empty() || text.starts_with('#') => None,
-                Ok(true) => Some(self.packet_of(cx, text)),
-                Ok(false) => return None,
-                Err(error) => {
-                    let failure = format!("cannot read '{}': {error}", self.name());
-                    cx.chatter(&failure);
-                    self.failure = Some(failure);
-                    return None;
-                }
-            };
-            self.line = line;
-            if packet.is_some() {
-                return packet;
-            }
-        }
-    }
-
-    fn packet_of(&mut self, cx: &mut Cx<'_>, line: &str) -> Option<Packet> {
+impl Summary {
+    fn packet_of(&self, line: &str) -> Line {
         let mut record = Record::default();
         let mut taken = 0;
         for (field, word) in self.fields.iter().zip(split_words(line)) {
@@ -296,37 +143,19 @@ impl FromIpSummaryDump {
             }
         }
         if taken == 0 {
-            cx.count_drops(Lost::Malformed, 1);
-            if !std::mem::replace(&mut self.complained, true) {
-                let (name, number) = (self.name(), self.lines.number);
-                let why = match self.fields.is_empty() {
-                    true => "no !data line says what the fields are",
-                    false => "no field of this line can be read",
-                };
-                cx.chatter(&format!("{name}:{number}: {why}"));
-            }
-            return None;
-        }
-        let packet = make_packet(&record, &self.defaults);
-        if packet.is_none() {
-            cx.count_drops(Lost::TooLong, 1);
+            return Line::Malformed(match self.fields.is_empty() {
+                true => "no !data line says what the fields are",
+                false => "no field of this line can be read",
+            });
         }
         let others = record.count.unwrap_or(1).saturating_sub(1);
-        match packet {
-            Some(mut packet) if self.multipacket && others > 0 => {
-                packet.set_anno_number(Anno::EXTRA_PACKETS, 0);
-                let copy = cx.duplicate(&packet);
-                self.repeat = Some((packet, others));
-                copy
-            }
-            packet => packet,
-        }
+        Line::Packet(make_packet(&record, &self.defaults), others)
     }
 
     /// A line that begins with `!`.
-    fn instruction(&mut self, cx: &mut Cx<'_>, line: &str) {
+    fn instruction(&mut self, line: &str) -> Line {
         let words = split_words(line);
-        let (number, rest) = (self.lines.number, &words[1..]);
+        let rest = &words[1..];
         let wrong = match words[0] {
             "!data" => {
                 let mut wrong = None;
@@ -358,17 +187,10 @@ impl FromIpSummaryDump {
                 }
                 None => Some("!aggregate takes a number".to_owned()),
             },
-            "!binary" => {
-                self.lines.input = None;
-                let failure = format!("'{}' is a binary summary; text is read", self.name());
-                self.failure = Some(failure.clone());
-                Some(failure)
-            }
+            "!binary" => return Line::End("a binary summary; text is read".to_owned()),
             _ => None,
         };
-        if let Some(wrong) = wrong {
-            cx.chatter(&format!("{}:{number}: {wrong}", self.name()));
-        }
+        wrong.map_or(Line::Nothing, Line::Told)
     }
 
     /// Takes the version of the format; what is wrong with it.
@@ -379,104 +201,5 @@ impl FromIpSummaryDump {
         (version.0 != VERSION.0 || version.1 > VERSION.1).then(|| {
             format!("version {major}.{minor} of summaries is not known; read as 1.{}", VERSION.1)
         })
-    }
-
-    fn fill(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) -> Option<i64> {
-        for _ in 0..max {
-            match self.next(cx) {
-                Next::Emit(packet) => batch.push(packet),
-                Next::Wait(until) => return Some(until),
-                Next::End => {
-                    if batch.is_empty() && !std::mem::replace(&mut self.ended, true) {
-                        self.active = false;
-                        if self.stop {
-                            cx.stop();
-                        }
-                    }
-                    break;
-                }
-            }
-        }
-        self.count += batch.len() as u64;
-        None
-    }
-}
-
-impl Element for FromIpSummaryDump {
-    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        let input: Box<dyn Read + Send> = match (&self.data, self.path.as_str()) {
-            (Some(data), _) => Box::new(Cursor::new(data.clone().into_bytes())),
-            (None, "-") => Box::new(std::io::stdin()),
-            (None, path) => match File::open(path) {
-                Ok(file) => Box::new(file),
-                Err(_) if self.may_miss => return Ok(()),
-                Err(error) => return Err(format!("cannot open '{path}': {error}")),
-            },
-        };
-        self.lines.input = Some(Box::new(BufReader::with_capacity(64 * 1024, input)));
-        Ok(())
-    }
-
-    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.active || self.ended {
-            return Run::Idle;
-        }
-        let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
-        let mut batch = std::mem::take(&mut self.batch);
-        let wait = self.fill(cx, burst, &mut batch);
-        let made = !batch.is_empty();
-        if made {
-            cx.emit_all(0, &mut batch);
-        }
-        self.batch = batch;
-        match wait {
-            Some(until) => Run::At(until),
-            None if made => Run::Again,
-            None => Run::Idle,
-        }
-    }
-
-    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
-        if self.active
-            && !self.ended
-            && let Some(until) = self.fill(cx, max, batch)
-        {
-            cx.set_timer(0, until);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "sampling_prob" => Ok(self.sampler.text()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => Ok("IP".to_owned()),
-            "filename" => Ok(self.path.clone()),
-            "filesize" => {
-                let file = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file);
-                Ok(file.map_or_else(|| "-".to_owned(), |file| file.len().to_string()))
-            }
-            "filepos" => Ok(self.lines.position.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => {
-                self.active = handler_value(name, value)?;
-                self.ended = false;
-            }
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.failure.take().map_or(Ok(()), Err)
     }
 }

@@ -9,6 +9,7 @@ mod from_device;
 mod from_dump;
 mod from_host;
 mod from_ip_summary_dump;
+mod from_tcpdump;
 mod hosts;
 mod kernel_tap;
 mod port_spec;
@@ -17,6 +18,8 @@ mod replay_unqueue;
 mod socket;
 mod summary;
 mod tap_link;
+mod tcpdump;
+mod text_dump;
 mod to_device;
 mod to_dump;
 mod to_host;
@@ -33,6 +36,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &from_dump::ENTRY,
     &from_host::ENTRY,
     &from_ip_summary_dump::ENTRY,
+    &from_tcpdump::ENTRY,
     &kernel_tap::ENTRY,
     &raw_socket::ENTRY,
     &replay_unqueue::ENTRY,

@@ -31,7 +31,7 @@ pub fn route(lab: &Lab) {
     let all = [GATEWAY, PROVIDER, OUTSIDE[0]];
     // By UDP, which ends at the host's port unreachable, by ICMP echo, and by TCP.
     for way in ["-U", "-I", "-T -p 9"] {
-        // One probe at a time: how long traceroute waits for the others depends on the first answer.
+        // One probe at a time: how long traceroute waits depends on the answers to others.
         let line = format!("traceroute -n -q 1 -N 1 -w 2 -m 6 {way} {}", OUTSIDE[0]);
         assert_eq!(hops(&lab.inside[0].succeed(&line)), all, "{way}");
     }

@@ -1,5 +1,6 @@
 mod formulas;
 mod models;
+mod page;
 mod properties;
 
 use super::*;

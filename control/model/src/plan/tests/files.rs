@@ -119,6 +119,29 @@ fn estimates_that_fail_say_for_whom() {
 }
 
 #[test]
+fn a_model_is_one_function() {
+    // 213 cycles and an access to memory, of frames of 64 bytes: section 3.1.1 of the paper.
+    let text = PLAN.replace("configuration = \"uplink.click\"", "model = \"l2-switch\"");
+    let text =
+        text.replace("packet = 64", "packet = 60").replace("name = \"nat\"\ncycles = 99", "");
+    let text = text.replace("run = \"isolated\"", "").replace("[[chain.function]]\n\n", "");
+    let file = PlanFile::parse("plan.toml", &text).unwrap();
+    let estimate =
+        |chain: &super::super::Chain, hardware: &crate::Hardware| chain.modelled(hardware).unwrap();
+    let problem = Problem::new(&file, vec![crate::paper::hardware()], &estimate).unwrap();
+    let uplink = &problem.demands[1].on[0];
+    assert_eq!(uplink.functions[0].load.name, "l2-switch");
+    let mapping = crate::paper::Mapping::of(&crate::paper::hardware(), "paper").unwrap();
+    let memory = mapping.memory_seconds() * crate::paper::hardware().clock_hz.value;
+    let cost = crate::paper::Model::find("l2-switch").unwrap().cost(&mapping, 64);
+    assert!((uplink.cycles - cost.cycles - cost.accesses * memory).abs() < 1e-9);
+    let wrong = estimated(&text, &estimate).err().unwrap().to_string();
+    assert!(wrong.starts_with("chain 'uplink' on host 'edge': made up: no "), "{wrong}");
+    let wrong = estimated(&text.replace("l2-switch", "l3-switch"), &estimate).err().unwrap();
+    assert!(wrong.to_string().contains("l3-switch"), "{wrong}");
+}
+
+#[test]
 fn hosts_that_lack_something_say_what() {
     let estimate = |_: &super::super::Chain, _: &crate::Hardware| Ok(vec![load("nat", 1.0)]);
     let told = |text: &str, change: fn(&mut crate::Hardware)| {

@@ -43,6 +43,8 @@ struct Origin {
 pub(super) struct Totals {
     /// Open sessions.
     pub(super) open: u64,
+    /// Sessions begun.
+    pub(super) begun: u64,
     /// Sessions without a record, for want of room.
     pub(super) unrecorded: u64,
     /// Records that found the ring full.
@@ -244,6 +246,7 @@ impl PerSession for Ledger {
     ) -> Result<(), Reason> {
         self.clock.set(opening.now);
         self.totals.open += 1;
+        self.totals.begun += 1;
         // An error's own addresses are not the session's: what it quotes went the other way.
         let who = match opening.related {
             true => None,

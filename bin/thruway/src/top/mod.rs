@@ -1,0 +1,118 @@
+//! `thruway top`: what a running Thruway does, as it does it.
+
+mod frame;
+mod sample;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use console::Term;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use crate::ctl::Client;
+use sample::Sample;
+
+/// Arguments of `thruway top`.
+#[derive(Args)]
+pub struct TopArgs {
+    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+    /// Print one view as text, and end; as it is where standard output is no terminal
+    #[arg(long)]
+    once: bool,
+    /// Seconds that a view is about
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+}
+
+/// Shortest and longest interval, in seconds.
+const INTERVALS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
+/// How often a wait looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs the command.
+pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    if !INTERVALS.contains(&args.interval) {
+        bail!("--interval {}: give 0.05 to 3600 seconds", args.interval);
+    }
+    let interval = Duration::from_secs_f64(args.interval);
+    let mut client = Client::reach(&args.address)?;
+    let mut before = Sample::take(&mut client)?;
+    if args.once || !std::io::stdout().is_terminal() {
+        std::thread::sleep(interval);
+        let now = Sample::take(&mut client)?;
+        let text = frame::text(&args.address, (&before, &now), None);
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&over))?;
+    }
+    let screen = Screen::open()?;
+    while wait(interval, &over) {
+        let now = match Sample::take(&mut client) {
+            Ok(now) => now,
+            // A hot swap closes the former configuration's connections.
+            Err(_) => {
+                client = Client::reach(&args.address)?;
+                Sample::take(&mut client)?
+            }
+        };
+        let (rows, columns) = screen.term.size();
+        let rows = usize::from(rows);
+        let text = frame::text(&args.address, (&before, &now), Some(rows));
+        screen.show(&text, (rows, usize::from(columns)))?;
+        before = now;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits; false when it is over.
+fn wait(interval: Duration, over: &AtomicBool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < interval && !over.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(interval));
+    }
+    !over.load(Ordering::Relaxed)
+}
+
+/// The terminal's other screen, without a cursor; as it was when dropped.
+struct Screen {
+    term: Term,
+}
+
+impl Screen {
+    fn open() -> std::io::Result<Screen> {
+        let term = Term::stdout();
+        term.write_str("\x1b[?1049h\x1b[?25l\x1b[HOne moment...")?;
+        Ok(Screen { term })
+    }
+
+    /// Shows a text, cut to the screen; headings are bold.
+    fn show(&self, text: &str, (rows, columns): (usize, usize)) -> std::io::Result<()> {
+        let lines = text.lines().take(rows).map(|line| {
+            let cut: String = line.chars().take(columns).collect();
+            match line.starts_with(|c: char| c.is_alphabetic()) {
+                true => format!("\x1b[1m{cut}\x1b[0m\x1b[K"),
+                false => format!("{cut}\x1b[K"),
+            }
+        });
+        let lines: Vec<String> = lines.collect();
+        // Over what is there, line by line: an emptied screen would flicker.
+        self.term.write_str(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody to tell when the terminal is gone.
+        let _ = self.term.write_str("\x1b[?25h\x1b[?1049l");
+    }
+}

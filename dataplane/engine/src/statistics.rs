@@ -1,0 +1,47 @@
+//! All counters of a router at once, for those who watch it: the handler `statistics`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use thruway_element::{NodeStats, Reason, Stats};
+use thruway_packet::cycles;
+
+use crate::clock::real_now;
+use crate::control::Control;
+use crate::layout::Layout;
+
+/// A line each, its words separated by tabs; counts are since the start:
+///
+/// - `time CYCLES NANOSECONDS`: the cycle counter and the system's clock, now;
+/// - `thread NUMBER IDLE MADE PACKETS BATCHES CYCLES`: cycles without anything to do; packets that
+///   its sources made; packets and batches that its elements were given, and cycles these took;
+/// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
+/// - `drop NAME REASON PACKETS`, after the element, for reasons that occurred.
+pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
+    let mut text = format!("time\t{}\t{}\n", cycles(), real_now());
+    for (thread, stats) in control.stats().iter().enumerate() {
+        let sources = stats.iter().enumerate().filter(|(at, _)| layout.checked.ninputs(*at) == 0);
+        let made: u64 = sources.map(|(_, node)| node.packets.get()).sum();
+        let idle = control.idle_cycles(thread);
+        let _ = writeln!(text, "thread\t{thread}\t{idle}\t{made}\t{}", counts(stats.iter()));
+    }
+    for (node, decl) in layout.graph.elements.iter().enumerate() {
+        let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));
+        let _ = writeln!(text, "element\t{}\t{}\t{}", decl.name, decl.class, counts(replicas()));
+        for (at, drop) in decl.spec.drops.iter().chain(&Reason::OF_ALL).enumerate() {
+            let dropped = |stats: &NodeStats| stats.drops.get(at).map_or(0, |count| count.get());
+            let count: u64 = replicas().map(dropped).sum();
+            if count > 0 {
+                let _ = writeln!(text, "drop\t{}\t{}\t{count}", decl.name, drop.name);
+            }
+        }
+    }
+    text
+}
+
+/// `PACKETS BATCHES CYCLES` of all of them.
+fn counts<'a>(nodes: impl Iterator<Item = &'a NodeStats> + Clone) -> String {
+    let sum = |count: fn(&NodeStats) -> u64| nodes.clone().map(count).sum::<u64>();
+    let packets = sum(|stats| stats.packets.get());
+    format!("{packets}\t{}\t{}", sum(|s| s.batches.get()), sum(|s| s.cycles.get()))
+}
