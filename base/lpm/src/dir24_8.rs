@@ -34,7 +34,9 @@ use zerocopy::FromZeros;
 
 /// How many different /24s may hold longer prefixes: what 15 bits can number.
 pub(crate) const GROUPS: usize = 0x7fff;
-const GROUP_SIZE: usize = 256;
+pub(crate) const GROUP_SIZE: usize = 256;
+/// Bits of an address that select an entry of `tbl24`.
+pub(crate) const FIRST_BITS: u8 = 24;
 /// The high bit of a `tbl24` entry: the rest is the number of a group.
 const EXTENDED: u16 = 0x8000;
 /// Addresses whose loads are under way together.

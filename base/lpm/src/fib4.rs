@@ -1,8 +1,9 @@
 //! IPv4 routes: a base for the control plane, a DIR-24-8 table for packets.
 
 use crate::control::Control;
-use crate::dir24_8::{CHUNK, Dir24_8, Groups};
+use crate::dir24_8::{CHUNK, Dir24_8, FIRST_BITS, GROUP_SIZE, Groups};
 use crate::error::LpmError;
+use crate::footprint::{self, Footprint};
 use crate::hops::{Acquired, Hop, MAX_HOPS, Route};
 use crate::prefix::Prefix;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -192,6 +193,16 @@ impl Fib4 {
     pub fn usage(&self) -> (usize, usize) {
         let writer = self.writer();
         (writer.base.hops.len(), writer.groups.in_use())
+    }
+
+    /// Memory that lookups reach. (Routes behind indices are few, and not in it.)
+    pub fn footprint(&self) -> Footprint {
+        let writer = self.writer();
+        let rib = &writer.base.rib;
+        let first = footprint::blocks(rib, FIRST_BITS) * size_of::<u16>();
+        let second = writer.groups.in_use() * GROUP_SIZE * size_of::<u16>();
+        let lines = 1.0 + footprint::mean(rib, |len| f64::from(u8::from(len > FIRST_BITS)));
+        Footprint { bytes: first + second, lines }
     }
 
     /// The forwarding table itself.

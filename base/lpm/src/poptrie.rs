@@ -250,6 +250,16 @@ impl<K: Key> Poptrie<K> {
         Extent { nodes: root..self.nodes.len(), leaves: leaves_start..self.leaves.len() }
     }
 
+    /// Nodes that lie on the way to a prefix of this length.
+    pub(crate) fn depth(len: u8) -> usize {
+        usize::from(len.saturating_sub(ROOT_BITS)).div_ceil(STRIDE).max(1)
+    }
+
+    /// Memory behind the slots, and of so many slots, in bytes.
+    pub(crate) fn bytes_behind(&self, slots: usize) -> usize {
+        self.bytes() - size_of_val(&self.slots[..]) + slots.min(SLOTS) * size_of::<Slot>()
+    }
+
     /// Memory of the trie in bytes, holes included.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.slots[..]) + size_of_val(&self.nodes[..]) + size_of_val(&self.leaves[..])

@@ -12,6 +12,7 @@
 
 use crate::control::Control;
 use crate::error::LpmError;
+use crate::footprint::{self, Footprint};
 use crate::hops::Route;
 use crate::poptrie::{Poptrie, ROOT_BITS, slot_of};
 use crate::prefix::{Key, Prefix};
@@ -218,6 +219,16 @@ impl<K: Key> PoptrieFib<K> {
     /// Number of different routes, and bytes of the trie as of the last publication.
     pub fn usage(&self) -> (usize, usize) {
         (self.writer().base.hops.len(), self.published().trie.bytes())
+    }
+
+    /// Memory that lookups reach, as of the last publication: a slot, the nodes on the way to a
+    /// prefix, and a leaf. (Routes behind indices are few, and not in it.)
+    pub fn footprint(&self) -> Footprint {
+        let writer = self.writer();
+        let rib = &writer.base.rib;
+        let bytes = self.published().trie.bytes_behind(footprint::blocks(rib, ROOT_BITS));
+        let nodes = footprint::mean(rib, |len| Poptrie::<K>::depth(len) as f64).max(1.0);
+        Footprint { bytes, lines: 1.0 + nodes + 1.0 }
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer<K>> {

@@ -144,6 +144,11 @@ impl<const V: usize> AgingTable<V> {
         table
     }
 
+    /// Bytes that an entry reaches: a bucket, which few others share.
+    pub fn entry_bytes(&self) -> usize {
+        size_of::<Bucket>()
+    }
+
     /// Sets how long entries count, in nanoseconds; to within a 256th part, and at least a
     /// millisecond.
     pub fn set_timeout(&self, timeout: i64) {

@@ -87,6 +87,11 @@ impl<const W: usize> DenseTable<W> {
         })
     }
 
+    /// Bytes that an entry reaches: a line of the index, unless others are near, and its slot.
+    pub fn entry_bytes(&self) -> usize {
+        64 + size_of::<SeqWords<W>>()
+    }
+
     /// The entry of a number.
     #[inline]
     pub fn get(&self, number: u32) -> Option<[u64; W]> {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod census;
 #[cfg(test)]
 mod changes;
 mod faults;
@@ -15,6 +16,7 @@ mod moving;
 mod nf;
 mod random;
 mod rate;
+mod reaching;
 mod rewriters;
 #[cfg(test)]
 mod rig;

@@ -12,6 +12,9 @@ pub(crate) struct Random {
 }
 
 impl Random {
+    /// Bytes of a number.
+    pub(crate) const BYTES: usize = 8;
+
     /// The generator of a seed.
     pub(crate) fn from_seed(seed: u64) -> Random {
         Random { state: seed }
@@ -48,7 +51,7 @@ impl Random {
 
     /// Random bytes.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
+        for chunk in bytes.chunks_mut(Random::BYTES) {
             let number = self.next().to_le_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
         }

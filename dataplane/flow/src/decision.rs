@@ -6,6 +6,7 @@ use crate::ast::{Base, Word};
 use crate::key::PacketView;
 use crate::pattern::PatternProgram;
 use crate::plan::LeafId;
+use std::collections::BTreeSet;
 
 /// A place to go on: a step's index, or (top bit set) a leaf.
 pub type Goto = u32;
@@ -207,6 +208,46 @@ impl Decision {
     /// Where each verdict of a run leads; the last stands for all others.
     pub(crate) fn verdicts(&self, first: u32, len: u32) -> &[Goto] {
         &self.gotos[first as usize..(first + len) as usize]
+    }
+
+    /// Steps on the shortest way to a leaf, on average over the leaves; a list of rules counts for
+    /// those of its own.
+    pub fn steps_to_leaf(&self, start: Goto) -> f64 {
+        let mut next = BTreeSet::from([(0, start)]);
+        let mut seen = BTreeSet::new();
+        let (mut sum, mut leaves) = (0, 0);
+        while let Some((steps, at)) = next.pop_first() {
+            if !seen.insert(at) {
+                continue;
+            }
+            if at & LEAF != 0 {
+                (sum, leaves) = (sum + steps, leaves + 1);
+                continue;
+            }
+            let (own, ways) = self.ways_of(&self.steps[at as usize]);
+            next.extend(ways.into_iter().map(|way| (steps + own, way)));
+        }
+        f64::from(sum) / f64::from(leaves.max(1))
+    }
+
+    /// What a step counts for, and where it may lead.
+    fn ways_of(&self, step: &Step) -> (u32, Vec<Goto>) {
+        match step {
+            Step::Test { yes, no, .. } => (1, vec![*yes, *no]),
+            Step::Switch(switch) => {
+                let (ways, otherwise) = self.ways(switch);
+                (1, ways.into_iter().map(|(_, goto)| goto).chain([otherwise]).collect())
+            }
+            Step::Run { program, first, len } => {
+                let steps = match &self.programs[*program as usize] {
+                    RuleProgram::Pattern(program) => {
+                        program.steps().iter().map(|(_, steps)| *steps).min().unwrap_or(0)
+                    }
+                    RuleProgram::Ip(program) => program.steps().round() as u32,
+                };
+                (steps.max(1), self.verdicts(*first, *len).to_vec())
+            }
+        }
     }
 
     /// How many steps there are.

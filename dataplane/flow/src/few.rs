@@ -7,6 +7,9 @@
 use crate::five_tuple::{Entry, NONE};
 use crate::key::Key;
 
+/// Steps to a box: one of four fields each.
+pub(crate) const STEPS: f64 = 4.0;
+
 /// Most boxes: one for each bit of a word.
 pub(crate) const ENTRIES_MAX: usize = 64;
 
@@ -84,6 +87,11 @@ impl Few {
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         4 * 256 * size_of::<u64>() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// The boxes.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries[..self.count]
     }
 
     /// Number of boxes.

@@ -126,6 +126,30 @@ impl Tree {
         best
     }
 
+    /// Nodes and boxes that are looked at on the way to a box, on average over all boxes; half of
+    /// those of its leaf are.
+    fn steps(&self) -> f64 {
+        let (mut sum, mut found) = (0.0, 0_usize);
+        let mut seen = vec![false; self.nodes.len()];
+        let mut next = vec![(self.root, 1_u32)];
+        while let Some((at, depth)) = next.pop() {
+            let Some(node) = self.nodes.get(at as usize) else { continue };
+            if std::mem::replace(&mut seen[at as usize], true) {
+                continue;
+            }
+            if node.field == LEAF {
+                let boxes = (node.end - node.first) as usize;
+                found += boxes;
+                sum += boxes as f64 * (f64::from(depth) + (boxes as f64 + 1.0) / 2.0);
+                continue;
+            }
+            let children = self.children.iter().skip(node.first as usize);
+            next.extend(children.take(node.mask as usize + 1).map(|child| (*child, depth + 1)));
+            next.push((node.rest, depth + 1));
+        }
+        sum / found.max(1) as f64
+    }
+
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.nodes.len() * size_of::<Node>()
@@ -171,6 +195,17 @@ impl Finder {
             Boxes::Few(few) => few.find(key, kind, verify),
             Boxes::Many(tree) => tree.find(key, kind, verify),
         }
+    }
+
+    /// Steps to a box on average, and of the rules that must still be run, by their places.
+    pub(crate) fn steps(&self, tests: impl Fn(u32) -> f64) -> f64 {
+        let (search, entries) = match &self.boxes {
+            Boxes::Few(few) => (few::STEPS, few.entries()),
+            Boxes::Many(tree) => (tree.steps(), tree.entries.as_slice()),
+        };
+        let verified = entries.iter().filter(|entry| entry.verify);
+        let tests: f64 = verified.map(|entry| tests(entry.order)).sum();
+        search + tests / entries.len().max(1) as f64
     }
 
     /// Bytes of memory held.

@@ -2,7 +2,7 @@
 
 use crate::ast::{Expr, Word};
 use crate::key::PacketView;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 
 /// A place to go on: an instruction's index, or (top bit set) a verdict.
@@ -79,6 +79,22 @@ impl Program {
             at = if view.passes(&insn.word) { insn.yes } else { insn.no };
         }
         at & !VERDICT
+    }
+
+    /// Which verdicts `entry` leads to, and the fewest tests on the way to each, in that order.
+    pub fn steps(&self, entry: Target) -> Vec<(u32, u32)> {
+        let mut steps = Vec::new();
+        let mut seen = HashSet::from([entry]);
+        let mut next = VecDeque::from([(entry, 0)]);
+        while let Some((target, tests)) = next.pop_front() {
+            let Some(insn) = self.insn(target) else {
+                steps.push((target & !VERDICT, tests));
+                continue;
+            };
+            let answers = [insn.yes, insn.no].into_iter().filter(|answer| seen.insert(*answer));
+            next.extend(answers.map(|answer| (answer, tests + 1)));
+        }
+        steps
     }
 
     /// The same function from `entry`, without tests whose result is known from tests before them.

@@ -161,6 +161,11 @@ impl PatternProgram {
         self.classify_view(&PacketView::from_frame(frame))
     }
 
+    /// Verdicts, and the fewest steps of the decision that lead to each.
+    pub fn steps(&self) -> Vec<(u32, u32)> {
+        self.program.steps(self.entry)
+    }
+
     /// The verdict for a packet of which the frame's bytes are given.
     #[inline]
     pub fn classify_view(&self, view: &PacketView<'_>) -> u32 {

@@ -1,8 +1,8 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
@@ -78,7 +78,19 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Classifier { program, usual: 0 }))
 }
 
+/// The fewest steps that lead to a verdict.
+fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
+    let found = of_verdicts.iter().find(|it| it.0 == verdict);
+    found.map_or(0.0, |(_, steps)| f64::from(*steps))
+}
+
 impl Element for Classifier {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        // Most packets go as the last ones did.
+        let steps = steps(&self.program.steps(), self.usual);
+        Some(vec![Operation::Sort.once(), Operation::ClassifyPattern.times(steps)])
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
         let mut last = usual;
@@ -109,5 +121,25 @@ impl Element for Classifier {
             "program" => Ok(self.program.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_follow_the_way_that_packets_take() {
+        let rules = PatternProgram::parse(&["12/0806 20/0001", "12/0806", "12/0800", "-"]);
+        let program = PatternProgram::compile(&rules.expect("patterns")).expect("few rules");
+        // ARP or not, then which; or not, then IP or not.
+        let found = program.steps();
+        assert_eq!([0, 1, 2, 3].map(|output| steps(&found, output)), [2.0; 4]);
+        let rules = PatternProgram::parse(&["0/01 1/01 2/01", "0/01"]).expect("patterns");
+        let found = PatternProgram::compile(&rules).expect("few rules").steps();
+        assert_eq!([0, 1].map(|output| steps(&found, output)), [3.0, 2.0]);
+        let nothing = PatternProgram::parse(&["-"]).expect("patterns");
+        let found = PatternProgram::compile(&nothing).expect("few rules").steps();
+        assert_eq!(steps(&found, 0), 0.0);
     }
 }

@@ -5,10 +5,11 @@ mod vlans;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::reaching::looking_up;
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Nanos,
-    Operation, Reason, Spec, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Names, Nanos, Operation, Reason, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -379,6 +380,15 @@ impl EtherSwitch {
 }
 
 impl Element for EtherSwitch {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let table = &self.places.table;
+        let known = (table.entries(0).len(), table.entry_bytes());
+        let look_up = |operation: Operation| looking_up(operation.once(), known, 2.0, load);
+        let learnt = (self.places.timeout() > 0).then(|| look_up(Operation::HashLearn));
+        let found = [Operation::HeaderRead.once(), look_up(Operation::HashLookup)];
+        Some(found.into_iter().chain(learnt).collect())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
         for packet in batch.drain() {

@@ -1,8 +1,8 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
-    Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Operation, Reason,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -71,6 +71,12 @@ impl StoreData {
 }
 
 impl Element for StoreData {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        // A line is what writing a header is about.
+        let more = (Load::lines(self.data.len() as f64) - 1.0).max(0.0);
+        Some(vec![Operation::HeaderWrite.once(), Operation::CopyLine.times(more)])
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.store(packet));
     }

@@ -4,10 +4,11 @@ mod file;
 
 use std::collections::HashMap;
 
+use crate::reaching::looking_up;
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -226,6 +227,13 @@ impl AggregateCounter {
 }
 
 impl Element for AggregateCounter {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // A slot of the map is a value, its count and a byte of its hash.
+        let bytes = size_of::<(u32, u32)>() + 1;
+        let known = (self.counts.len(), bytes);
+        Some(vec![looking_up(Operation::HashLearn.once(), known, 2.0, load)])
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let mut counted = std::mem::take(&mut self.counted);
         counted.clear();

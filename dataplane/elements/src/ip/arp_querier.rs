@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
-    Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Load, Names,
+    Operation, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -225,6 +225,10 @@ impl ArpQuerier {
 }
 
 impl Element for ArpQuerier {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.resolver.cost(load))
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(name) = &self.borrows
             && !self.resolver.find_table()

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason,
-    Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Nanos, Operation,
+    Reason, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ip_protocol;
@@ -312,6 +312,14 @@ fn tables(shared: &Shared) -> Result<&Tables, HandlerError> {
 }
 
 impl Element for Bng {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let tables = (*self.tables).as_ref().ok()?;
+        let own = [Operation::ArrayLookup, Operation::HashLookup, Operation::HashLearn];
+        let own = |operation| own.contains(&operation) || operation == Operation::RouteLookup;
+        let rest = ENTRY.spec.cost.iter().filter(|cost| !own(cost.operation)).copied();
+        Some(rest.chain(tables.costs(load)).collect())
+    }
+
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         match (&*self.tables, &self.file) {
             (Ok(tables), Some(file)) => tables.load(file),

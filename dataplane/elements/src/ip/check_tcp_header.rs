@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -177,6 +177,11 @@ impl CheckTransportHeader {
 }
 
 impl Element for CheckTransportHeader {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::HeaderRead.once(), Operation::ChecksumLine.times(lines)])
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match check(packet, self.sort) {
             Ok(()) => Verdict::Pass,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use thruway_element::cost::Access;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Names, Operation, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
@@ -177,6 +178,14 @@ impl IpFilter {
 }
 
 impl Element for IpFilter {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let program = &self.compiled.program;
+        let (steps, bytes) = (program.steps(), program.memory_bytes());
+        let decided = Operation::ClassifyIp.times(steps);
+        let decided = decided.reaching(bytes as f64, 1.0, Access::Dependent);
+        Some(vec![Operation::HeaderRead.once(), decided, Operation::Sort.once()])
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for warning in &self.compiled.warnings {
             cx.chatter(warning);

@@ -3,9 +3,10 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use crate::reaching::routing;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -160,6 +161,11 @@ impl IpLookup {
 }
 
 impl Element for IpLookup {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let table = (*self.table).as_ref().ok()?;
+        Some(vec![routing(Operation::RouteLookup, table.fib().footprint(), load)])
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {

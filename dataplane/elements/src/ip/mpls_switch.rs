@@ -4,9 +4,10 @@ mod labels;
 
 use std::sync::Arc;
 
+use crate::reaching::looking_up;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Reason,
-    Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
+    Reason, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -284,6 +285,15 @@ fn table(table: &Table) -> Result<&Labels, HandlerError> {
 }
 
 impl Element for MplsSwitch {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let labels = (*self.labels).as_ref().ok()?;
+        // A line of the index, then the entry.
+        let found = looking_up(Operation::ArrayLookup.once(), labels.size(), 2.0, load);
+        let rest = ENTRY.spec.cost.iter().copied();
+        let rest = rest.filter(|cost| cost.operation != Operation::ArrayLookup);
+        Some(rest.chain([found]).collect())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Ok(labels) = &*self.labels else { return };
         cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));

@@ -1,8 +1,8 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
-    reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -95,6 +95,11 @@ fn pseudo(ip: &Ipv4Header, protocol: u8, len: usize) -> thruway_wire::checksum::
 }
 
 impl Element for SetTransportChecksum {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::HeaderWrite.once(), Operation::ChecksumLine.times(lines)])
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
         cx.sift(batch, |packet| match set(packet, self.udp, self.fix_offset) {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Spec, Topic,
-    Ty, Wants,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -167,6 +167,10 @@ impl Ip6NdSolicitor {
 }
 
 impl Element for Ip6NdSolicitor {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.resolver.cost(load))
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.expires {
             cx.set_timer(0, cx.now() + EXPIRE_EVERY);

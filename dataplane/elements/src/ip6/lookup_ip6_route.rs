@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::reaching::routing;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -105,6 +106,10 @@ fn forward(packet: &mut Packet, route: Option<Route<u128>>) -> u32 {
 }
 
 impl Element for LookupIp6Route {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(vec![routing(Operation::RouteLookup6, self.reader.fib().footprint(), load)])
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {

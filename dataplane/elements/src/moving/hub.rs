@@ -1,6 +1,9 @@
 //! Hub: what enters one port leaves by all others.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic};
+use super::tee::copying;
+use thruway_element::{
+    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 use super::tee::copy_to_outputs;
@@ -25,13 +28,20 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-struct Hub;
+struct Hub {
+    outputs: usize,
+}
 
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Hub))
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Hub { outputs: args.env().outputs }))
 }
 
 impl Element for Hub {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // One output has no copy, and one the packet itself.
+        Some(copying(self.outputs.saturating_sub(2), load))
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         // The last of the others takes the packets themselves.
         let last = (0..cx.outputs()).rev().find(|output| *output != port);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -46,6 +46,7 @@ pub static PULL: Entry = Entry::new(
 struct Tee {
     /// Whether output 0 is pulled.
     pull: bool,
+    outputs: usize,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -55,7 +56,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             let message = format!("{n}, but {outputs} outputs are connected; write {outputs}");
             Err(args.error("N", message).into())
         }
-        _ => Ok(Box::new(Tee { pull: args.class() == "PullTee" })),
+        _ => Ok(Box::new(Tee { pull: args.class() == "PullTee", outputs })),
     }
 }
 
@@ -68,7 +69,18 @@ pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, ports: Range<usi
     }
 }
 
+/// What so many copies of a packet cost.
+pub(super) fn copying(copies: usize, load: &Load) -> Vec<Cost> {
+    let copies = copies as f64;
+    let lines = copies * Load::lines(load.packet_bytes);
+    vec![Operation::Clone.times(copies), Operation::CopyLine.times(lines)]
+}
+
 impl Element for Tee {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(copying(self.outputs.saturating_sub(1), load))
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Some(last) = cx.outputs().checked_sub(1) else { return };
         let copied = if self.pull { 1..last + 1 } else { 0..last };

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
-    Operation, Run, Scratch, Spec, Stream, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
+    Load, Operation, Run, Scratch, Spec, Stream, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -191,6 +191,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for Nf {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // Into the slot and out of it.
+        let lines = 2.0 * Load::lines(load.packet_bytes);
+        Some(vec![Operation::RingHop.once(), Operation::CopyLine.times(lines)])
+    }
+
     fn class(&self, _port: usize) -> Option<String> {
         self.class.clone()
     }

@@ -204,6 +204,11 @@ impl Store {
         self.guaranteed.len() + self.others.len()
     }
 
+    /// Bytes that a mapping takes, in its record and in the index.
+    pub(super) fn mapping_bytes(&self) -> (usize, f64) {
+        (self.pool.record_bytes(), self.pool.index_bytes())
+    }
+
     pub(super) fn capacity(&self) -> u32 {
         self.capacity
     }

@@ -2,15 +2,17 @@
 
 use std::net::Ipv4Addr;
 
+use thruway_element::cost::Access;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
-    handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
 use thruway_wire::tcp::flags;
 use thruway_wire::{MacAddr, ip_protocol};
 
+use crate::census::making;
 use crate::random::Random;
 use crate::rate::TokenBucket;
 
@@ -396,6 +398,25 @@ impl Element for Flows {
             cx.clear_timer(AGAIN);
             cx.set_timer(AGAIN, at);
         }
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = making(lines);
+        if self.plan.kind == Kind::Tcp {
+            // All but the first packet of a flow are written over the frame of that.
+            let later = 1.0 - 1.0 / f64::from(self.flow_size.max(1));
+            cost.push(Operation::CopyLine.times(later * lines));
+        }
+        let reached = std::mem::size_of_val(self.flows.as_slice()) as f64;
+        let flow = Operation::Random.once().reaching(reached, 1.0, Access::Dependent);
+        // Ports and checksum.
+        cost.extend([flow, Operation::HeaderWrite.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        Some(Made { packet_bytes: self.plan.len as f64, sessions: self.flows.len() as f64 })
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

@@ -1,13 +1,14 @@
 //! InfiniteSource: the same packet, as fast as it is scheduled.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
+    Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::call::Call;
 use super::template::{DEFAULT_DATA, Template};
+use crate::census::making;
 use crate::random::Random;
 
 /// See the spec.
@@ -168,6 +169,22 @@ impl Element for InfiniteSource {
                 self.check_limit(cx);
             }
         }
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        if self.timestamp {
+            cost.push(Operation::Clock.once());
+        }
+        if self.random.is_some() {
+            let numbers = (load.packet_bytes / Random::BYTES as f64).ceil();
+            cost.push(Operation::Random.times(numbers));
+        }
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

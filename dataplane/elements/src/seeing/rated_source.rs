@@ -1,14 +1,15 @@
 //! RatedSource: the same packet, so many times a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cx, Element, Entry, Handler, HandlerError, Operation, Run,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Operation, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
 use super::call::Call;
 use super::infinite_source::{allowance, end_call};
 use super::template::{DEFAULT_DATA, Template};
+use crate::census::making;
 use crate::rate::TokenBucket;
 
 /// See the spec.
@@ -144,6 +145,16 @@ impl Element for RatedSource {
             cx.clear_timer(AGAIN);
             cx.set_timer(AGAIN, at);
         }
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        cost.push(Operation::Clock.once());
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

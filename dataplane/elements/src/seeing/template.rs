@@ -1,6 +1,8 @@
 //! The packet that a source makes over and over: its bytes, repeated or cut to a length.
 
-use thruway_element::{ArgError, Args, HandlerError, handler_value, text};
+use thruway_element::{ArgError, Args, HandlerError, Made, handler_value, text};
+
+use crate::census::Census;
 
 /// DATA where the user gives none, as in Click.
 pub(crate) const DEFAULT_DATA: &str =
@@ -39,6 +41,11 @@ impl Template {
     /// The packet's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What a source makes that makes nothing else.
+    pub(crate) fn made(&self) -> Option<Made> {
+        Census::of([self.bytes()]).made()
     }
 
     /// The handlers `data`, `length` and `datasize`; `None` for another.

@@ -1,11 +1,12 @@
 //! TimedSource: the same packet, at intervals.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Spec, Topic,
-    Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
+    Operation, Spec, Topic, Ty, handler_value,
 };
 
 use super::template::{DEFAULT_DATA, Template};
+use crate::census::making;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -122,6 +123,16 @@ impl Element for TimedSource {
         // From when it was due, so that lateness does not add up; unless it is late by more.
         let next = due.saturating_add(self.interval).max(cx.now());
         self.schedule(cx, next);
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        cost.push(Operation::Clock.once());
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

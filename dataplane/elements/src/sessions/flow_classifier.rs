@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use crate::reaching::finding;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Input,
-    Merge, Nanos, Operation, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
+    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
-use thruway_flow::plan::{Leaf, Room};
-use thruway_flow::table::{LINE_SLOTS, Load};
+use thruway_flow::plan::{Leaf, Plan, Room};
+use thruway_flow::table::{LINE_SLOTS, Load as TableLoad};
 use thruway_packet::Batch;
 
 /// See the spec.
@@ -129,9 +130,17 @@ reasons! {
 /// Largest SESSIONS_MAX.
 const SESSIONS_MAX: u32 = 1 << 25;
 
+/// Steps of the decision that one [`Operation::Classify`] stands for: as many as are needed for what
+/// it is measured with, three classes by protocol and port.
+const CLASSIFY_STEPS: f64 = 2.0;
+
 pub(super) struct FlowClassifier {
-    pub(super) input: Input,
-    pub(super) settings: Settings,
+    input: Input,
+    settings: Settings,
+    /// How often [`Operation::Classify`] stands for what is decided of a packet.
+    classifies: f64,
+    /// Bytes of a session's record and of its place in the index, where there are any.
+    session: Option<(usize, f64)>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -143,7 +152,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         early_drop: args.get("EARLY_DROP")?,
         ..Settings::default()
     };
-    Ok(Box::new(FlowClassifier { input, settings }))
+    Ok(Box::new(FlowClassifier::new(input, settings)))
 }
 
 /// The most sessions, by the argument `name`.
@@ -235,7 +244,7 @@ fn table(flows: &Manager) -> String {
         let load = flows.load(at as u8);
         let lines = u64::from(load.buckets) + u64::from(load.overflow);
         let share = f64::from(load.slots_used) / (lines.max(1) * LINE_SLOTS) as f64;
-        let Load { buckets, overflow, slots_used, chain_max, moved, crowded, .. } = load;
+        let TableLoad { buckets, overflow, slots_used, chain_max, moved, crowded, .. } = load;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -278,7 +287,41 @@ fn scratch(cx: &mut Cx<'_>) -> String {
     text
 }
 
+/// What a session takes: of those with the largest records, if there are several sorts.
+fn session(flows: &Manager) -> Option<(usize, f64)> {
+    let levels = 0..flows.plan().levels.len() as u8;
+    levels.map(|level| flows.session_bytes(level)).max_by_key(|(record, _)| *record)
+}
+
+/// Steps of the decision that begins at this node.
+fn steps(plan: &Plan, node: u32) -> f64 {
+    let entry = plan.entries.iter().find(|entry| entry.node == node);
+    entry.map_or(0.0, |entry| plan.decision.steps_to_leaf(entry.start))
+}
+
+impl FlowClassifier {
+    /// One that begins with packets of this kind.
+    pub(super) fn new(input: Input, settings: Settings) -> FlowClassifier {
+        FlowClassifier { input, settings, classifies: 0.0, session: None }
+    }
+}
+
 impl Element for FlowClassifier {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let node = cx.node();
+        if let Some(flows) = cx.flows() {
+            self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
+            self.session = session(flows);
+        }
+        Ok(())
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let parsed = [Operation::HeaderParse.once(), Operation::Classify.times(self.classifies)];
+        let found = self.session.map(|bytes| finding(bytes, load));
+        Some(parsed.into_iter().chain(found.into_iter().flatten()).collect())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
     }

@@ -80,5 +80,5 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         early_drop: args.get("EARLYDROP")?,
         ..Settings::default()
     };
-    Ok(Box::new(FlowClassifier { input, settings }))
+    Ok(Box::new(FlowClassifier::new(input, settings)))
 }

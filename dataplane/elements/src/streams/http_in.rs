@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
-    Layer, Needs, Operation, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
+    HandlerError, Layer, Load, Needs, Operation, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{Asks, Enter, EnterState, Fault, OnRefused, Rules, Settings, Shown};
@@ -97,6 +97,8 @@ struct State {
 
 struct HttpIn {
     enter: Enter,
+    /// Packets that came.
+    packets: u64,
     needs: Needs,
     /// The types are not configured: they follow from what functions do.
     is_typed: bool,
@@ -140,6 +142,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let needs = Needs { stall: true, resize: asks.any(), close: !passes, ..Needs::ORDER };
     Ok(Box::new(HttpIn {
         enter: Enter::new(settings),
+        packets: 0,
         needs: needs.complete(),
         is_typed: types.is_some(),
         out: Vec::new(),
@@ -166,6 +169,13 @@ impl HttpIn {
 }
 
 impl Element for HttpIn {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let heads = self.enter.counts.requests + self.enter.counts.responses;
+        // Nothing has come yet: as if each packet had one.
+        let share = if self.packets == 0 { 1.0 } else { heads as f64 / self.packets as f64 };
+        Some(vec![Operation::SessionState.once(), Operation::HttpHead.times(share.min(1.0))])
+    }
+
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Enter(Layer::Http, self.needs))
     }
@@ -191,6 +201,7 @@ impl Element for HttpIn {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
+        self.packets += batch.len() as u64;
         let (enter, out) = (&mut self.enter, &mut self.out);
         cx.take_sessions::<State>(batch, |packet, known| match known {
             Some(known) if !known.related => {

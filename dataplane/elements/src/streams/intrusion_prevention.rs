@@ -4,9 +4,10 @@ use std::any::Any;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Layer, Needs,
-    Operation, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Layer, Load,
+    Needs, Operation, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -201,6 +202,11 @@ impl IntrusionPrevention {
 }
 
 impl Element for IntrusionPrevention {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let bytes = self.guard.as_ref().map_or(0, |guard| guard.rules.set.patterns_bytes());
+        Some(matching(bytes, load))
+    }
+
     fn take_context(&mut self, layer: Layer) {
         self.wanted.has_messages |= layer == Layer::Http;
         // The innermost counts: it is what functions are shown.

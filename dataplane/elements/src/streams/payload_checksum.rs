@@ -4,8 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
-    Operation, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Needs,
+    Next, Operation, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
+    stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -159,6 +160,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for PayloadChecksum {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::SessionState.once(), Operation::ChecksumLine.times(lines)])
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.summer.journal.open(&format!("{CSV_COLUMNS},bytes,sum,reply_bytes,reply_sum\n"))?;
         self.summer.journal.arm(cx);

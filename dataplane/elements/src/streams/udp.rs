@@ -1,8 +1,8 @@
 //! UDPIn, UDPOut: the payload of UDP datagrams.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Demand, Drop, Element, Entry, Layer, Needs, Operation,
-    Pressing, Reason, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Load, Needs,
+    Operation, Pressing, Reason, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -86,6 +86,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for UdpIn {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::HeaderParse.once(), Operation::ChecksumLine.times(lines)])
+    }
+
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Enter(Layer::Udp, Needs::NOTHING))
     }

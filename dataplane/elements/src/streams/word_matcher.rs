@@ -4,9 +4,10 @@ use std::any::Any;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Hold, Nanos,
-    Operation, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Hold, Load,
+    Nanos, Operation, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -160,6 +161,11 @@ impl WordMatcher {
 }
 
 impl Element for WordMatcher {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let bytes = self.matcher.as_ref().map_or(0, |matcher| matcher.list.words.memory());
+        Some(matching(bytes, load))
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let list = self.list()?;
         let (mut counts, mut totals) = (vec![0; list.names.len()], Totals::default());

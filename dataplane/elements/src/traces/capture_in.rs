@@ -5,6 +5,7 @@ use thruway_packet::{Anno, LARGE_FRAME, Packet};
 use thruway_port::capture::{CaptureReader, CapturedFrame, LinkType};
 
 use super::encap;
+use crate::census::{Census, PACKETS_MAX};
 
 /// Least head room that a packet is made with; what is longer than this leaves has no frame.
 const FRAME_MAX: usize = LARGE_FRAME - 128;
@@ -109,6 +110,23 @@ impl CaptureIn {
         self.open()?.skip_to(at).map_err(|error| error.to_string())
     }
 
+    /// What the file's first packets are like, read anew; nothing of what is no plain file, for
+    /// that can be read once only.
+    pub(super) fn census(&self) -> Census {
+        let mut census = Census::default();
+        if self.file_bytes().is_none() {
+            return census;
+        }
+        let Ok(mut reader) = CaptureReader::open(&self.path) else { return census };
+        while let Ok(Some(frame)) = reader.next_frame() {
+            census.add(frame.bytes);
+            if census.len() == PACKETS_MAX {
+                break;
+            }
+        }
+        census
+    }
+
     /// The file's name as given.
     pub(super) fn path(&self) -> &str {
         &self.path
@@ -119,10 +137,15 @@ impl CaptureIn {
         Ok(self.open()?.link().map_or_else(|| "-".to_owned(), encap::name))
     }
 
+    /// The file's length in bytes, if it is a plain file.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        let file = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file);
+        file.map(|file| file.len())
+    }
+
     /// The file's length in bytes, or `-`.
     pub(super) fn size(&self) -> String {
-        let file = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file);
-        file.map_or_else(|| "-".to_owned(), |file| file.len().to_string())
+        self.file_bytes().map_or_else(|| "-".to_owned(), |bytes| bytes.to_string())
     }
 
     /// Byte of the file at which the next record starts.

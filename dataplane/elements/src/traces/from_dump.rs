@@ -1,8 +1,8 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Run, Spec,
-    Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
+    Operation, Run, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -10,6 +10,7 @@ use thruway_port::capture::LinkType;
 use super::capture_in::{CaptureIn, Taken};
 use super::encap;
 use super::window::{Place, Sampler, Window};
+use crate::census::replaying;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -297,6 +298,18 @@ impl Element for FromDump {
             cx.set_timer(0, until);
         }
         self.count += batch.len() as u64;
+    }
+
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // From the file to a buffer, and from there to the packet.
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = replaying(lines, self.capture.file_bytes().unwrap_or(0) as usize);
+        cost.extend([Operation::CopyLine.times(lines), Operation::HeaderRead.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.capture.census().made()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

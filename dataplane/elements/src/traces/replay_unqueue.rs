@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Run,
-    Spec, Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Nanos, Operation, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
+
+use crate::census::{Census, replaying};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -157,7 +159,29 @@ impl Store {
         *cursor += heads.len();
         output
     }
+
+    /// The packets' bytes, in their order.
+    fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes_of = |head: &Head| {
+            let at = self.base + head.at as usize * ALIGN;
+            self.block.get(at..at + head.len as usize).unwrap_or(&[])
+        };
+        self.heads.iter().map(bytes_of)
+    }
+
+    /// What it costs to make a packet of these; or of others like them, that are longer by some
+    /// factor.
+    fn cost(&self, load: &Load) -> Vec<Cost> {
+        let bytes: usize = self.heads.iter().map(|head| head.len as usize).sum();
+        let lines: usize = self.heads.iter().map(|head| (head.len as usize).div_ceil(ALIGN)).sum();
+        let count = self.heads.len().max(1) as f64;
+        let longer = load.packet_bytes * count / bytes.max(1) as f64;
+        let heads = size_of_val(self.heads.as_slice());
+        let block = (lines * ALIGN) as f64 * longer;
+        replaying(lines as f64 * longer / count, block as usize + heads)
+    }
 }
+
 struct ReplayUnqueue {
     store: Store,
     /// The next packet of the round.
@@ -317,6 +341,14 @@ impl Element for ReplayUnqueue {
         if made { Run::Again } else { Run::Idle }
     }
 
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.store.cost(load))
+    }
+
+    fn makes(&self) -> Option<Made> {
+        Census::of(self.store.packets()).made()
+    }
+
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -341,6 +373,25 @@ impl Element for ReplayUnqueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_replay_costs_is_what_it_copies() {
+        let mut store = Store { inputs: 1, ..Store::default() };
+        for len in [60, 1514, 65, 0] {
+            assert!(store.add(&Packet::new(&vec![0; len]).expect("memory"), 0));
+        }
+        store.settle();
+        let load =
+            |packet_bytes| Load { packet_bytes, payload_bytes: 0.0, sessions: 1.0, opening: 0.0 };
+        let cost = store.cost(&load(1639.0 / 4.0));
+        // 1 + 24 + 2 + 0 lines.
+        assert_eq!((cost[1].operation, cost[1].count), (Operation::CopyLine, 27.0 / 4.0));
+        assert_eq!(cost[1].reach.map(|reach| reach.bytes), Some(27.0 * 64.0 + 4.0 * 24.0));
+        assert_eq!(store.cost(&load(1639.0 / 2.0))[1].count, 27.0 / 2.0);
+        let made = Census::of(store.packets()).made().expect("packets");
+        assert_eq!((made.packet_bytes, made.sessions), (1639.0 / 4.0, 0.0));
+        assert_eq!(Store::default().cost(&load(64.0))[1].count, 0.0);
+    }
 
     #[test]
     fn packets_come_back_as_they_were_stored_round_after_round() {

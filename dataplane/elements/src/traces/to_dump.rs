@@ -1,8 +1,8 @@
 //! ToDump: packets into a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Operation, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -145,6 +145,18 @@ impl ToDump {
 }
 
 impl Element for ToDump {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let kept = match self.options.snaplen {
+            0 => load.packet_bytes,
+            snaplen => load.packet_bytes.min(f64::from(snaplen)),
+        };
+        // To a buffer, and from there to the system.
+        Some(vec![
+            Operation::HeaderWrite.once(),
+            Operation::CopyLine.times(2.0 * Load::lines(kept)),
+        ])
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(link) = self.agreed_link(cx)? {
             self.options.link = link;

@@ -212,6 +212,12 @@ impl Manager {
         self.levels[usize::from(level)].pool.load()
     }
 
+    /// Bytes that a session of a level takes, in its record and in the index.
+    pub fn session_bytes(&self, level: LevelId) -> (usize, f64) {
+        let pool = &self.levels[usize::from(level)].pool;
+        (pool.record_bytes(), pool.index_bytes())
+    }
+
     /// Bytes of a level's table and records.
     pub fn memory_bytes(&self, level: LevelId) -> usize {
         self.levels[usize::from(level)].pool.memory_bytes()

@@ -1,6 +1,6 @@
 //! What is in the records of a pool, and how many there are.
 
-use crate::table::{Head, Load, Pool};
+use crate::table::{Head, Load, Pool, keys, keys_per_two_lines};
 
 impl Pool {
     /// A record's head.
@@ -112,6 +112,12 @@ impl Pool {
     /// Bytes from a record to the next.
     pub fn record_bytes(&self) -> usize {
         self.records.layout().stride()
+    }
+
+    /// Bytes of the index for each session, all its keys together, just before it grows.
+    pub fn index_bytes(&self) -> f64 {
+        let lines = f64::from(keys(self.has_alias) * 2);
+        64.0 * lines / f64::from(keys_per_two_lines(self.has_alias))
     }
 
     /// Bytes allocated now.

@@ -125,6 +125,17 @@ pub struct Pool {
     has_alias: bool,
 }
 
+/// Most keys of a session.
+fn keys(has_alias: bool) -> u32 {
+    if has_alias { 2 } else { 1 }
+}
+
+/// Keys for two lines of the index: fewer make lookups faster, more make it smaller. With two keys
+/// per session it has to be small.
+fn keys_per_two_lines(has_alias: bool) -> u32 {
+    if has_alias { 11 } else { 9 }
+}
+
 impl Pool {
     /// An empty one: 16 kB.
     ///
@@ -135,13 +146,7 @@ impl Pool {
         assert!(shape.scratch_len <= SCRATCH_LEN_MAX, "scratch of more than 64 kB");
         assert!(shape.sessions_max <= SESSIONS_MAX, "more sessions than records can be numbered");
         let has_alias = shape.alias;
-        // Keys for two lines of the index: fewer make lookups faster, more make it smaller. With
-        // two keys per session it has to be small.
-        let (keys_max, keys_per_two_lines) = match has_alias {
-            false => (shape.sessions_max, 9),
-            true => (shape.sessions_max * 2, 11),
-        };
-        let index = Index::new(keys_max, keys_per_two_lines);
+        let index = Index::new(shape.sessions_max * keys(has_alias), keys_per_two_lines(has_alias));
         Pool { records: Records::new(shape), index, hasher, has_alias }
     }
 

@@ -45,6 +45,11 @@ impl Words {
         Ok(Words { machine, lens: words.iter().map(|word| word.len() as u32).collect() })
     }
 
+    /// What they take, bytes.
+    pub fn memory(&self) -> usize {
+        self.machine.memory()
+    }
+
     /// Looks on in `bytes`, which follow what was looked at before, to the first word that is
     /// certain: tells how many bytes were read for that. Without a word all were.
     #[inline]

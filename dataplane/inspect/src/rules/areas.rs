@@ -57,6 +57,11 @@ impl Areas {
         places.map(|place| area(fast, rules, place)).collect::<Result<_, _>>().map(Areas)
     }
 
+    /// Bytes of the largest patterns of one buffer.
+    pub(super) fn memory_max(&self) -> usize {
+        self.0.iter().flatten().map(|area| area.patterns.memory()).max().unwrap_or(0)
+    }
+
     pub(super) fn get(&self, way: Way, buffer: Buffer) -> Option<&Area> {
         self.0.get(way.index() * Buffer::COUNT + buffer.index())?.as_ref()
     }

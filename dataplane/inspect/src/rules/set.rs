@@ -87,6 +87,11 @@ impl RuleSet {
         loaded
     }
 
+    /// Bytes of the patterns that are looked for in one buffer: of those that take most.
+    pub fn patterns_bytes(&self) -> usize {
+        self.areas.memory_max()
+    }
+
     /// The rules, by index.
     pub fn rules(&self) -> &[Compiled] {
         &self.rules

@@ -146,6 +146,9 @@ pub struct Arrival {
 }
 
 impl Tcp {
+    /// What is known of a connection takes so many bytes, packets that are kept apart.
+    pub const CONNECTION_BYTES: usize = size_of::<Conn>();
+
     /// Without connections.
     pub fn new(settings: Settings) -> Tcp {
         let bounds = Bounds { waiting_bytes: settings.buffer, total_bytes: settings.total };

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use thruway_element::{ArgErrors, Args, HandlerError};
+use thruway_element::{ArgErrors, Args, Cost, HandlerError, Load, Operation};
 use thruway_lpm::{Fib4, Route4};
 use thruway_table::{AgingTable, DenseTable, Found};
 use thruway_wire::MacAddr;
 
 use super::entries::{Item, Line, Name, Reading, Subscriber, TUNNEL_BITS, Tunnel, VLAN_BITS};
 use crate::ip::route_table::{bare, read_file};
+use crate::reaching::{looking_up, routing};
 
 /// Of prefixes up to this length, where subscribers were seen is not searched when they go: it
 /// counts no more anyway, and ages.
@@ -94,6 +95,27 @@ impl Tables {
             }
         }
         if errors.is_empty() { Ok(tables) } else { Err(ArgErrors(errors)) }
+    }
+
+    /// What packets look up, of which as many go up, to the core, as come down.
+    pub(super) fn costs(&self, load: &Load) -> Vec<Cost> {
+        let (up, down) = (0.5, 0.5);
+        let lines = (self.subscribers.numbers().len(), self.subscribers.entry_bytes());
+        let places = (self.places.entries(0).len(), self.places.entry_bytes());
+        let tunnels = (self.tunnels.numbers().len(), self.tunnels.entry_bytes());
+        let peers = (self.peers.entries(0).len(), self.peers.entry_bytes());
+        let look_up = |operation: Operation, share, table| {
+            looking_up(operation.times(share), table, 2.0, load)
+        };
+        let route = routing(Operation::RouteLookup, self.routes.footprint(), load);
+        vec![
+            look_up(Operation::ArrayLookup, 1.0, lines),
+            look_up(Operation::HashLearn, up, places),
+            Cost { count: up, ..route },
+            look_up(Operation::ArrayLookup, up, tunnels),
+            look_up(Operation::HashLookup, down, peers),
+            look_up(Operation::HashLookup, down, places),
+        ]
     }
 
     /// The GRE key of who is on a line, and whether `addr` is his.

@@ -206,6 +206,11 @@ impl Labels {
         self.table.set(label, hop.pack()).map_err(|error| error.to_string())
     }
 
+    /// How many labels have an entry, and what one takes, in bytes.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.table.numbers().len(), self.table.entry_bytes())
+    }
+
     /// A line per label, in order.
     pub(super) fn show(&self) -> String {
         let line = |label| Some(format!("{label} {}\n", self.get(label)?));

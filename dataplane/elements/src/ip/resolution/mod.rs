@@ -14,7 +14,8 @@ use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use thruway_element::{Args, Cx, Reason, reasons};
+use crate::reaching::looking_up;
+use thruway_element::{Args, Cost, Cx, Load, Operation, Reason, reasons};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -267,6 +268,14 @@ impl<A: Address> Resolver<A> {
             ready: Batch::new(),
             lost: Batch::new(),
         }
+    }
+
+    /// What a packet costs: a look at the cache, and its header.
+    pub fn cost(&self, load: &Load) -> Vec<Cost> {
+        let (known, _) = self.shared.counts();
+        let cached = (known.min(self.cache.len()), size_of::<Cached<A>>());
+        let found = looking_up(Operation::ArrayLookup.once(), cached, 1.0, load);
+        vec![found, Operation::HeaderMove.once(), Operation::HeaderWrite.once()]
     }
 
     /// Puts an Ethernet header on the packets of a batch whose next hop is known; the others
