@@ -1,6 +1,6 @@
 //! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
 
-use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
@@ -11,6 +11,10 @@ use crate::rewriters::rewriter::Bad;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "IPRewriter",
+        aliases: &[Alias {
+            name: "IPRewriterIMP",
+            summary: "FastClick's name; threads know each other's mappings here too",
+        }],
         topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of TCP and UDP, by mappings that it makes",
         docs: "Has a table of mappings: a flow (source address and port, destination address and port, \
