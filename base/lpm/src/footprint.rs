@@ -49,8 +49,8 @@ mod tests {
         assert_eq!(fib.footprint(), Footprint { bytes: 0, lines: 1.0 });
         fib.insert(Prefix::new(0, 0).unwrap(), ROUTE).unwrap();
         assert_eq!(fib.footprint(), Footprint { bytes: 0, lines: 1.0 });
-        // A /16 is 256 entries of two bytes, one inside of it is no more; a /32 elsewhere is an entry
-        // and a group of 256.
+        // A /16 is 256 entries of two bytes, one inside of it is no more; a /32 elsewhere is an
+        // entry and a group of 256.
         for (addr, len) in [(0x0a01_0000, 16), (0x0a01_0100, 24), (0x0a02_0003, 32)] {
             fib.insert(Prefix::new(addr, len).unwrap(), ROUTE).unwrap();
         }

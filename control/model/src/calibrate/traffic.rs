@@ -32,8 +32,26 @@ const HEADERS: usize = 14 + 20 + 8;
 const FRAMES: &str = "EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> CheckIPHeader(14)";
 
 impl Traffic {
+<<<<<<< HEAD
     /// The beginning of a configuration: an element `source`, which replays the packets from
     /// memory.
+=======
+    /// The same as elements are told of it.
+    #[cfg(test)]
+    pub fn load(self) -> thruway_element::Load {
+        let (packet_bytes, payload_bytes, sessions) = match self {
+            Traffic::Short => (64.0, 22.0, 64.0),
+            Traffic::Many => (64.0, 22.0, 1024.0),
+            Traffic::Long => (1514.0, 1472.0, 32.0),
+            Traffic::Ip6 => (48.0, 0.0, 1.0),
+            Traffic::Connection => (64.0, 10.0, 1.0),
+            Traffic::Requests => (128.0, 64.0, 1.0),
+        };
+        thruway_element::Load { packet_bytes, payload_bytes, sessions, opening: 0.0 }
+    }
+
+    /// The beginning of a configuration: an element `source`, which replays the packets from memory.
+>>>>>>> costs
     pub fn source(self, burst: usize) -> String {
         let made = match self {
             Traffic::Short => summary(&udp(64, PACKETS, 64 - HEADERS)),

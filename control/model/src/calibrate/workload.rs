@@ -10,6 +10,10 @@ use super::CalibrateError;
 /// Packets that queues may hold when a run ends.
 const WAITING: u64 = 2048;
 
+/// How often each operation is done.
+#[cfg(test)]
+pub type Counts = std::collections::BTreeMap<thruway_element::Operation, f64>;
+
 /// A configuration whose source is called `source`.
 pub struct Workload {
     router: Router,
@@ -50,6 +54,44 @@ impl Workload {
         let made = self.read("source.count")? - before;
         self.check()?;
         Ok(cycles as f64 / made.max(1) as f64)
+    }
+
+    /// What the elements say that a packet costs, summed over all that it visits: how often, by
+    /// operation, the engine's dispatch among them.
+    ///
+    /// # Errors
+    /// As [`Workload::run`].
+    #[cfg(test)]
+    pub fn declared(&mut self, load: &thruway_element::Load) -> Result<Counts, CalibrateError> {
+        use thruway_element::Operation;
+        let before = self.visits();
+        self.run(0.0)?;
+        let elements = &self.router.layout().graph.elements;
+        let visits: Vec<f64> =
+            self.visits().iter().zip(before).map(|(now, then)| (now - then) as f64).collect();
+        let source = elements.iter().position(|element| element.name == "source");
+        let made = source.map_or(1.0, |source| visits[source].max(1.0));
+        let mut sum = Counts::new();
+        for (at, visits) in visits.iter().enumerate().filter(|(_, visits)| **visits > 0.0) {
+            let said = self.router.element(at).and_then(|element| element.cost(load));
+            let costs = said.unwrap_or_else(|| elements[at].spec.cost.to_vec());
+            for cost in costs.iter().chain([&Operation::Dispatch.once()]) {
+                *sum.entry(cost.operation).or_default() += cost.count * visits / made;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Packets by element.
+    #[cfg(test)]
+    fn visits(&self) -> Vec<u64> {
+        let mut visits = vec![0; self.router.layout().graph.elements.len()];
+        for stats in self.router.stats() {
+            for (visits, node) in visits.iter_mut().zip(stats.iter()) {
+                *visits += node.packets.get();
+            }
+        }
+        visits
     }
 
     /// Sees that nothing drops packets: what was measured would not be what was meant.

@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[Handler::read("length", "most bytes a packet keeps")],
         changes: Changes::Headers,
-        cost: &[Operation::HeaderMove.once()],
+        cost: &[Operation::Visit.once()],
         ..Spec::DEFAULT
     },
     build,

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    IpPrefix, Operation, Reason, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
+    HandlerError, IpPrefix, Load, Operation, Reason, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "bad packets"),
             Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
         ],
-        cost: &[Operation::ChecksumIp.once()],
+        cost: &[Operation::HeaderCheck.once(), Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
@@ -259,6 +259,11 @@ impl CheckIpHeader {
 }
 
 impl Element for CheckIpHeader {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let sums = self.check.checksum.then(|| Operation::ChecksumIp.once());
+        Some([Operation::HeaderCheck.once()].into_iter().chain(sums).collect())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match self.check.check(packet) {
             Ok(()) => Verdict::Pass,

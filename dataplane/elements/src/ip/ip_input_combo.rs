@@ -47,7 +47,12 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("drops", "bad packets"),
             Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
         ],
-        cost: &[Operation::HeaderMove.once(), Operation::ChecksumIp.once()],
+        cost: &[
+            Operation::Annotate.once(),
+            Operation::HeaderMove.once(),
+            Operation::HeaderCheck.once(),
+            Operation::ChecksumIp.once(),
+        ],
         changes: Changes::Frame,
         ..Spec::DEFAULT
     },

@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
         drops: Homeless::DROPS,
         changes: Changes::Nothing,
-        cost: &[Operation::Annotate.once(), Operation::Sort.once()],
+        cost: &[Operation::ArrayLookup.once()],
         ..Spec::DEFAULT
     },
     build,

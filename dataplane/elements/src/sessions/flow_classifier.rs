@@ -130,9 +130,9 @@ reasons! {
 /// Largest SESSIONS_MAX.
 const SESSIONS_MAX: u32 = 1 << 25;
 
-/// Steps of the decision that one [`Operation::Classify`] stands for: as many as are needed for what
-/// it is measured with, three classes by protocol and port.
-const CLASSIFY_STEPS: f64 = 2.0;
+/// Steps of the decision that one [`Operation::Classify`] stands for: those of what it is measured
+/// with, eight on the ways to three classes.
+const CLASSIFY_STEPS: f64 = 8.0 / 3.0;
 
 pub(super) struct FlowClassifier {
     input: Input,
