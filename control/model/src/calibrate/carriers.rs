@@ -180,8 +180,7 @@ pub const CARRIERS: &[Carrier] = &[
     Carrier::of(Op::ClassifyPattern, PATTERN_LONG).over(PATTERN_SHORT).times(4.0),
     // Protocol and ports are looked at again, and whether there are any.
     Carrier::of(Op::ClassifyIp, FIELDS_LONG).over(FIELDS_SHORT).times(7.0),
-    Carrier::of(Op::ArrayLookup, "{ input -> s :: PaintSwitch -> output; s[1] -> output }")
-        .also(&[(Op::Annotate, 1.0), (Op::Sort, 1.0)]),
+    Carrier::of(Op::ArrayLookup, "{ input -> s :: PaintSwitch -> output; s[1] -> output }"),
     Carrier::of(Op::HashLookup, SWITCH_FIXED).copied(4).also(&[(Op::HeaderRead, 1.0)]),
     Carrier::of(Op::HashLearn, SWITCH).over(SWITCH_FIXED).copied(4),
     Carrier::of(Op::RouteLookup, "StaticIPLookup(0.0.0.0/0 0, 10.0.0.0/8 0, 192.0.2.0/24 0)"),
