@@ -2,9 +2,9 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Run, Spec, Topic, Ty, handler_value,
+    Reason, Run, Spec, Topic, Ty, handler_value,
 };
-use thruway_packet::{Batch, MAX_BATCH, Packet};
+use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
 use super::call::Call;
 use super::template::{DEFAULT_DATA, Template};
@@ -52,8 +52,39 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+/// The packet to be copied, with room behind it for whole lines to be copied.
+struct Print {
+    bytes: Vec<u8>,
+    len: usize,
+    marks: Marks,
+}
+
+impl Print {
+    /// That of a template's bytes; `None` where there is no memory for a packet.
+    fn of<'a>(kept: &'a mut Option<Print>, bytes: &[u8]) -> Option<&'a Print> {
+        if kept.is_none() {
+            let marks = Packet::new(&[])?.marks();
+            let mut room = bytes.to_vec();
+            room.resize(bytes.len() + LINE - 1, 0);
+            *kept = Some(Print { bytes: room, len: bytes.len(), marks });
+        }
+        kept.as_ref()
+    }
+
+    fn image(&self, timestamp: i64) -> Image<'_> {
+        Image { bytes: &self.bytes, len: self.len, timestamp, marks: &self.marks }
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 pub(super) struct InfiniteSource {
     template: Template,
+    /// Made of the template when packets are first wanted.
+    print: Option<Print>,
+    /// Packets on their way out; empty between runs.
+    batch: Batch,
     limit: i64,
     burst: i32,
     active: bool,
@@ -101,6 +132,8 @@ impl InfiniteSource {
         }
         Ok(InfiniteSource {
             template,
+            print: None,
+            batch: Batch::with_room(),
             limit: args.get("LIMIT")?,
             burst,
             active: args.get("ACTIVE")?,
@@ -117,18 +150,21 @@ impl InfiniteSource {
         allowance(self.limit, self.count, wanted)
     }
 
-    fn fill(&mut self, cx: &mut Cx<'_>, wanted: usize, mut take: impl FnMut(&mut Cx<'_>, Packet)) {
-        for _ in 0..self.allowance(wanted) {
-            let Some(mut packet) = cx.packet(self.template.bytes()) else { return };
-            if let Some(random) = &mut self.random {
-                random.fill(packet.data_mut());
-            }
-            if self.timestamp {
-                packet.set_timestamp(cx.now());
-            }
-            self.count += 1;
-            take(cx, packet);
+    /// Adds up to `wanted` packets to a batch, fewer where the limit or packet memory allow no more.
+    fn fill(&mut self, cx: &mut Cx<'_>, wanted: usize, batch: &mut Batch) {
+        let wanted = self.allowance(wanted);
+        let timestamp = if self.timestamp { cx.now() } else { 0 };
+        let Some(print) = Print::of(&mut self.print, self.template.bytes()) else {
+            return cx.count_drops(Reason::NO_MEMORY, wanted);
+        };
+        let made = batch.fill((0..wanted).map(|_| print.image(timestamp)));
+        if made < wanted {
+            cx.count_drops(Reason::NO_MEMORY, wanted - made);
         }
+        if let Some(random) = &mut self.random {
+            batch.iter_mut().for_each(|packet| random.fill(packet.data_mut()));
+        }
+        self.count += made as u64;
     }
 
     /// Whether all packets would end in queues that are full.
@@ -158,13 +194,16 @@ impl Element for InfiniteSource {
         if self.allowance(burst) == 0 || self.is_blocked(cx) {
             return Run::Idle;
         }
-        self.fill(cx, burst, |cx, packet| cx.emit(0, packet));
+        let mut batch = std::mem::take(&mut self.batch);
+        self.fill(cx, burst, &mut batch);
+        cx.emit_all(0, &mut batch);
+        self.batch = batch;
         Run::Again
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
         if self.active {
-            self.fill(cx, max, |_, packet| batch.push(packet));
+            self.fill(cx, max, batch);
             if batch.is_empty() {
                 self.check_limit(cx);
             }
@@ -206,7 +245,7 @@ impl Element for InfiniteSource {
                 _ => return Err(HandlerError::refused("burst: must be at least 1")),
             },
             "reset" => self.count = 0,
-            _ if self.template.write(name, value)? => {}
+            _ if self.template.write(name, value)? => self.print = None,
             _ => return Err(HandlerError::no_write(name)),
         }
         self.ended &= self.allowance(1) == 0;

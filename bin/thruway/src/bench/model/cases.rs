@@ -88,10 +88,11 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("stats", "-> SessionStats(SESSIONS_MAX $N)"),
 ];
 
-/// A source of so many flows in turn.
+/// A source of packets of so many flows, at random, from memory.
 fn udp(size: usize, flows: usize) -> String {
+    let packets = (flows * 2).max(4096);
     format!(
-        "source :: FastUDPFlows(0, -1, {size}, 02:00:00:00:00:01, 10.0.0.1, 02:00:00:00:00:02, \
-         192.0.2.9, {flows}, 1000000000) -> Unqueue(64)"
+        "FastUDPFlows(0, {packets}, {size}, 02:00:00:00:00:01, 10.0.0.1, 02:00:00:00:00:02, \
+         192.0.2.9, {flows}, 1000000000) -> source :: ReplayUnqueue(STOP -1, BURST 64)"
     )
 }
