@@ -1,7 +1,35 @@
-//! Atomics facade, cache padding, per-thread counters, words that are read and written together.
+//! Atomics facade, cache padding, and what threads can share without sleeping.
 //!
 //! Every other crate takes its atomics from here (the structure check sees to it), so that
 //! `--cfg loom` swaps them all for the model checker's.
+//!
+//! # Which structure to take
+//!
+//! First none: what is one thread's own, and told to others by messages, needs nothing here. What
+//! is shared is words, and two questions decide: is it mostly read or mostly written, and must what
+//! is read be of one moment? (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1;
+//! here measured by `thruway bench sync` on two cores, rows in `bench/record`.)
+//!
+//! | a reader relies on | mostly read | both | mostly written |
+//! |---|---|---|---|
+//! | each word by itself | [`AtomicWords`] | [`PerThread`] | [`PerThread`], [`Counter`] |
+//! | each thread's words | [`SeqWords`] | [`SeqWords`] | [`PerThreadLock`], lock by lock |
+//! | all words of a moment | [`SeqWords`], [`Rcu`] | [`SeqWords`], [`SpinLock`] | [`PerThreadLock`] |
+//! | few of many words | [`SeqWords`], [`PerThreadRw`] | [`SeqWords`] | [`PerThreadLock`] |
+//!
+//! What to know beside the table:
+//!
+//! - A word that two threads write costs each of them some 35 ns a time, whatever is around it; a
+//!   word that only one writes, 2 to 7. That decides more than the sort of lock.
+//! - [`SeqWords`] is not in the thesis. Its readers write nothing and so cost each other nothing,
+//!   but try again when a writer came between: a writer who never rests keeps them trying.
+//! - [`Rcu`]'s readers never wait, for some 6 ns; its writers pay for a copy and for looking at all
+//!   readers: 50 ns and more, the more readers and words there are.
+//! - [`RwSpin`] lets readers in together, but all of them write its one word: [`PerThreadRw`] reads
+//!   seven times as fast, and writes at less than half the speed.
+//! - [`RxW`] is for many cores, where many write and reads are not rare. On two it is never the
+//!   fastest: sides wait for each other at each change. A preference does not make it faster; it
+//!   bounds how long the preferred side waits (half as long, at the 99th percentile).
 #![forbid(unsafe_code)]
 
 /// The atomics of `core`, or of loom under `--cfg loom`.

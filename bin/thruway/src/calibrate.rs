@@ -219,19 +219,46 @@ fn operations(hardware: &Hardware) -> String {
     table.render()
 }
 
+/// What two calibrations of a quiet machine should not differ by, as a share.
+const REPEATABLE: f64 = 0.05;
+/// Cycles that are too few to be told apart.
+const NOTHING: f64 = 0.5;
+
 /// By how much two calibrations differ.
 fn repeated(first: &Hardware, second: &Hardware) -> String {
     let mut table = Table::new(&["what", "first", "second", "differ by"]);
-    let mut most: f64 = 0.0;
-    for ((name, first), (_, second)) in first.constants().iter().zip(second.constants()) {
-        let middle = (first.value + second.value) / 2.0;
-        let apart = (first.value - second.value).abs() / middle.max(f64::MIN_POSITIVE);
-        most = most.max(apart);
-        let apart = format!("{:.1} %", 100.0 * apart);
-        let name = name.trim_end_matches(".value").to_owned();
-        table.row(vec![name, digits(first.value), digits(second.value), apart]);
+    let (first, second) = (compared(first), compared(second));
+    let mut far = 0;
+    for ((name, first), (_, second)) in first.iter().zip(&second) {
+        let apart = (first - second).abs();
+        let share = apart / f64::midpoint(*first, *second).max(f64::MIN_POSITIVE);
+        far += usize::from(share > REPEATABLE && apart > NOTHING);
+        let share = if apart > 0.0 { format!("{:.1} %", 100.0 * share) } else { "0 %".into() };
+        table.row(vec![name.clone(), digits(*first), digits(*second), share]);
     }
-    format!("\nMeasured twice\n\n{}\n  at most {:.1} % apart\n", table.render(), 100.0 * most)
+    let all = first.len();
+    let table = table.render();
+    format!(
+        "\nMeasured twice (operations: cycles in batches of {DEFAULT_BATCH})\n\n{table}\n  \
+         {far} of {all} are more than {:.0} % and {NOTHING} cycles apart\n",
+        100.0 * REPEATABLE
+    )
+}
+
+/// Packets of a batch, where nobody says.
+const DEFAULT_BATCH: f64 = 32.0;
+
+/// What is compared: the constants, but of operations what they come to in batches.
+fn compared(hardware: &Hardware) -> Vec<(String, f64)> {
+    let constants = hardware.constants().into_iter();
+    let others = constants.filter(|(name, _)| !name.starts_with("operations."));
+    let others =
+        others.map(|(name, constant)| (name.trim_end_matches(".value").to_owned(), constant.value));
+    let operations = hardware.operations.iter().map(|(name, cost)| {
+        let batch = cost.batch.as_ref().map_or(0.0, |batch| batch.value);
+        (name.clone(), cost.each.value + batch / DEFAULT_BATCH)
+    });
+    others.chain(operations).collect()
 }
 
 #[cfg(test)]
@@ -250,6 +277,28 @@ mod tests {
         std::fs::write(&place, "kept").unwrap();
         writable(&place).unwrap();
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "kept");
+    }
+
+    #[test]
+    fn two_calibrations_are_compared_by_what_matters() {
+        let made = |each: f64, batch: f64| {
+            let text = format!(
+                "name = \"a\"\ncores = 1\nclock_hz = {{ value = 1e9, source = \"\" }}\n[[levels]]\n\
+                 name = \"L1\"\nbytes = 100\ndependent = {{ value = 4, source = \"\" }}\n\
+                 prefetched = {{ value = 1, source = \"\" }}\nstream = {{ value = 1, source = \"\" }}\n\
+                 [operations.sort]\neach = {{ value = {each}, source = \"\" }}\n\
+                 batch = {{ value = {batch}, source = \"\" }}\n"
+            );
+            Hardware::parse("made", &text).unwrap()
+        };
+        // 10 + 32/32 and 8 + 96/32 cycles: the same, though both parts differ.
+        let told = repeated(&made(10.0, 32.0), &made(8.0, 96.0));
+        assert!(told.contains("0 of 4 are more than 5 %"), "{told}");
+        let told = repeated(&made(10.0, 32.0), &made(12.0, 32.0));
+        assert!(told.contains("1 of 4 are more than 5 %") && told.contains("16.7 %"), "{told}");
+        // Half of nothing is nothing.
+        let told = repeated(&made(0.2, 0.0), &made(0.1, 0.0));
+        assert!(told.contains("0 of 4 are more"), "{told}");
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Spec {
     /// Whether the task runs in every thread that reaches the element, each on its own replica;
     /// otherwise it runs in one, where the user or the engine places it.
     pub task_everywhere: bool,
+    /// Whether packets leave in the thread of its task, whichever thread brought them.
+    pub leaves_at_home: bool,
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
     /// in each thread that any such element runs in, and all of these are asked.
     pub speaks_for_threads: bool,
@@ -74,6 +76,7 @@ impl Spec {
         handlers: &[],
         task: false,
         task_everywhere: false,
+        leaves_at_home: false,
         speaks_for_threads: false,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
@@ -373,6 +376,7 @@ impl Handler {
         Handler::read("ports", "the ports and what they are connected to"),
         Handler::read("handlers", "the handlers and how they may be used"),
         Handler::read("home_thread", "number of the thread that runs its task and timers"),
+        Handler::read("passing_threads", "the threads that may bring it packets: 0,2-3"),
         Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),

@@ -3,9 +3,10 @@
 //! A task runs in its home thread; an element has a replica in every thread whose code reaches it:
 //! down push connections, up pull connections (thread traversal, FastClick thesis section 4.2).
 
-use thruway_lang::{Checked, Graph, Processing};
+use thruway_lang::{Checked, Edge, ElementDecl, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
+use crate::layout::Layout;
 
 /// The threads of every element.
 pub(crate) struct Assigned {
@@ -26,6 +27,14 @@ pub(crate) enum Spread {
 
 /// Name of the element class whose arguments place tasks: pairs `ELEMENT THREAD`.
 const SCHEDULER: &str = "StaticThreadSched";
+
+/// Name of the element class that has an output for each thread.
+const SWITCH: &str = "CPUSwitch";
+/// The same for each of those threads that reach it.
+const EXACT_SWITCH: &str = "ExactCPUSwitch";
+
+/// Times that ways are looked for: once more than such switches stand behind each other.
+const SETTLED: usize = 8;
 
 pub(crate) fn assign(
     graph: &Graph,
@@ -55,14 +64,15 @@ pub(crate) fn assign(
             reached[node][home[node]] = true;
         }
     }
-    traverse(graph, checked, &mut reached);
+    let switched = settle(graph, checked, &home, &reached);
+    reached.clone_from(&switched);
     // What no task reaches is driven by timers and handlers, in its home thread.
     for (node, row) in reached.iter_mut().enumerate() {
         if !row.contains(&true) {
             row[home[node]] = true;
         }
     }
-    traverse(graph, checked, &mut reached);
+    traverse(graph, checked, &home, Some(&switched), &mut reached);
     join(graph, &mut reached);
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
@@ -80,25 +90,105 @@ fn is_control(spec: &thruway_element::Spec) -> bool {
     spec.ports == "0/0"
 }
 
-/// Spreads threads along connections until nothing changes.
-fn traverse(graph: &Graph, checked: &Checked, reached: &mut [Vec<bool>]) {
+/// The threads that reach each element from those that tasks run in. Which way a thread goes on may
+/// depend on how many others there are: once all are known the way of each is.
+fn settle(graph: &Graph, checked: &Checked, home: &[usize], tasks: &[Vec<bool>]) -> Vec<Vec<bool>> {
+    let mut known: Option<Vec<Vec<bool>>> = None;
+    for _ in 0..SETTLED {
+        let mut reached = tasks.to_vec();
+        traverse(graph, checked, home, known.as_deref(), &mut reached);
+        if known.as_ref() == Some(&reached) {
+            break;
+        }
+        known = Some(reached);
+    }
+    known.unwrap_or_default()
+}
+
+/// Spreads threads along connections until nothing changes. `known` are the threads that reach each
+/// element, as far as that is found out, for those that send them different ways.
+fn traverse(
+    graph: &Graph,
+    checked: &Checked,
+    home: &[usize],
+    known: Option<&[Vec<bool>]>,
+    reached: &mut [Vec<bool>],
+) {
     let mut changed = true;
     while changed {
         changed = false;
         for edge in &graph.edges {
-            let port = &checked.elements[edge.from.element].outputs[edge.from.port];
-            let (runs, called) = match port.processing {
-                Processing::Push => (edge.from.element, edge.to.element),
-                Processing::Pull => (edge.to.element, edge.from.element),
-            };
+            let (runs, called) = direction(checked, edge);
+            let decl = &graph.elements[runs];
+            let outputs = checked.noutputs(runs);
             for thread in 0..reached[runs].len() {
-                if reached[runs][thread] && !reached[called][thread] {
+                let before =
+                    |known: &[Vec<bool>]| known[runs][..thread].iter().filter(|r| **r).count();
+                let rank = known.map(before);
+                let leaves = || match leaving(decl, home[runs], (thread, rank)) {
+                    Leaving::Nowhere => false,
+                    Leaving::By(output) => output % outputs.max(1) == edge.from.port,
+                    Leaving::Anywhere => true,
+                };
+                if reached[runs][thread] && !reached[called][thread] && leaves() {
                     reached[called][thread] = true;
                     changed = true;
                 }
             }
         }
     }
+}
+
+/// Whose code calls whose, along an edge.
+fn direction(checked: &Checked, edge: &Edge) -> (usize, usize) {
+    match checked.elements[edge.from.element].outputs[edge.from.port].processing {
+        Processing::Push => (edge.from.element, edge.to.element),
+        Processing::Pull => (edge.to.element, edge.from.element),
+    }
+}
+
+/// Where a thread may go on to from an element that it reaches.
+enum Leaving {
+    Anywhere,
+    /// By this output modulo their number.
+    By(usize),
+    Nowhere,
+}
+
+/// Where `thread`, one of those that reach the element and there are `rank` before it, goes on to.
+fn leaving(decl: &ElementDecl, home: usize, (thread, rank): (usize, Option<usize>)) -> Leaving {
+    match decl.spec {
+        spec if spec.leaves_at_home && thread != home => Leaving::Nowhere,
+        _ if decl.class == EXACT_SWITCH => rank.map_or(Leaving::Anywhere, Leaving::By),
+        spec if spec.name == SWITCH => Leaving::By(thread),
+        _ => Leaving::Anywhere,
+    }
+}
+
+/// The threads that others bring an element packets in, or ask it for packets; of one that stands
+/// by itself, those that it runs in.
+pub(crate) fn passing(layout: &Layout, node: usize) -> Vec<usize> {
+    let called = |edge: &&Edge| direction(&layout.checked, edge).1 == node;
+    let mut edges = layout.graph.edges.iter().filter(called).peekable();
+    if edges.peek().is_none() {
+        return layout.threads[node].clone();
+    }
+    let mut threads = Vec::new();
+    for edge in edges {
+        let runs = direction(&layout.checked, edge).0;
+        let outputs = layout.checked.noutputs(runs).max(1);
+        let decl = &layout.graph.elements[runs];
+        for (rank, thread) in layout.threads[runs].iter().enumerate() {
+            match leaving(decl, layout.home[runs], (*thread, Some(rank))) {
+                Leaving::By(output) if output % outputs != edge.from.port => {}
+                Leaving::Nowhere => {}
+                _ => threads.push(*thread),
+            }
+        }
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    threads
 }
 
 /// Gives elements that speak for their threads a replica in each other's threads.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use thruway_element::{Access, Handler, HandlerError, Merge, Reason, Wires};
 use thruway_lang::{PortRef, Processing};
 
+use crate::assign::passing;
 use crate::control::Control;
 use crate::layout::Layout;
 
@@ -143,12 +144,26 @@ pub(crate) fn read_default(
             all.fold(String::new(), |text, h| text + &describe(h.name, h.access) + "\n")
         }
         "home_thread" => layout.home[node].to_string(),
+        "passing_threads" => ranges(&passing(layout, node)),
         "packets" => stats.packets.get().to_string(),
         "batches" => stats.batches.get().to_string(),
         "cycles" => stats.cycles.get().to_string(),
         "drops" | "drop_reasons" => drops(decl.spec, stats),
         _ => return None,
     })
+}
+
+/// Ascending numbers, those in a row as `FIRST-LAST`.
+fn ranges(numbers: &[usize]) -> String {
+    let rows = numbers.chunk_by(|one, next| one + 1 == *next);
+    let texts: Vec<String> = rows
+        .filter_map(|row| match row {
+            [] => None,
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    texts.join(",")
 }
 
 /// A line per drop reason: count and name.
@@ -262,5 +277,12 @@ mod tests {
         );
         assert_eq!(of(&["1.5", "2"]), "3.5");
         assert_eq!(of(&["name", "name"]), "name");
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_ranges() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[3]), "3");
+        assert_eq!(ranges(&[0, 2, 3, 4, 6]), "0,2-4,6");
     }
 }

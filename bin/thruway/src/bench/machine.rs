@@ -1,6 +1,6 @@
 //! The machine a bench runs on: what to say of it, and one core of it.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+pub use thruway_model::calibrate::{allowed, bind};
 
 /// What a reader of the rows must know of the machine.
 pub struct Machine {
@@ -38,17 +38,4 @@ impl Machine {
             load: load.split(' ').next().unwrap_or("unknown").to_owned(),
         }
     }
-}
-
-/// The cores that the calling thread may use.
-pub fn allowed() -> Vec<usize> {
-    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
-}
-
-/// Binds the calling thread to a core; false when the system refuses.
-pub fn bind(core: usize) -> bool {
-    let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).is_ok()
 }

@@ -13,6 +13,7 @@ mod flow;
 mod latency;
 mod machine;
 mod measure;
+mod model;
 mod path;
 mod plot;
 mod registry;
@@ -94,6 +95,8 @@ enum Own {
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),
+    /// Estimates of configurations against what they take: how far they are off
+    Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
     /// A Worker of `bench exchange`; started by it
@@ -111,6 +114,7 @@ pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => run(options),

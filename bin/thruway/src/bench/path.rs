@@ -132,6 +132,20 @@ fn configuration(work: &Work, trace_packets: usize, place: &Place) -> anyhow::Re
     Ok(Source::new(name, text))
 }
 
+/// Every configuration over every trace, to run without end.
+pub fn sources(place: &Place, is_quick: bool) -> anyhow::Result<Vec<(String, Source)>> {
+    let mut all = Vec::new();
+    for work in WORKS {
+        for (trace, packets) in TRACES.iter().take(if is_quick { 1 } else { TRACES.len() }) {
+            let source = configuration(work, *packets, place)?;
+            let text = source.text.replace("$LOOPS", "-1");
+            let name = format!("{}/{trace}", work.name);
+            all.push((name, Source::new(source.name, text)));
+        }
+    }
+    Ok(all)
+}
+
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text)
         .map_err(|error| anyhow::anyhow!("{}: {}", path.display(), load::plain(&error)))

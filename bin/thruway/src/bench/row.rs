@@ -1,5 +1,7 @@
 //! From repeated measurements to a row.
 
+use thruway_model::calibrate::Summary;
+
 use super::case::Goal;
 use super::measure::Usage;
 
@@ -66,13 +68,7 @@ pub struct Row {
 
 /// The middle value; of two middle ones the mean; 0 of nothing.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
-    match (values.get(low), values.get(high)) {
-        (Some(low), Some(high)) => (low + high) / 2.0,
-        _ => 0.0,
-    }
+    Summary::of(&values.into_iter().collect::<Vec<f64>>()).value
 }
 
 /// The median of what every repeat has.

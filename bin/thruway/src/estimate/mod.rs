@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+pub use config::hardware;
 
 use crate::cli::ConfigArgs;
 use crate::load::plain;

@@ -99,7 +99,8 @@ impl Client {
     }
 }
 
-fn free_port() -> u16 {
+/// A port that nothing listens at.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it has one").port()
 }

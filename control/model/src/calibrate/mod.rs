@@ -1,4 +1,8 @@
 //! Calibration: what this host is, measured.
+//!
+//! All of it is interleaved and repeated: of measurements that are close together the shortest
+//! counts, since whatever disturbs them makes them longer, and of these the median. Operations are
+//! differences between configurations that the real engine runs; see `carriers`.
 
 mod carriers;
 mod cores;
@@ -13,7 +17,7 @@ mod workload;
 use std::time::{Duration, SystemTime};
 
 pub use machine::{allowed, bind};
-pub use statistics::{Summary, quantile};
+pub use statistics::Summary;
 
 use crate::Hardware;
 use crate::hardware::BetweenCores;
@@ -91,7 +95,7 @@ impl Effort {
     fn of(settings: &Settings) -> Effort {
         let stretch = Duration::from_millis;
         if settings.is_quick {
-            Effort { rounds: 3, tries: 2, cycles: 2e5, turns: 1000, stretch: stretch(5) }
+            Effort { rounds: 2, tries: 1, cycles: 1e5, turns: 1000, stretch: stretch(5) }
         } else {
             Effort { rounds: 15, tries: 5, cycles: 1e6, turns: 5000, stretch: stretch(10) }
         }

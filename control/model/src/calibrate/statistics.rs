@@ -78,7 +78,7 @@ pub fn parts(sizes: &[f64], costs: &[f64]) -> (f64, f64) {
     let (mut one, mut x, mut xx, mut y, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (size, cost) in sizes.iter().zip(costs) {
         // What costs next to nothing is not to decide all.
-        let weight = cost.max(1.0).powi(-2);
+        let weight = cost.abs().max(1.0).powi(-2);
         one += weight;
         x += weight / size;
         xx += weight / (size * size);

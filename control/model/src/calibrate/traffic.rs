@@ -46,7 +46,8 @@ impl Traffic {
         thruway_element::Load { packet_bytes, payload_bytes, sessions, opening: 0.0 }
     }
 
-    /// The beginning of a configuration: an element `source`, which replays the packets from memory.
+    /// The beginning of a configuration: an element `source`, which replays the packets from
+    /// memory.
     pub fn source(self, burst: usize) -> String {
         let made = match self {
             Traffic::Short => summary(&udp(64, PACKETS, 64 - HEADERS)),
@@ -91,7 +92,7 @@ enum Pieces {
     Heads,
 }
 
-const REQUEST: &str = "GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nAccept: */*\r\n\r\n";
+const REQUEST: &str = "GET /index.html HTTP/1.1\r\nHost: server\r\nAccept: */*\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nServer: example\r\n\r\n";
 
 /// Packets by which acknowledgements are late: more than a batch, since what a connection's middle

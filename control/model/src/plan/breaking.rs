@@ -149,7 +149,7 @@ pub struct Most {
 }
 
 /// How long each question is thought about.
-const EFFORT: Effort = Effort { steps: 5_000, any: true };
+const EFFORT: Effort = Effort { steps: 40_000, any: true };
 /// Rates so small that cycles cannot be what is missing.
 const FACTOR_LEAST: f64 = 1e-6;
 /// Halvings after which the share is known to a thousandth.
@@ -175,7 +175,10 @@ pub(super) fn most(problem: &Problem) -> Most {
     } else {
         (over, proved) = (FACTOR_LEAST, least.proved);
     }
-    let (reason, chains) = reason(&problem.at_rates((over * BEYOND).min(1.0)));
+    // What was not proved may hold at one rate and not at a higher one: then the rates as they are.
+    let beyond = (over * BEYOND).min(1.0);
+    let beyond = if served(beyond).best.is_some() { 1.0 } else { beyond };
+    let (reason, chains) = reason(&problem.at_rates(beyond));
     Most { factor: fine, proved, reason, chains }
 }
 

@@ -6,6 +6,8 @@
 //! stand in docs/plan.md.
 
 mod breaking;
+mod choices;
+mod construct;
 mod error;
 mod file;
 mod hops;

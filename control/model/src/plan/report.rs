@@ -135,7 +135,7 @@ pub struct ChainPlan {
 }
 
 /// How long a plan is thought about.
-const EFFORT: Effort = Effort { steps: 50_000, any: false };
+const EFFORT: Effort = Effort { steps: 400_000, any: false };
 
 impl Problem {
     /// Finds the plan, or the most that can be served.

@@ -1,9 +1,12 @@
 //! Finds a placement: branch and bound over chains, their shapes and the cores of their tasks.
 //!
 //! First the fewest hosts, and on these the fewest cores; then, with so many, the highest least
-//! headroom. Within a budget of steps the best placement is found and proved; beyond it the best
+//! headroom. It begins with a placement that was put together without looking back (`construct`), if
+//! that finds one. Within a budget of steps the best placement is found and proved; beyond it the best
 //! that was met is taken, with tasks moved off its fullest cores.
 
+use super::choices::{alike, cores};
+use super::construct::construct;
 use super::problem::Problem;
 use super::settle::settle;
 use super::shapes::{Shape, all_cuts, shapes};
@@ -30,7 +33,7 @@ pub(super) struct Solved {
 /// How long to look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Tasks that may be put somewhere, in each of the two passes.
+    /// Tasks that may be put somewhere, each times those on its host, in each of the two passes.
     pub steps: u64,
     /// Whether any placement will do.
     pub any: bool,
@@ -67,6 +70,11 @@ struct Search<'a> {
 /// Finds a placement.
 pub(super) fn solve(problem: &Problem, effort: Effort) -> Solved {
     let mut search = Search::new(problem, effort);
+    let first = construct(problem, &search.shapes, &search.order);
+    search.best = first.map(|placement| (Score::of(problem, &placement), placement));
+    if effort.any && search.best.is_some() {
+        return Solved { best: search.best, proved: true };
+    }
     search.chain(0);
     let mut proved = !search.out_of_steps() && search.all_cuts();
     if search.best.is_some() && !effort.any {
@@ -179,11 +187,14 @@ impl<'a> Search<'a> {
         // Replicas of one task are alike: each goes to no lower core than the one before it.
         let alike = shape.blocks.len() == 1 && index > 0;
         let lowest = self.placement.hosts[host].last().filter(|_| alike).map_or(0, |one| one.core);
-        for core in self.cores(host, &task, lowest) {
+        let fullest_first = self.pass == Pass::Fewest;
+        let there = (self.placement.hosts[host].as_slice(), &self.usage[host]);
+        for core in cores((self.problem, host), there, (&task, lowest), fullest_first) {
             if self.done || self.out_of_steps() {
                 return;
             }
-            self.steps += 1;
+            // What a step costs grows with the host's tasks.
+            self.steps += self.placement.hosts[host].len() as u64 + 1;
             task.core = core;
             self.placement.hosts[host].push(task);
             let usage = Usage::of(self.problem, host, &self.placement.hosts[host]);
@@ -250,7 +261,8 @@ impl<'a> Search<'a> {
         let used = |host: &usize| self.usage[*host].cores_used() > 0;
         let mut hosts = Vec::new();
         for host in 0..self.problem.hosts.len() {
-            let twin = |other: &usize| !used(other) && !used(&host) && self.alike(*other, host);
+            let twin =
+                |other: &usize| !used(other) && !used(&host) && alike(self.problem, *other, host);
             if pinned.is_none_or(|pin| pin == host) && !hosts.iter().any(twin) {
                 hosts.push(host);
             }
@@ -258,66 +270,4 @@ impl<'a> Search<'a> {
         hosts.sort_by_key(|host| !used(host));
         hosts
     }
-
-    /// Whether two hosts differ in nothing that a chain could see.
-    fn alike(&self, one: usize, other: usize) -> bool {
-        let (a, b) = (&self.problem.hosts[one], &self.problem.hosts[other]);
-        let pinned = |host| self.problem.demands.iter().any(|it| it.pinned == Some(host));
-        a.hardware == b.hardware
-            && (a.cores, a.memory) == (b.cores, b.memory)
-            && !pinned(one)
-            && !pinned(other)
-    }
-
-    /// Cores for a task: those in use, and of each socket the first that is not; of sockets that
-    /// nobody uses, and which are as large, only the first.
-    fn cores(&self, host: usize, task: &Task, lowest: usize) -> Vec<usize> {
-        let (usage, machine) = (&self.usage[host], &self.problem.hosts[host]);
-        let mut cores: Vec<usize> = Vec::new();
-        let mut fresh: Vec<usize> = Vec::new();
-        let mut sizes_seen = Vec::new();
-        for socket in 0..machine.sockets() {
-            let from = socket * machine.cores_of_socket;
-            let to = (from + machine.cores_of_socket).min(machine.cores);
-            let used = |core: &usize| usage.tasks[*core] > 0;
-            cores.extend((from..to).filter(used));
-            let unused = (from..to).find(|core| !used(core));
-            let untouched = !(from..to).any(|core| used(&core));
-            let twin = untouched && sizes_seen.contains(&(to - from));
-            if untouched {
-                sizes_seen.push(to - from);
-            }
-            fresh.extend(unused.filter(|_| !twin));
-        }
-        let load = |core: &usize| usage.loads[*core];
-        match self.pass {
-            Pass::Fewest => cores.sort_by(|a, b| load(b).total_cmp(&load(a))),
-            Pass::Headroom => cores.sort_by(|a, b| load(a).total_cmp(&load(b))),
-        }
-        let before = if self.pass == Pass::Headroom { 0 } else { cores.len() };
-        cores.splice(before..before, fresh);
-        let tasks = &self.placement.hosts[host];
-        cores.retain(|core| *core >= lowest && allowed(self.problem, host, tasks, task, *core));
-        cores
-    }
-}
-
-/// Whether a task may be on a core beside the other tasks of its host.
-pub(super) fn allowed(
-    problem: &Problem,
-    host: usize,
-    tasks: &[Task],
-    task: &Task,
-    core: usize,
-) -> bool {
-    let chain = &problem.demands[task.chain].chain;
-    let machine = &problem.hosts[host];
-    tasks.iter().all(|other| {
-        if other.chain == task.chain {
-            chain.cross_sockets || machine.socket(other.core) == machine.socket(core)
-        } else {
-            let shares = chain.share_core && problem.demands[other.chain].chain.share_core;
-            other.core != core || shares
-        }
-    })
 }

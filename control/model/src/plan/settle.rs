@@ -1,11 +1,13 @@
 //! Evens out a placement: moves tasks off the fullest core.
 
+use super::choices::allowed;
 use super::problem::Problem;
-use super::search::allowed;
 use super::usage::{Placement, SLACK, Usage};
 
 /// Most moves.
-const MOVES_MAX: usize = 200;
+const MOVES_MAX: usize = 50;
+/// Cores, the emptiest ones, that a task may be moved to.
+const CORES_MAX: usize = 4;
 
 /// Moves tasks of the fullest core of each host to other cores that are used, as long as its
 /// highest load becomes less.
@@ -28,16 +30,19 @@ fn relieve(problem: &Problem, placement: &mut Placement, host: usize) -> bool {
     };
     let before = weight(&now);
     let fullest = (0..now.loads.len()).max_by(|a, b| now.loads[*a].total_cmp(&now.loads[*b]));
+    let mut others: Vec<usize> = (0..now.loads.len()).filter(|core| now.tasks[*core] > 0).collect();
+    others.sort_by(|a, b| now.loads[*a].total_cmp(&now.loads[*b]));
+    others.truncate(CORES_MAX);
     let mut best: Option<((f64, f64), usize, usize)> = None;
     for at in 0..tasks.len() {
         let home = tasks[at].core;
         if Some(home) != fullest {
             continue;
         }
-        for core in (0..now.loads.len()).filter(|core| now.tasks[*core] > 0 && *core != home) {
-            let mut others = tasks.clone();
-            let task = others.remove(at);
-            if !allowed(problem, host, &others, &task, core) {
+        for core in others.iter().copied().filter(|core| *core != home) {
+            let mut rest = tasks.clone();
+            let task = rest.remove(at);
+            if !allowed(problem, host, &rest, &task, core) {
                 continue;
             }
             tasks[at].core = core;

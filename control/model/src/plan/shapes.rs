@@ -28,7 +28,7 @@ pub(super) fn all_cuts(problem: &Problem, chain: usize, host: usize) -> bool {
 }
 
 /// The shapes of a chain on a host of which no task alone is too much for a core; those with few
-/// tasks first.
+/// tasks first, of these the more even ones.
 pub(super) fn shapes(problem: &Problem, chain: usize, at: usize) -> Vec<Shape> {
     let (demand, host) = (&problem.demands[chain], &problem.hosts[at]);
     let list = &demand.on[at];
@@ -43,12 +43,14 @@ pub(super) fn shapes(problem: &Problem, chain: usize, at: usize) -> Vec<Shape> {
                 cycles(list, from, to) * per_cycle <= problem.load_max + SLACK
             };
             if blocks.iter().all(fits) {
-                all.push(Shape { replicas, blocks: blocks.clone() });
+                let heaviest = blocks.iter().map(|&(from, to)| cycles(list, from, to));
+                let shape = Shape { replicas, blocks: blocks.clone() };
+                all.push((heaviest.fold(0.0, f64::max) * per_cycle, shape));
             }
         }
     }
-    all.sort_by_key(Shape::tasks);
-    all
+    all.sort_by(|(a, one), (b, other)| one.tasks().cmp(&other.tasks()).then(a.total_cmp(b)));
+    all.into_iter().map(|(_, shape)| shape).collect()
 }
 
 fn cycles(list: &WorkList, from: usize, to: usize) -> f64 {

@@ -18,6 +18,7 @@ mod pad;
 mod resize;
 mod set_vlan_anno;
 mod store_data;
+mod store_ether_address;
 mod strip;
 mod strip_ether_vlan_header;
 mod strip_to_network_header;
@@ -50,6 +51,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &resize::ENTRY,
     &set_vlan_anno::ENTRY,
     &store_data::ENTRY,
+    &store_ether_address::ENTRY,
     &strip::ENTRY,
     &strip_ether_vlan_header::ENTRY,
     &strip_to_network_header::ENTRY,

@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("TAIL", Ty::Int, "bytes more at the end").or("0"),
         ],
         cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Frame,
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> StripTransportHeader -> Print -> Discard",
         drops: Bad::DROPS,
         cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
-        changes: Changes::Frame,
+        changes: Changes::Headers,
         ..Spec::DEFAULT
     },
     build,

@@ -13,6 +13,7 @@ mod check_ip_header;
 mod check_tcp_header;
 mod dec_ip_ttl;
 pub(crate) mod dispatch;
+mod erase_ip_payload;
 mod fix_ip_src;
 mod get_ip_address;
 mod gre_decap;
@@ -72,6 +73,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &check_tcp_header::ENTRY,
     &dec_ip_ttl::ENTRY,
     &ip_lookup::ENTRY,
+    &erase_ip_payload::ENTRY,
     &fix_ip_src::ENTRY,
     &get_ip_address::ENTRY,
     &gre_decap::ENTRY,

@@ -1,12 +1,20 @@
 //! CPUSwitch: an output for each thread.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic};
+use std::sync::{Mutex, PoisonError};
+
+use thruway_element::{
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic,
+};
 use thruway_packet::Batch;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "CPUSwitch",
+        aliases: &[Alias {
+            name: "ExactCPUSwitch",
+            summary: "counts only the threads that may bring it packets: the first leaves by output 0",
+        }],
         topic: Topic::Moving,
         summary: "sends packets to the output of the thread that has them",
         docs: "Packets that thread N pushes leave by output N, or, with fewer outputs than threads, \
@@ -28,7 +36,17 @@ struct CpuSwitch {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
-    Ok(Box::new(CpuSwitch { output: env.thread % env.outputs.max(1) }))
+    let number = match args.class() {
+        "ExactCPUSwitch" => {
+            // Replicas are built in the order of their threads.
+            let built = args.shared("built", || Mutex::new(0));
+            let mut built = built.lock().unwrap_or_else(PoisonError::into_inner);
+            *built += 1;
+            *built - 1
+        }
+        _ => env.thread,
+    };
+    Ok(Box::new(CpuSwitch { output: number % env.outputs.max(1) }))
 }
 
 impl Element for CpuSwitch {

@@ -3,6 +3,7 @@
 mod block;
 mod burster;
 mod bypass;
+mod check_length;
 mod check_paint;
 mod cpu_switch;
 mod delay_shaper;
@@ -17,6 +18,7 @@ mod meter;
 mod paint;
 mod paint_switch;
 mod paint_tee;
+mod pipeliner;
 mod prio_sched;
 mod pull_switch;
 mod queue;
@@ -27,6 +29,7 @@ mod rated_unqueue;
 mod red;
 mod round_robin_sched;
 mod round_robin_switch;
+mod set_anno_byte;
 mod shaper;
 mod stride_sched;
 mod stride_switch;
@@ -49,6 +52,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &block::ENTRY,
     &burster::ENTRY,
     &bypass::ENTRY,
+    &check_length::ENTRY,
     &check_paint::ENTRY,
     &cpu_switch::ENTRY,
     &delay_shaper::ENTRY,
@@ -63,6 +67,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &paint::ENTRY,
     &paint_switch::ENTRY,
     &paint_tee::ENTRY,
+    &pipeliner::ENTRY,
     &prio_sched::ENTRY,
     &pull_switch::ENTRY,
     &tee::PULL,
@@ -74,6 +79,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &red::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
+    &set_anno_byte::ENTRY,
     &shaper::ENTRY,
     &stride_sched::ENTRY,
     &stride_switch::ENTRY,

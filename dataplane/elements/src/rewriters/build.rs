@@ -1,13 +1,18 @@
 //! From arguments to a rewriter.
 
+use std::sync::Arc;
+
 use thruway_element::{
-    AnnoArg, Arg, ArgError, ArgErrors, Args, Cost, Element, Nanos, Operation, Ty,
+    AnnoArg, Arg, ArgError, ArgErrors, Args, Cost, Element, Names, Nanos, Operation, Ty,
 };
+
+use thruway_flow::rendezvous::{Rendezvous, RendezvousError};
 
 use crate::random::{Random, fresh_seed};
 use crate::rewriters::class::{Class, others_by_state, tcp_by_state};
 use crate::rewriters::input::{Context, Rule};
 use crate::rewriters::rewriter::{Annos, Input, Keeper, Rewriter};
+use crate::rewriters::store::sharing::WORDS;
 use crate::rewriters::store::{CAPACITY_MAX, Limits, Owner, Store, TIMEOUT_MAX_S, ticks_of};
 
 /// Mappings where nobody says how many.
@@ -119,7 +124,7 @@ fn limits(args: &Args<'_>, class: Class) -> Result<[Limits; 2], ArgError> {
 }
 
 /// The inputs; all that is wrong with them.
-fn inputs(args: &Args<'_>, class: Class, context: &Context<'_>) -> Result<Vec<Input>, ArgErrors> {
+fn inputs(args: &Args<'_>, class: Class, names: &Names) -> Result<Vec<Input>, ArgErrors> {
     let (wanted, given) = (args.env().inputs, args.rest().len());
     if wanted != given {
         let plural = if wanted == 1 { "" } else { "s" };
@@ -131,7 +136,7 @@ fn inputs(args: &Args<'_>, class: Class, context: &Context<'_>) -> Result<Vec<In
     let mut refused = Vec::new();
     for (number, (index, text)) in args.rest().enumerate() {
         let wrong = |why: String| args.rest_error(index, format!("input spec {number}: {why}"));
-        match Rule::parse(text, context) {
+        match Rule::parse(text, &Context::of(args, names, number)) {
             Ok(rule) => {
                 let why = rule.patterns().find_map(|pattern| class.refuses(pattern));
                 refused.extend(why.map(|why| wrong(why.to_owned())));
@@ -163,24 +168,34 @@ fn keeper(args: &Args<'_>) -> Result<(Keeper, u32), ArgError> {
     }
 }
 
-/// Replicas of a rewriter would each have mappings of their own.
-fn one_thread(args: &Args<'_>) -> Result<(), ArgErrors> {
-    let threads = args.env().threads;
-    if threads < 2 {
-        return Ok(());
+/// Where the replicas of a rewriter in several threads find each other's mappings.
+fn meeting(
+    args: &Args<'_>,
+    keeper: &Keeper,
+    capacity: u32,
+) -> Result<Option<Arc<Rendezvous>>, ArgErrors> {
+    if args.env().threads < 2 {
+        return Ok(None);
     }
-    Err(ArgErrors::whole(format!(
-        "packets for it come from {threads} threads, and a mapping that one of them makes is not \
-         known to the others: have its sources run by one thread (StaticThreadSched), or let them \
-         pass a Queue and an Unqueue in front of it"
-    )))
+    if !matches!(keeper, Keeper::Own) {
+        let why = "packets for it come from several threads, and a capacity can only be shared \
+                   within one: give a number, or have its sources run by one thread \
+                   (StaticThreadSched)";
+        return Err(args.error("MAPPING_CAPACITY", why).into());
+    }
+    let seeds = [fresh_seed() << 32 | fresh_seed(), fresh_seed() << 32 | fresh_seed()];
+    let make = || Rendezvous::new(capacity, WORDS, seeds).map(Arc::new);
+    let made: Arc<Result<Arc<Rendezvous>, RendezvousError>> = args.shared("meeting", make);
+    match &*made {
+        Ok(meeting) => Ok(Some(Arc::clone(meeting))),
+        Err(error) => Err(args.error("MAPPING_CAPACITY", error).into()),
+    }
 }
 
 /// Builds a rewriter of a class.
 pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, ArgErrors> {
-    one_thread(args)?;
     let names = args.names();
-    let inputs = inputs(args, class, &Context::of(args, &names))?;
+    let inputs = inputs(args, class, &names)?;
     let limits = limits(args, class)?;
     let owner = Owner { limits, counts: vec![0; inputs.len()] };
     let (keeper, capacity) = keeper(args)?;
@@ -193,10 +208,12 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let reap_ns = i64::from(seconds(args, reap)?) * 1_000_000_000;
     let mut random = Random::of_element(args, fresh_seed() << 32 | fresh_seed());
     let seeds = [random.next(), random.next()];
-    let store = match keeper {
-        Keeper::Own => Some(Box::new(Store::new(capacity, owner.clone(), seeds))),
-        _ => None,
-    };
+    let meeting = meeting(args, &keeper, capacity)?;
+    let store = matches!(keeper, Keeper::Own).then(|| {
+        let mut store = Box::new(Store::new(capacity, owner.clone(), seeds));
+        meeting.into_iter().for_each(|meeting| store.share(meeting));
+        store
+    });
     let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
     let outputs = args.env().outputs;
     let mut rewriter = Rewriter::new(class, owner, random, names);

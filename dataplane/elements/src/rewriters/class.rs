@@ -11,7 +11,7 @@ use thruway_wire::tcp::flags;
 use zerocopy::FromBytes;
 
 use crate::rewriters::pattern::Pattern;
-use crate::rewriters::store::{Key, Met, key_of};
+use crate::rewriters::store::{Key, Met};
 use crate::sessions::rewrite::{Ends, Ports};
 
 /// A sort of rewriter.
@@ -105,14 +105,14 @@ impl Class {
         Some(FiveTuple { src, dst, src_port, dst_port, protocol })
     }
 
-    /// The key by which replies of an IPAddrRewriter are found.
-    pub(super) fn reply_key(self, packet: &Packet, owner: u16) -> Option<Key> {
+    /// The flow by which replies of an IPAddrRewriter are found.
+    pub(super) fn reply_flow(self, packet: &Packet) -> Option<FiveTuple<u32>> {
         if self != Class::Address {
             return None;
         }
         let (header, _) = Ipv4Header::ref_from_prefix(packet.network_head::<20>()?).ok()?;
         let dst = header.dst();
-        Some(key_of(&FiveTuple { src: 0, dst, src_port: 0, dst_port: 0, protocol: 0 }, owner))
+        Some(FiveTuple { src: 0, dst, src_port: 0, dst_port: 0, protocol: 0 })
     }
 
     /// Whether a packet of this flow may begin a mapping: replies to no request do not.

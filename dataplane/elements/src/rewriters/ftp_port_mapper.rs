@@ -34,7 +34,8 @@ pub static ENTRY: Entry = Entry::new(
                knows the connection: not in its first segment. Segments with a wrong checksum pass as \
                they are. IPv6 and PASV (which is of the server) are not looked at. Streams (see TCPIn) would \
                find commands across segments, but need a FlowClassifier; this works on packets, so that \
-               Click's configurations run as they are. Both rewriters must be run by the same thread.",
+               Click's configurations run as they are. Both rewriters must be run by its thread, and CONTROL_REWRITER by \
+               no other: what was changed is known there alone.",
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader -> FTPPortMapper(rw, rw, 0) \
                   -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> IPPrint -> Discard",
         args: &[
@@ -186,6 +187,14 @@ impl Element for FtpPortMapper {
             return Err(format!("CONTROL_REWRITER: '{}' is no TCPRewriter", self.control.0));
         }
         self.control.1 = node;
+        let shared = |other: &Rewriter| other.store.as_ref().is_some_and(|store| store.is_shared());
+        if Rewriter::find(cx, &self.control.0, shared).is_ok_and(|(_, is_shared)| is_shared) {
+            return Err(format!(
+                "CONTROL_REWRITER: '{}' is run by several threads, which do not know what one of \
+                 them has changed: have its sources run by one (StaticThreadSched)",
+                self.control.0
+            ));
+        }
         let (node, inputs) = Rewriter::find(cx, &self.data.0, |other| other.inputs.len())
             .map_err(wrong("DATA_REWRITER"))?;
         if self.input >= inputs {

@@ -1,7 +1,5 @@
 //! Input specifications: what a rewriter does with a packet that no mapping knows.
 
-use std::sync::Arc;
-
 use thruway_element::text::split_words;
 use thruway_element::{Args, Names, Shared};
 use thruway_wire::flow::FiveTuple;
@@ -47,12 +45,21 @@ pub(super) struct Context<'a> {
     pub shared: &'a Shared,
     /// Outputs of the rewriter.
     pub outputs: usize,
+    /// Under what name counters of patterns without one are shared by replicas.
+    pub place: String,
 }
 
 impl<'a> Context<'a> {
-    /// That of an element which is being built.
-    pub(super) fn of(args: &Args<'a>, names: &'a Names) -> Context<'a> {
-        Context { names, shared: args.env().shared, outputs: args.env().outputs }
+    /// That of an input of an element which is being built.
+    pub(super) fn of(args: &Args<'a>, names: &'a Names, input: usize) -> Context<'a> {
+        let place = format!("{}#{input}", args.name());
+        Context { names, shared: args.env().shared, outputs: args.env().outputs, place }
+    }
+
+    /// The same for the patterns of a mapper.
+    pub(super) fn within(&self, owner: &str, at: usize) -> Context<'a> {
+        let Context { names, shared, outputs, .. } = *self;
+        Context { names, shared, outputs, place: format!("{owner}#{at}") }
     }
 
     /// A pattern of one word (its name) or several.
@@ -61,7 +68,8 @@ impl<'a> Context<'a> {
     /// What is wrong with it.
     pub(super) fn pattern(&self, words: &[&str]) -> Result<Pattern, String> {
         let [name] = words else {
-            return Pattern::parse(words, self.names, Arc::default());
+            let next = self.shared.get(&self.place, "pattern", Default::default);
+            return Pattern::parse(words, self.names, next.unwrap_or_default());
         };
         let declared = self.names.pattern(name);
         let declared = declared.ok_or_else(|| format!("no such pattern '{name}'"))?;
@@ -221,7 +229,8 @@ mod tests {
     #[test]
     fn specifications_are_read_and_shown() {
         let (names, shared) = (Names::default(), Shared::default());
-        let context = Context { names: &names, shared: &shared, outputs: 2 };
+        let place = "rw#0".to_owned();
+        let context = Context { names: &names, shared: &shared, outputs: 2, place };
         let parse = |text: &str| Rule::parse(text, &context);
         for (text, shown) in [
             ("drop", "<drop>"),

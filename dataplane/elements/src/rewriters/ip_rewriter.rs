@@ -1,6 +1,6 @@
 //! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
 
-use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
@@ -11,6 +11,10 @@ use crate::rewriters::rewriter::Bad;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "IPRewriter",
+        aliases: &[Alias {
+            name: "IPRewriterIMP",
+            summary: "FastClick's name; threads know each other's mappings here too",
+        }],
         topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of TCP and UDP, by mappings that it makes",
         docs: "Has a table of mappings: a flow (source address and port, destination address and port, \
@@ -37,11 +41,15 @@ pub static ENTRY: Entry = Entry::new(
                seen in both directions, TCP_NODATA_TIMEOUT where it has not, and TCP_DONE_TIMEOUT after \
                FINs of both sides or a RST; others after UDP_TIMEOUT, or UDP_STREAMING_TIMEOUT once they \
                had three packets and one of them was a reply.\n\n\
-               All packets must come by one thread; else the configuration is refused. Where a range is \
+               Threads that run it know each other's mappings: \
+               whichever sees a reply finds what another one made, and a mapping is kept as long as any \
+               of them sees packets. Each has MAPPING_CAPACITY mappings, those made elsewhere \
+               included, and counts and lists its own; mappings of others never end for a new one's sake. \
+               A capacity is shared with other rewriters within one thread only. Where a range is \
                larger, 1,024 of its values are tried for a packet, and the next packet's search goes on \
                behind them. Unlike Click's, a table has a bound where none is given. Payloads are not \
                looked at; FTPPortMapper is for FTP. At a hot swap mappings are kept if the INPUTSPECs are \
-               the same and the capacity is not shared. Where FlowClassifier is in use, NAT does \
+               the same, one thread runs it and the capacity is not shared. Where FlowClassifier is in use, NAT does \
                the same with the sessions that all functions share.",
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \

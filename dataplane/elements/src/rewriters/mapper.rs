@@ -56,6 +56,7 @@ impl Mapper {
         if declared.class == ROUND_ROBIN {
             let next = context.shared.get(&declared.owner, "turn", AtomicU32::default);
             let choices = declared.texts.iter().enumerate().map(|(at, text)| {
+                let context = context.within(&declared.owner, at);
                 let read = context.pattern_and_outputs(&split_words(text));
                 read.map_err(|why| of_pattern(at, why))
             });
@@ -84,6 +85,7 @@ impl Mapper {
                 .parse(server)
                 .map_err(|why| of_pattern(at, format!("bad server ID at its end: {why}")))?;
             servers.push(server);
+            let context = context.within(&declared.owner, at);
             choices.push(context.pattern_and_outputs(words).map_err(|why| of_pattern(at, why))?);
         }
         Ok(Mapper { by: By::Source(Ring::new(nodes, seed, &servers)?), choices })

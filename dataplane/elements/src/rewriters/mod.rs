@@ -14,6 +14,7 @@ mod ip_rewriter;
 mod ip_rewriter_patterns;
 mod mapper;
 mod pattern;
+mod reach;
 mod rewriter;
 mod ring;
 mod round_robin_ip_mapper;

@@ -26,8 +26,6 @@ reasons! {
 
 /// How often the table is looked through for what is over, while there is more, in nanoseconds.
 const REAP_AGAIN_NS: i64 = 1_000_000;
-/// Longest chain of rewriters each of which shares the capacity of the next.
-const KEEPERS_MAX: usize = 16;
 
 /// One input.
 pub(super) struct Input {
@@ -139,14 +137,19 @@ impl Working<'_> {
         if *key == NO_KEY {
             return self.without(Bad::NoFlow);
         }
-        if let Some(reply) = self.class.reply_key(packet, self.owner)
-            && let Some(way) = self.store.find(&reply)
-        {
+        let Some(flow) = self.class.flow(packet) else { return self.without(Bad::NoFlow) };
+        let reply = self.class.reply_flow(packet);
+        let (class, owner, now) = (self.class, self.owner, self.now);
+        let known = reply.and_then(|reply| self.store.find(&key_of(&reply, owner)));
+        let known = known
+            .or_else(|| adopt(self.store, class, &flow, (owner, now)))
+            .or_else(|| adopt(self.store, class, &reply?, (owner, now)));
+        if let Some(way) = known {
             return self.pass(packet, way, false);
         }
-        let Some(flow) = self.class.flow(packet).filter(|flow| self.class.begins(flow)) else {
+        if !class.begins(&flow) {
             return self.without(Bad::NoMapping);
-        };
+        }
         let anno = self.annos.reply.map_or(0, |anno| packet.anno_number(anno) as u8);
         match begin(self, &flow, anno) {
             Ok(way) => self.pass(packet, way, true),
@@ -200,13 +203,27 @@ fn to(output: usize) -> Verdict {
     if output == 0 { Verdict::Pass } else { Verdict::To(output) }
 }
 
+/// The mapping of a flow that another thread has made, made known here.
+#[inline(never)]
+fn adopt(
+    store: &mut Store,
+    class: Class,
+    flow: &FiveTuple<u32>,
+    (owner, now): (u16, u32),
+) -> Option<Way> {
+    let (record, mut new) = store.known_elsewhere(flow, owner)?;
+    (new.ip, new.transport) = class.deltas(&new.flow, &new.rewritten);
+    store.begin(&new, Some(record), now).ok()?;
+    store.find(&key_of(flow, owner))
+}
+
 /// Makes a mapping for a flow, if the input says so.
 fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way, Verdict> {
     let (class, owner) = (work.class, work.owner);
     let store = &*work.store;
     let is_taken = |to: &FiveTuple<u32>| {
         let completed = class.completed(flow, *to);
-        completed.is_none_or(|to| store.find(&key_of(&to.reversed(), owner)).is_some())
+        completed.is_none_or(|to| store.is_taken(&key_of(&to.reversed(), owner)))
     };
     let decision = work.input.rule.decide(flow, work.random, is_taken);
     let (rewritten, outputs) = match decision {
@@ -222,7 +239,7 @@ fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way,
         let (ip, transport) = class.deltas(flow, &rewritten);
         let input = work.number;
         let new = New { owner, input, flow: *flow, rewritten, outputs, ip, transport, anno };
-        work.store.begin(&new, work.now).ok()
+        work.store.begin(&new, None, work.now).ok()
     });
     made.ok_or_else(|| {
         work.input.failures += 1;
@@ -249,49 +266,6 @@ impl Rewriter {
         }
     }
 
-    /// Takes the mappings, to be put back.
-    #[inline]
-    fn take(&mut self, cx: &mut Cx<'_>) -> Option<Box<Store>> {
-        match self.keeper {
-            Keeper::Node(node) => {
-                let mut taken = None;
-                cx.visit(node, &mut |other, _| {
-                    let other = other.downcast_mut::<Rewriter>();
-                    taken = other.and_then(|other| other.store.take());
-                });
-                taken
-            }
-            _ => self.store.take(),
-        }
-    }
-
-    #[inline]
-    fn put(&mut self, cx: &mut Cx<'_>, store: Box<Store>) {
-        match self.keeper {
-            Keeper::Node(node) => {
-                let mut store = Some(store);
-                cx.visit(node, &mut |other, _| {
-                    if let Some(other) = other.downcast_mut::<Rewriter>() {
-                        other.store = store.take();
-                    }
-                });
-            }
-            _ => self.store = Some(store),
-        }
-    }
-
-    /// Works with the mappings, wherever they are.
-    pub(super) fn with<T>(
-        &mut self,
-        cx: &mut Cx<'_>,
-        work: impl FnOnce(&mut Rewriter, &mut Store) -> T,
-    ) -> Option<T> {
-        let mut store = self.take(cx)?;
-        let done = work(self, &mut store);
-        self.put(cx, store);
-        Some(done)
-    }
-
     /// The mapping of a flow, made as if a packet had come to `input` if there is none.
     pub(super) fn find_or_begin(
         &mut self,
@@ -301,8 +275,10 @@ impl Rewriter {
     ) -> Option<Way> {
         let now = ticks(cx.now());
         self.with(cx, |this, store| {
-            if let Some(way) = store.find(&key_of(flow, this.owner)) {
-                return Some(way);
+            let known = store.find(&key_of(flow, this.owner));
+            let known = known.or_else(|| adopt(store, this.class, flow, (this.owner, now)));
+            if known.is_some() {
+                return known;
             }
             let number = input?;
             let mut work = Working {
@@ -322,13 +298,16 @@ impl Rewriter {
     /// What an answer to the packet that an ICMP error quotes would become, if a mapping knows it.
     pub(super) fn answer_to(&mut self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Met)> {
         let back = self.class.quoted_back(quoted)?;
+        let now = ticks(cx.now());
         self.with(cx, |this, store| {
-            let class = this.class;
-            let by_dst = || {
-                let dst = FiveTuple { src: 0, dst: quoted.src, ..back };
-                (class == Class::Address).then(|| store.find(&key_of(&dst, this.owner))).flatten()
-            };
-            let way = store.find(&key_of(&back, this.owner)).or_else(by_dst)?;
+            let (class, owner) = (this.class, this.owner);
+            let dst = FiveTuple { src: 0, dst: quoted.src, ..back };
+            let flows = [Some(back), (class == Class::Address).then_some(dst)];
+            let here = |flow: &FiveTuple<u32>| store.find(&key_of(flow, owner));
+            let known = flows.iter().flatten().find_map(here);
+            let mut elsewhere = flows.iter().flatten();
+            let way = known
+                .or_else(|| elsewhere.find_map(|flow| adopt(store, class, flow, (owner, now))))?;
             store.peek(way).map(|met| (class.ends(&met), met))
         })?
     }
@@ -339,69 +318,6 @@ impl Rewriter {
         let more = self.with(cx, |_, store| store.reap(ticks(now)));
         let wait = if more == Some(true) { REAP_AGAIN_NS } else { self.reap_ns };
         cx.set_timer(0, now.saturating_add(wait));
-    }
-
-    /// The rewriter called `name`, as `cx`'s element sees it, and what `ask` says of it.
-    ///
-    /// # Errors
-    /// There is none here.
-    pub(super) fn find<T>(
-        cx: &mut Cx<'_>,
-        name: &str,
-        ask: impl Fn(&Rewriter) -> T,
-    ) -> Result<(u32, T), String> {
-        let from = cx.node();
-        Rewriter::find_from(cx, from, name, ask)
-    }
-
-    fn find_from<T>(
-        cx: &mut Cx<'_>,
-        from: u32,
-        name: &str,
-        ask: impl Fn(&Rewriter) -> T,
-    ) -> Result<(u32, T), String> {
-        let found = cx.host().find(from, name);
-        let node = found.ok_or_else(|| format!("no element named '{name}'"))?;
-        let mut said = None;
-        cx.visit(node, &mut |other, _| {
-            said = other.downcast_mut::<Rewriter>().map(|other| ask(other));
-        });
-        let said = said.ok_or_else(|| {
-            format!(
-                "'{name}' is no rewriter that this thread runs: name an IPRewriter or the like, \
-                 and have both run by one thread (StaticThreadSched)"
-            )
-        })?;
-        Ok((node, said))
-    }
-
-    /// The element that keeps the mappings of the rewriter `name`.
-    fn keeper_of(cx: &mut Cx<'_>, name: &str) -> Result<u32, String> {
-        let (mut from, mut name) = (cx.node(), name.to_owned());
-        for _ in 0..KEEPERS_MAX {
-            let (node, next) = Rewriter::find_from(cx, from, &name, |other| other.keeper.clone())?;
-            match next {
-                Keeper::Own => return Ok(node),
-                Keeper::Node(keeper) => return Ok(keeper),
-                Keeper::Named(further) => (from, name) = (node, further),
-            }
-        }
-        Err(format!("'{name}' shares the capacity of one that shares its own"))
-    }
-
-    /// Joins those who share the capacity of another rewriter.
-    fn join(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Keeper::Named(name) = &self.keeper else { return Ok(()) };
-        let node =
-            Rewriter::keeper_of(cx, name).map_err(|why| format!("MAPPING_CAPACITY: {why}"))?;
-        self.keeper = Keeper::Node(node);
-        let limits = self.limits.clone();
-        let joined = self.with(cx, |_, store| {
-            store.owners.push(limits);
-            u16::try_from(store.owners.len() - 1).ok()
-        });
-        self.owner = joined.flatten().ok_or("MAPPING_CAPACITY: too many rewriters share one")?;
-        Ok(())
     }
 }
 
@@ -465,7 +381,12 @@ impl Element for Rewriter {
 
     /// Not where mappings are shared: who has which is not known to the successor.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let store = self.store.take().filter(|store| store.owners.len() == 1)?;
+        let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();
+        let capacity = self.store.as_deref().filter(is_own)?.capacity();
+        // An empty one stays: the successor may fail, and give the mappings back.
+        let seeds = [self.random.next(), self.random.next()];
+        let empty = Store::new(capacity, self.limits.clone(), seeds);
+        let store = self.store.replace(Box::new(empty))?;
         Some(Box::new(HandedOver { texts: self.texts.clone(), store }))
     }
 

@@ -6,8 +6,12 @@
 //! which of the two promises is not followed packet by packet: see `heap.rs`.
 
 mod ageing;
+pub(super) mod sharing;
+
+use std::sync::Arc;
 
 use thruway_flow::Hasher;
+use thruway_flow::rendezvous::{RecordId, Rendezvous};
 use thruway_flow::table::{Found, Pool, Shape};
 use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
@@ -165,6 +169,8 @@ pub(super) struct Store {
     pub owners: Vec<Owner>,
     pub sequences: Sequences,
     capacity: u32,
+    /// Where other threads' mappings are known.
+    meeting: Option<Arc<Rendezvous>>,
     /// Mappings were made or ended since somebody set it.
     pub is_changed: bool,
 }
@@ -188,6 +194,7 @@ impl Store {
             owners: vec![owner],
             sequences: Sequences::default(),
             capacity,
+            meeting: None,
             is_changed: false,
         }
     }
@@ -238,7 +245,7 @@ impl Store {
         way: Way,
         now: u32,
         is_first: bool,
-        track: impl FnOnce(u8, bool) -> u8,
+        track: impl Fn(u8, bool) -> u8,
     ) -> Option<Met> {
         let (head, words, scratch) = self.pool.whole_mut(way.index);
         let mapping = Mapping::mut_from_bytes(scratch).ok()?;
@@ -246,7 +253,13 @@ impl Store {
         let is_reply = (way.is_reply || mapping.is_own_reply != 0) && !is_first;
         let met = met(words, way, is_reply, mapping)?;
         head.seen = now;
-        let (before, after) = (head.state, track(head.state, is_reply));
+        let before = head.state;
+        let after = match mapping.meeting {
+            0 => track(before, is_reply),
+            record => {
+                sharing::tell(self.meeting.as_ref(), record, now, |state| track(state, is_reply))
+            }
+        };
         if before != after {
             head.state = after;
             let limits = &self.owners.get(owner_of(last))?.limits(last).by_state;
@@ -279,18 +292,39 @@ impl Store {
         Some(&mut Mapping::mut_from_bytes(self.pool.scratch_mut(way.index)).ok()?.anno)
     }
 
-    /// Makes a mapping. A mapping that the replies belong to already ends.
+    /// Makes a mapping, or one that another thread has made and that is `known` as this record. A
+    /// mapping that the replies belong to already ends.
     ///
     /// # Errors
     /// No room.
     #[cold]
-    pub(super) fn begin(&mut self, new: &New, now: u32) -> Result<Way, NoRoom> {
-        let key = key_of(&new.flow, new.owner);
+    pub(super) fn begin(
+        &mut self,
+        new: &New,
+        known: Option<RecordId>,
+        now: u32,
+    ) -> Result<Way, NoRoom> {
         let reply = key_of(&new.rewritten.reversed(), new.owner);
-        if reply != key
-            && let Some(other) = self.pool.find(&reply).index()
-        {
-            self.end(other);
+        let made = self.make_room(new, &reply, now);
+        let meeting = match (known, made) {
+            (Some(record), _) => record.index() + 1,
+            (None, Ok(())) => self.tell_new(new, &reply, now)?,
+            (None, Err(no_room)) => return Err(no_room),
+        };
+        let entered = made.and_then(|()| self.enter(new, &reply, meeting, now));
+        if entered.is_err() {
+            self.leave(meeting);
+        }
+        entered
+    }
+
+    /// Ends what stands in a new mapping's way.
+    fn make_room(&mut self, new: &New, reply: &Key, now: u32) -> Result<(), NoRoom> {
+        let key = key_of(&new.flow, new.owner);
+        for taken in [&key, reply] {
+            if let Some(other) = self.pool.find(taken).index() {
+                self.end(other);
+            }
         }
         let owner = self.owners.get(usize::from(new.owner)).ok_or(NoRoom)?;
         let limits = *owner.limits(key[3]);
@@ -302,8 +336,16 @@ impl Store {
             }
             self.end(victim.index);
         }
+        Ok(())
+    }
+
+    /// Enters a new mapping.
+    fn enter(&mut self, new: &New, reply: &Key, meeting: u32, now: u32) -> Result<Way, NoRoom> {
+        let key = key_of(&new.flow, new.owner);
+        let owner = self.owners.get(usize::from(new.owner)).ok_or(NoRoom)?;
+        let limits = *owner.limits(key[3]);
         let index = self.pool.insert(&key).map_err(|_| NoRoom)?;
-        if reply != key && self.pool.alias(index, &reply).is_err() {
+        if *reply != key && self.pool.alias(index, reply).is_err() {
             self.pool.free(index);
             return Err(NoRoom);
         }
@@ -313,13 +355,13 @@ impl Store {
         let mapping = Mapping {
             place: if is_guaranteed { GUARANTEED } else { 0 },
             sequences: 0,
-            meeting: 0,
+            meeting,
             forward: new.outputs.forward,
             reply: new.outputs.reply,
             ip: new.ip,
             transport: new.transport,
             anno: new.anno,
-            is_own_reply: u8::from(reply == key),
+            is_own_reply: u8::from(*reply == key),
             rest: [0; 2],
         };
         scratch.copy_from_slice(mapping.as_bytes());
@@ -327,7 +369,8 @@ impl Store {
             let at = now.wrapping_add(limits.guarantee);
             self.guaranteed.push(Entry { at, index }, &mut self.pool);
         } else {
-            self.others.push(Entry { at: over, index }, &mut self.pool);
+            let at = now.wrapping_add(limits.by_state[0]);
+            self.others.push(Entry { at, index }, &mut self.pool);
         }
         if let Some(count) = self.count_mut(new.owner.into(), new.input) {
             *count += 1;
@@ -356,6 +399,7 @@ impl Store {
             if let Some(sequences) = mapping.sequences.checked_sub(1) {
                 self.sequences.release(sequences);
             }
+            self.leave(mapping.meeting);
         }
         if let Some(count) = self.count_mut(owner, input) {
             *count = count.saturating_sub(1);

@@ -1,6 +1,6 @@
 //! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it.
 
-use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
@@ -11,6 +11,10 @@ use crate::rewriters::rewriter::Bad;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "TCPRewriter",
+        aliases: &[Alias {
+            name: "TCPRewriterIMP",
+            summary: "FastClick's name; threads know each other's mappings here too",
+        }],
         topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it",
         docs: "IPRewriter for TCP alone: see there for the INPUTSPECs, for what keeps mappings and for \

@@ -6,7 +6,7 @@ mod errors;
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use thruway_element::Entry;
+use thruway_element::{Addresses, Args, Entry, Env, Shared};
 use thruway_packet::Packet;
 use thruway_wire::flow::FiveTuple;
 
@@ -22,6 +22,26 @@ use crate::sessions::plain::Plain;
 /// Two inputs, as many outputs.
 fn rig(entry: &'static Entry, texts: &[&str]) -> Rig {
     Rig::with_inputs(entry, texts, 2, 3).unwrap()
+}
+
+/// Replicas of one rewriter in two threads.
+fn two_threads(entry: &'static Entry, texts: &[&str]) -> [Rig; 2] {
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    let shared = Shared::default();
+    std::array::from_fn(|thread| {
+        let env = Env {
+            name: "rw",
+            class: entry.spec.name,
+            addresses: &Addresses::default(),
+            shared: &shared,
+            thread,
+            threads: 2,
+            inputs: 2,
+            outputs: 3,
+        };
+        let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env).unwrap()).unwrap();
+        Rig::around(element, entry, 3).unwrap()
+    })
 }
 
 /// What comes of one packet: the output and its bytes.
@@ -118,6 +138,21 @@ impl Oracle {
     }
 }
 
+fn tuple_of(plain: &Plain) -> Tuple {
+    FiveTuple {
+        src: plain.src.0,
+        dst: plain.dst.0,
+        src_port: plain.src.1,
+        dst_port: plain.dst.1,
+        protocol: plain.protocol,
+    }
+}
+
+/// The packet with other ends.
+fn becomes(plain: &Plain, to: Tuple) -> Plain {
+    Plain { src: (to.src, to.src_port), dst: (to.dst, to.dst_port), ..plain.clone() }
+}
+
 fn entry_of(class: Class) -> &'static Entry {
     match class {
         Class::Ip => &ip_rewriter::ENTRY,
@@ -169,17 +204,8 @@ proptest! {
             if class == Class::Tcp && plain.protocol != 6 {
                 continue;
             }
-            let tuple = FiveTuple {
-                src: plain.src.0,
-                dst: plain.dst.0,
-                src_port: plain.src.1,
-                dst_port: plain.dst.1,
-                protocol: plain.protocol,
-            };
-            let wanted = oracle.pass(input, tuple).map(|(output, to)| {
-                let ends = ((to.src, to.src_port), (to.dst, to.dst_port));
-                (output, Plain { src: ends.0, dst: ends.1, ..plain.clone() })
-            });
+            let wanted = oracle.pass(input, tuple_of(&plain));
+            let wanted = wanted.map(|(output, to)| (output, becomes(&plain, to)));
             let came = push(&mut rig, input, &plain.written());
             let written = wanted.as_ref().map(|(output, plain)| (*output, plain.written()));
             prop_assert_eq!(came, written);
@@ -187,6 +213,32 @@ proptest! {
         }
         let now = oracle.mappings.iter().flatten().count();
         prop_assert_eq!(rig.read("nmappings", "").unwrap(), now.to_string());
+    }
+
+    /// Whichever thread a packet comes by: it leaves as if there were one. (Where mappings end because
+    /// their replies would be another's, threads differ: a range of ports keeps them apart.)
+    #[test]
+    fn two_threads_know_the_same_mappings(
+        class in 0usize..3, packets in packets(), threads in prop::collection::vec(0usize..2, 60),
+    ) {
+        let class = ALL[class];
+        let pattern = format!("pattern 9.0.0.1 {FIRST_PORT}-{}# - - 0 1", FIRST_PORT + PORTS - 1);
+        let mut rigs = two_threads(entry_of(class), &[&pattern, "drop", "MAPPING_CAPACITY 100"]);
+        let (entries, mappings) = (HashMap::new(), Vec::new());
+        let mut oracle = Oracle { class, entries, mappings, next_port: 0 };
+        let mut answer = None;
+        for ((input, plain, answers), thread) in packets.into_iter().zip(threads) {
+            let plain = answer.take().filter(|_| answers).unwrap_or(plain);
+            if class == Class::Tcp && plain.protocol != 6 {
+                continue;
+            }
+            let wanted = oracle.pass(input, tuple_of(&plain));
+            let wanted = wanted.map(|(output, to)| (output, becomes(&plain, to)));
+            let came = push(&mut rigs[thread], input, &plain.written());
+            let written = wanted.as_ref().map(|(output, plain)| (*output, plain.written()));
+            prop_assert_eq!(came, written);
+            answer = wanted.map(|(_, plain)| plain.reversed());
+        }
     }
 
     /// What a request becomes, its reply comes back as: with all checksums as if written so.

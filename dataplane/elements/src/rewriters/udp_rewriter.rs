@@ -1,6 +1,6 @@
 //! UDPRewriter: rewrites addresses and ports of UDP, TCP and DCCP.
 
-use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
@@ -11,6 +11,10 @@ use crate::rewriters::rewriter::Bad;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "UDPRewriter",
+        aliases: &[Alias {
+            name: "UDPRewriterIMP",
+            summary: "FastClick's name; threads know each other's mappings here too",
+        }],
         topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of UDP, TCP and DCCP",
         docs: "IPRewriter with one set of timeouts: see there for the INPUTSPECs, for what keeps mappings \

@@ -202,8 +202,11 @@ impl Element for Counter {
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (rate, byte_rate) = (Rate::new(PACKET_SCALE), Rate::new(BYTE_SCALE));
+        let sums = self.sums.part();
+        // Handed over: were it to come back, it would be counted twice.
+        self.sums.reset();
         Some(Box::new(Counts {
-            sums: self.sums.part(),
+            sums,
             rate: std::mem::replace(&mut self.rate, rate),
             byte_rate: std::mem::replace(&mut self.byte_rate, byte_rate),
         }))

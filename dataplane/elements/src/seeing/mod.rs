@@ -36,6 +36,7 @@ mod sums;
 mod template;
 pub(crate) mod text;
 mod time_filter;
+mod time_range;
 mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
@@ -78,6 +79,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &timed_sink::ENTRY,
     &timed_source::ENTRY,
     &time_filter::ENTRY,
+    &time_range::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
 ];

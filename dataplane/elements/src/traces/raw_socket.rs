@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::new(
                unreachable for it. Elsewhere it is a number without effect. (Click, on the kernel \
                that it names, is given the port's packets alone.)\n\
                Longer packets than SNAPLEN are cut, with the EXTRA_LENGTH annotation; pushed packets \
-               that the socket does not take are kept, 1,024 at most. Needs the right to open raw \
+               that the socket does not take are kept, 1,024 at most (64 of more than 1,856 bytes). Needs the right to open raw \
                sockets (CAP_NET_RAW). HEADROOM is accepted. FromRawSocket and ToRawSocket are \
                Click's older names.",
         example: "RawSocket(ICMP) -> IPPrint(seen) -> Discard",

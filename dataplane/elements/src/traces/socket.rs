@@ -23,9 +23,10 @@ pub static ENTRY: Entry = Entry::new(
                start, within ten seconds, and once. A UDP or UNIX_DGRAM server sends to whoever sent \
                to it last. A UDP client of ADDR 0.0.0.0 sends to the packet's destination \
                annotation.\n\
-               Packets of a stream are as many bytes as come at once, SNAPLEN at most; longer \
-               datagrams are cut, with the EXTRA_LENGTH annotation. Nothing ever waits for the \
-               socket: pushed packets that it does not take are kept, 1,024 at most, and then \
+               Packets of a stream are as many bytes as come at once, SNAPLEN at most (without \
+               SNAPLEN 1,856, which fit a small frame); longer datagrams are cut, with the \
+               EXTRA_LENGTH annotation. Nothing ever waits for the socket: pushed packets that it \
+               does not take are kept, 1,024 at most (64 of more than 1,856 bytes), and then \
                dropped (Click blocks); what waits for a connection that ends is dropped. Where \
                packets are pulled, no more are pulled than it takes.\n\
                ALLOW and DENY are IPRouteTables that servers look peers' addresses up in: who is in \

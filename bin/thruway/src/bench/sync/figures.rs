@@ -34,10 +34,10 @@ pub struct Point {
 /// Reads for each write; negative: writes for each read. Those of figure 4.25, fewer.
 const MIXES: [i64; 11] = [-65_536, -4_096, -256, -16, -4, 1, 4, 16, 256, 4_096, 65_536];
 
-/// Multiplications between two batches: some 200 ns, as 32 packets of 6 ns take.
+/// Multiplications between two batches: some 100 ns, as 32 packets of 3 ns take.
 const BATCH_WORK: u32 = 200;
 
-/// Multiplications before an operation that is timed: somewhat more than a microsecond.
+/// Multiplications before an operation that is timed: somewhat less than a microsecond.
 const SELDOM_WORK: u32 = 1_500;
 
 /// Every figure.
@@ -50,7 +50,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "4.19-work",
-        title: "only adds, by x threads, with some 200 ns of a batch's work between",
+        title: "only adds, by x threads, with some 100 ns of a batch's work between",
         points: |threads| write_mostly(threads, BATCH_WORK),
         has: |_| true,
     },

@@ -170,7 +170,7 @@ fn shapes_of_hosts() -> impl Strategy<Value = Vec<(u32, u32)>> {
     prop::collection::vec(host, 1..=2)
 }
 
-const LONG: Effort = Effort { steps: 2_000_000, any: false };
+const LONG: Effort = Effort { steps: 20_000_000, any: false };
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
@@ -204,7 +204,7 @@ proptest! {
         hosts in prop::collection::vec((4u32..=16, 1u32..=2), 1..=4),
     ) {
         let problem = problem(&text(&chains, hosts.len()), &hosts);
-        let solved = solve(&problem, Effort { steps: 300, any: false });
+        let solved = solve(&problem, Effort { steps: 2_000, any: false });
         let Some((score, placement)) = solved.best else { return Ok(()) };
         prop_assert!(keeps(&problem, &placement), "{placement:?}");
         prop_assert_eq!(score, Score::of(&problem, &placement));

@@ -10,13 +10,16 @@ impl Store {
     pub(super) fn times(&self, index: u32) -> (u32, u32) {
         let head = self.pool.head(index);
         let last = self.pool.key(index)[3];
+        let mapping = Mapping::ref_from_bytes(self.pool.scratch(index));
+        let meeting = mapping.map_or(0, |mapping| mapping.meeting);
+        let (seen, state) = self.latest(meeting, head.seen, head.state);
         match self.owners.get(owner_of(last)) {
             Some(owner) => {
                 let limits = owner.limits(last);
-                let limit = limits.by_state[usize::from(head.state & 15)];
-                (head.seen.wrapping_add(limits.guarantee), head.seen.wrapping_add(limit))
+                let limit = limits.by_state[usize::from(state & 15)];
+                (seen.wrapping_add(limits.guarantee), seen.wrapping_add(limit))
             }
-            None => (head.seen, head.seen),
+            None => (seen, seen),
         }
     }
 

@@ -56,7 +56,7 @@ fn begin(store: &mut Store, number: u16, now: u32) -> bool {
     let outputs = Outputs { forward: 0, reply: 0 };
     let (ip, transport) = (Delta::NONE, Delta::NONE);
     let new = New { owner: 0, input: 0, flow, rewritten, outputs, ip, transport, anno: 0 };
-    store.begin(&new, now).is_ok()
+    store.begin(&new, None, now).is_ok()
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use std::any::Any;
 use thruway_element::{
     ArgErrors, Args, Cx, Element, Handler, HandlerError, Pressing, Reason, Run, reasons,
 };
-use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
+use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
 
 use super::encap;
@@ -40,8 +40,12 @@ pub(super) const HANDLERS: &[Handler] = &[
     Handler::read("peer", "where packets are sent to; - if nowhere"),
 ];
 
-/// Packets that wait for the socket at most, where they are pushed.
+/// Packets that wait for the socket at most, where they are pushed; large ones count for more, as
+/// there are fewer frames for them.
 const WAITING_MAX: usize = 1_024;
+const LARGE_WEIGHT: usize = 16;
+/// Bytes of a stream that make a packet where SNAPLEN is not given: they fit a small frame.
+const PIECE: usize = SMALL_FRAME - 128;
 /// When a socket that took nothing is tried again, nanoseconds.
 const RETRY_NS: i64 = 200_000;
 /// Longest packet that can be asked for, bytes: longer than any datagram.
@@ -123,6 +127,8 @@ impl Transport {
             let why = format!("must be from 1 to {SNAPLEN_MAX} bytes");
             return Err(args.error("SNAPLEN", why).into());
         }
+        let is_cut = plan.kind == Kind::Stream && !args.given("SNAPLEN");
+        let snaplen = if is_cut { snaplen.min(PIECE) } else { snaplen };
         let burst = args.opt("BURST")?;
         if burst == Some(0) {
             return Err(args.error("BURST", "must be at least 1").into());
@@ -217,14 +223,25 @@ impl Transport {
     }
 }
 
+/// What a packet that waits counts for.
+fn weight(packet: &Packet) -> usize {
+    let frame = packet.headroom() + packet.len() + packet.tailroom();
+    if frame > SMALL_FRAME { LARGE_WEIGHT } else { 1 }
+}
+
 impl Element for Transport {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.link.open(cx)
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let room = WAITING_MAX.saturating_sub(self.waiting.len());
-        self.waiting.extend(batch.drain_front(room.min(batch.len())));
+        let mut weight: usize = self.waiting.iter().map(weight).sum();
+        let fits = batch.iter().take_while(|packet| {
+            weight += self::weight(packet);
+            weight <= WAITING_MAX
+        });
+        let fits = fits.count();
+        self.waiting.extend(batch.drain_front(fits));
         self.send(cx);
         cx.drop_all(Lost::QueueFull, batch);
         if !self.waiting.is_empty() && !std::mem::replace(&mut self.retrying, true) {

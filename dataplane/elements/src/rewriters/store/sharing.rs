@@ -1,0 +1,158 @@
+//! Mappings that several threads know: who makes one tells the others where they look before they
+//! make their own. Each has a record of its own then, and all of them say here when they saw a
+//! packet and what it told.
+
+use std::sync::Arc;
+
+use thruway_flow::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous};
+use thruway_wire::checksum::Delta;
+use thruway_wire::flow::FiveTuple;
+
+use super::{Key, New, NoRoom, Store, key_of};
+use crate::rewriters::input::Outputs;
+
+/// Words that are told of a mapping: its flow, what that becomes, ports, and where packets leave.
+pub(in crate::rewriters) const WORDS: usize = 4;
+
+fn padded(key: &Key) -> rendezvous::Key {
+    let mut padded = [0; KEY_WORDS];
+    padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    padded
+}
+
+fn two(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn ports(tuple: &FiveTuple<u32>) -> u32 {
+    u32::from(tuple.src_port) << 16 | u32::from(tuple.dst_port)
+}
+
+/// What others are told of a mapping.
+fn told(new: &New) -> [u64; WORDS] {
+    let New { flow, rewritten, outputs, .. } = new;
+    let sides = u32::from(outputs.forward) << 16 | u32::from(outputs.reply);
+    [
+        two(flow.src, flow.dst),
+        two(rewritten.src, rewritten.dst),
+        two(ports(flow), ports(rewritten)),
+        two(sides, u32::from(new.input) << 16 | u32::from(new.anno)),
+    ]
+}
+
+/// A mapping from what was told of it; changes of checksums are not in it.
+fn heard(words: [u64; WORDS], owner: u16, protocol: u8) -> New {
+    let halves = words.map(|word| ((word >> 32) as u32, word as u32));
+    let tuple = |(src, dst): (u32, u32), ports: u32| FiveTuple {
+        src,
+        dst,
+        src_port: (ports >> 16) as u16,
+        dst_port: ports as u16,
+        protocol,
+    };
+    let (sides, rest) = halves[3];
+    New {
+        owner,
+        input: (rest >> 16) as u16,
+        flow: tuple(halves[0], halves[2].0),
+        rewritten: tuple(halves[1], halves[2].1),
+        outputs: Outputs { forward: (sides >> 16) as u16, reply: sides as u16 },
+        ip: Delta::NONE,
+        transport: Delta::NONE,
+        anno: rest as u8,
+    }
+}
+
+impl Store {
+    /// Lets the stores that have the same meeting know this one's mappings.
+    pub(in crate::rewriters) fn share(&mut self, meeting: Arc<Rendezvous>) {
+        self.meeting = Some(meeting);
+    }
+
+    /// Whether other threads know its mappings.
+    pub(in crate::rewriters) fn is_shared(&self) -> bool {
+        self.meeting.is_some()
+    }
+
+    /// Whether a mapping has this key, here or in another thread.
+    pub(in crate::rewriters) fn is_taken(&self, key: &Key) -> bool {
+        if !self.pool.find(key).is_none() {
+            return true;
+        }
+        let Some(meeting) = &self.meeting else { return false };
+        let found = meeting.find(&padded(key));
+        if let Some(record) = found {
+            meeting.leave(record);
+        }
+        found.is_some()
+    }
+
+    /// The mapping that another thread has made for this flow, or whose replies it is of; its
+    /// record is held, to be given to [`Store::begin`].
+    pub(in crate::rewriters) fn known_elsewhere(
+        &self,
+        flow: &FiveTuple<u32>,
+        owner: u16,
+    ) -> Option<(RecordId, New)> {
+        let meeting = self.meeting.as_ref()?;
+        let record = meeting.find(&padded(&key_of(flow, owner)))?;
+        let words = std::array::from_fn(|at| meeting.word(record, at));
+        Some((record, heard(words, owner, flow.protocol)))
+    }
+
+    /// Tells the others of a new mapping; gives what [`super::Mapping::meeting`] is to be.
+    pub(super) fn tell_new(&self, new: &New, reply: &Key, now: u32) -> Result<u32, NoRoom> {
+        let Some(meeting) = &self.meeting else { return Ok(0) };
+        let key = key_of(&new.flow, new.owner);
+        match meeting.publish(&padded(&key), &told(new), now) {
+            Published::Mine(record) => {
+                if *reply != key && meeting.also(record, &padded(reply)).is_err() {
+                    meeting.leave(record);
+                    return Err(NoRoom);
+                }
+                Ok(record.index() + 1)
+            }
+            // At this very moment: the flow's next packet finds it.
+            Published::Theirs(record) => {
+                meeting.leave(record);
+                Err(NoRoom)
+            }
+            Published::Full => Ok(0),
+        }
+    }
+
+    /// This thread has ended its part of a mapping.
+    pub(super) fn leave(&self, meeting: u32) {
+        if let (Some(rendezvous), Some(record)) = (&self.meeting, meeting.checked_sub(1)) {
+            rendezvous.leave(RecordId::from_index(record));
+        }
+    }
+
+    /// When any thread saw a mapping's last packet, and what all packets told.
+    pub(super) fn latest(&self, meeting: u32, seen: u32, state: u8) -> (u32, u8) {
+        let (Some(rendezvous), Some(record)) = (&self.meeting, meeting.checked_sub(1)) else {
+            return (seen, state);
+        };
+        let record = RecordId::from_index(record);
+        let other = rendezvous.last_seen(record);
+        let is_newer = other.wrapping_sub(seen) < u32::MAX / 2;
+        (if is_newer { other } else { seen }, rendezvous.state(record) as u8)
+    }
+}
+
+/// A packet tells of a mapping that others know: what is known of it now.
+#[cold]
+pub(super) fn tell(
+    meeting: Option<&Arc<Rendezvous>>,
+    record: u32,
+    now: u32,
+    track: impl Fn(u8) -> u8,
+) -> u8 {
+    let (Some(rendezvous), Some(record)) = (meeting, record.checked_sub(1)) else {
+        return track(0);
+    };
+    let record = RecordId::from_index(record);
+    rendezvous.touch(record, now);
+    let was = rendezvous.update_state(record, |state| u32::from(track(state as u8)));
+    track(was as u8)
+}
