@@ -7,8 +7,8 @@
 use crate::five_tuple::{Entry, NONE};
 use crate::key::Key;
 
-/// Steps to a box: one of four fields each.
-pub(crate) const STEPS: f64 = 4.0;
+/// Steps to a box that is the only possible one: one of four fields each.
+const STEPS: usize = 4;
 
 /// Most boxes: one for each bit of a word.
 pub(crate) const ENTRIES_MAX: usize = 64;
@@ -87,6 +87,22 @@ impl Few {
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         4 * 256 * size_of::<u64>() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Steps to a box, on average over all: where boxes before it are possible too, each of them is
+    /// looked at, and the first one twice.
+    pub(crate) fn steps(&self) -> f64 {
+        let meet = |a: &Entry, b: &Entry| {
+            (0..4).all(|f| {
+                let end = |it: &Entry| u64::from(it.lo[f]) + u64::from(it.span[f]);
+                u64::from(a.lo[f]) <= end(b) && u64::from(b.lo[f]) <= end(a)
+            })
+        };
+        let steps = |at: usize| {
+            let before = self.entries[..at].iter().filter(|it| meet(it, &self.entries[at])).count();
+            STEPS + if before > 0 { before + 2 } else { 0 }
+        };
+        (0..self.count).map(|at| steps(at) as f64).sum::<f64>() / self.count.max(1) as f64
     }
 
     /// The boxes.

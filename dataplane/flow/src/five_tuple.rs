@@ -200,7 +200,7 @@ impl Finder {
     /// Steps to a box on average, and of the rules that must still be run, by their places.
     pub(crate) fn steps(&self, tests: impl Fn(u32) -> f64) -> f64 {
         let (search, entries) = match &self.boxes {
-            Boxes::Few(few) => (few::STEPS, few.entries()),
+            Boxes::Few(few) => (few.steps(), few.entries()),
             Boxes::Many(tree) => (tree.steps(), tree.entries.as_slice()),
         };
         let verified = entries.iter().filter(|entry| entry.verify);

@@ -202,3 +202,31 @@ impl fmt::Display for IpProgram {
         writeln!(f, "{}", self.finder.describe())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::NoNames;
+    use crate::rules::parse_classifier_rules;
+
+    fn steps(rules: &[&str]) -> f64 {
+        let rules = parse_classifier_rules(rules, &NoNames).expect("rules");
+        IpProgram::compile(&rules).expect("few rules").steps()
+    }
+
+    #[test]
+    fn steps_are_those_to_a_box_and_the_tests_of_its_rule() {
+        assert_eq!(steps(&["udp", "-"]), 4.0);
+        // Boxes that no packet can be in at once.
+        assert_eq!(steps(&["dst net 10.0.0.0/8", "dst net 11.0.0.0/8"]), 4.0);
+        // Of these the second is looked at after the first, which is looked at twice.
+        assert_eq!(steps(&["tcp", "udp", "-"]), (4.0 + 7.0) / 2.0);
+        // The time to live is not in the box.
+        assert!(steps(&["udp and ip ttl > 10", "-"]) >= 6.0);
+        // A hundred networks are found by a tree.
+        let rules: Vec<String> = (0..100).map(|net| format!("dst net 10.{net}.0.0/16")).collect();
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        let many = steps(&rules);
+        assert!((2.0..20.0).contains(&many), "{many}");
+    }
+}

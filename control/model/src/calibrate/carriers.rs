@@ -175,7 +175,8 @@ pub const CARRIERS: &[Carrier] = &[
     Carrier::of(Op::HeaderCheck, "CheckIPHeader2(14)"),
     Carrier::of(Op::ChecksumIp, "CheckIPHeader(14)").over("CheckIPHeader2(14)"),
     Carrier::of(Op::ChecksumLine, "SetUDPChecksum").copied(4).with(Traffic::Long)
-        .times(LINES_SUMMED).also(&[(Op::HeaderWrite, 1.0)]),
+        .times(LINES_SUMMED)
+        .also(&[(Op::HeaderCheck, 1.0), (Op::HeaderRead, 1.0), (Op::ChecksumIp, 1.0), (Op::HeaderWrite, 1.0)]),
     Carrier::of(Op::TtlDecrement, "DecIPTTL"),
     Carrier::of(Op::ClassifyPattern, PATTERN_LONG).over(PATTERN_SHORT).times(4.0),
     // Protocol and ports are looked at again, and whether there are any.

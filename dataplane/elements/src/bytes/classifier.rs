@@ -88,7 +88,8 @@ impl Element for Classifier {
     fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
         // Most packets go as the last ones did.
         let steps = steps(&self.program.steps(), self.usual);
-        Some(vec![Operation::Sort.once(), Operation::ClassifyPattern.times(steps)])
+        let steps = Operation::ClassifyPattern.times(steps);
+        Some(vec![Operation::HeaderRead.once(), steps, Operation::Sort.once()])
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

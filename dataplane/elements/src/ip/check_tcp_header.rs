@@ -179,7 +179,13 @@ impl CheckTransportHeader {
 impl Element for CheckTransportHeader {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
         let lines = Load::lines(load.payload_bytes);
-        Some(vec![Operation::HeaderRead.once(), Operation::ChecksumLine.times(lines)])
+        // Both headers are checked; the pseudo header is as much to sum as one of IP.
+        Some(vec![
+            Operation::HeaderCheck.once(),
+            Operation::HeaderRead.once(),
+            Operation::ChecksumIp.once(),
+            Operation::ChecksumLine.times(lines),
+        ])
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

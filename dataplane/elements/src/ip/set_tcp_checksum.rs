@@ -97,7 +97,14 @@ fn pseudo(ip: &Ipv4Header, protocol: u8, len: usize) -> thruway_wire::checksum::
 impl Element for SetTransportChecksum {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
         let lines = Load::lines(load.payload_bytes);
-        Some(vec![Operation::HeaderWrite.once(), Operation::ChecksumLine.times(lines)])
+        // Both headers are checked; the pseudo header is as much to sum as one of IP.
+        Some(vec![
+            Operation::HeaderCheck.once(),
+            Operation::HeaderRead.once(),
+            Operation::ChecksumIp.once(),
+            Operation::ChecksumLine.times(lines),
+            Operation::HeaderWrite.once(),
+        ])
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

@@ -54,7 +54,7 @@ pub static OUT: Entry = Entry::new(
             Drop::new("too-long", "longer than an IP packet can be"),
         ],
         changes: Changes::Nothing,
-        cost: &[Operation::ChecksumLine.times(0.1)],
+        cost: &[Operation::Annotate.times(2.0), Operation::ChecksumLine.times(0.1)],
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },
