@@ -8,6 +8,7 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use thruway_element::nearest;
 use thruway_model::Hardware;
+use thruway_model::estimate::Line;
 use thruway_model::plan::{
     Answer, Break, Chain, FunctionLoad, HostEntry, Limit, Most, Plan, PlanFile, Problem,
 };
@@ -64,11 +65,30 @@ pub fn main(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 
 /// What the functions of a configuration or model cost.
 fn estimate(chain: &Chain, hardware: &Hardware) -> Result<Vec<FunctionLoad>, String> {
-    chain.modelled(hardware).unwrap_or_else(|| {
-        Err("the cost of a configuration is to be given by hand, as [[chain.function]] tables with \
-             cycles; or name a model"
-            .into())
-    })
+    if let Some(modelled) = chain.modelled(hardware) {
+        return modelled;
+    }
+    let estimate =
+        crate::estimate::of_plan(chain, hardware).map_err(|error| format!("{error:#}"))?;
+    if estimate.cycles() == 0.0 {
+        return Err(format!(
+            "the description of {} has no elementary operations: write it with thruway calibrate",
+            hardware.name
+        ));
+    }
+    Ok(estimate.lines.iter().map(load_of).collect())
+}
+
+/// What an element of an estimate asks of a host.
+fn load_of(line: &Line) -> FunctionLoad {
+    let reaches = line.station.costs.iter().filter_map(|cost| Some((cost.count, cost.reach?)));
+    let (mut working_set, mut lines) = (0.0, 0.0);
+    for (count, reach) in reaches {
+        working_set += reach.bytes;
+        lines += count * reach.lines * line.station.visits;
+    }
+    let name = line.station.name.clone();
+    FunctionLoad { name, cycles: line.cycles(), working_set, lines, memory: working_set }
 }
 
 fn name_and_file<'a>(option: &str, word: &'a str) -> anyhow::Result<(&'a str, PathBuf)> {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use thruway_elements::CATALOG;
 use thruway_engine::Options;
-use thruway_lang::Diagnostics;
+use thruway_lang::{Diagnostics, Variables};
 use thruway_model::Hardware;
 use thruway_model::estimate::{Assumed, Estimate, Truth};
+use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
 
@@ -83,6 +84,38 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The estimate of a configuration for a plan: no link, nothing measured.
+///
+/// # Errors
+/// What is wrong with the configuration or its traffic.
+pub fn of_plan(chain: &Chain, hardware: &Hardware) -> anyhow::Result<Estimate> {
+    let Some(path) = &chain.configuration else { anyhow::bail!("there is no configuration") };
+    let source = load::Origin::File(path.display().to_string()).read()?;
+    let mut variables = Variables::new();
+    for (name, value) in &chain.variables {
+        variables.set(name, value);
+    }
+    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) = load::graph(source, &variables, &libraries()).map_err(told)?;
+    let trace = chain.traffic.as_deref().map(trace).transpose()?;
+    let captures = Captures { all: trace.map(|(trace, _)| trace), ..Captures::default() };
+    let options = Options { burst: usize::from(chain.burst), ..Options::default() };
+    let mut rehearsal = Rehearsal::new(graph, &CATALOG, &captures, &options)?;
+    let counts = rehearsal.watch();
+    let sessions = (chain.sessions > 0.0).then_some(chain.sessions);
+    let assumed = Assumed { packet_bytes: Some(chain.packet), sessions };
+    Ok(rehearsal.estimate(&counts, hardware, &assumed, true)?)
+}
+
+/// Packets of a capture or a description, and the sessions that are described.
+fn trace(file: &Path) -> anyhow::Result<(Trace, Option<f64>)> {
+    if file.extension().is_some_and(|it| it == "toml") {
+        let described = Description::load(file)?;
+        return Ok((Trace::Lines(described.lines()), Some(described.sessions())));
+    }
+    Ok((Trace::Capture(file.display().to_string()), None))
+}
+
 /// Watches, estimates and, if asked, measures.
 fn all(
     args: &EstimateArgs,
@@ -143,14 +176,9 @@ fn traffic(args: &EstimateArgs) -> anyhow::Result<(Captures, Assumed)> {
             Some((element, file)) => (Some(element), file),
             None => (None, said.as_str()),
         };
-        let trace = if file.ends_with(".toml") {
-            let described = Description::load(Path::new(file))?;
-            // Of many sessions only some are rehearsed.
-            assumed.sessions = assumed.sessions.or(Some(described.sessions()));
-            Trace::Lines(described.lines())
-        } else {
-            Trace::Capture(file.to_owned())
-        };
+        let (trace, sessions) = trace(Path::new(file))?;
+        // Of many that are described only some are rehearsed.
+        assumed.sessions = assumed.sessions.or(sessions);
         match element {
             Some(element) => drop(captures.of.insert(element.to_owned(), trace)),
             None => captures.all = Some(trace),

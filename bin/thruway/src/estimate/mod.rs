@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-pub use config::hardware;
+pub use config::{hardware, of_plan};
 
 use crate::cli::ConfigArgs;
 use crate::load::plain;

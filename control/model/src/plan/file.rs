@@ -38,6 +38,9 @@ pub struct Chain {
     /// Values for the configuration's variables.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
+    /// What the configuration receives: a capture, or a description of flows that ends in .toml.
+    #[serde(default)]
+    pub traffic: Option<PathBuf>,
     /// A model instead of a configuration: a file that ends in .toml, or one of the paper's by name.
     #[serde(default)]
     pub model: Option<PathBuf>,
