@@ -10,6 +10,7 @@ mod broadband;
 mod clients;
 mod control;
 mod driver;
+mod estimate;
 mod footprint;
 mod frames;
 mod functions;
