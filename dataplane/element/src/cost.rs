@@ -37,6 +37,7 @@ operations! {
     CopyLine "copy-line" "a line of a packet's bytes copied";
     Clone "packet-clone" "a packet made like another one, but for its bytes";
     Sort "sort" "a packet sent to one of several outputs";
+    Surprise "surprise" "a packet that leaves by an output which the processor did not foresee";
     Store "store" "a packet put into a queue and taken out of it";
     Annotate "annotate" "an annotation read or written";
     Count "count" "packets and bytes counted";
@@ -173,6 +174,8 @@ pub struct Made {
     pub packet_bytes: f64,
     /// Sessions (ordered five-tuples, both directions one) that its packets belong to.
     pub sessions: f64,
+    /// Packets after which they come again; infinite where they are drawn at random.
+    pub period: f64,
 }
 
 impl Load {

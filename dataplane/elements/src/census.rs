@@ -59,6 +59,7 @@ impl Census {
         (self.packets > 0).then(|| Made {
             packet_bytes: self.bytes as f64 / self.packets as f64,
             sessions: self.sessions.len() as f64,
+            period: self.packets as f64,
         })
     }
 }
@@ -131,7 +132,7 @@ mod tests {
         let made = Census::of(packets.iter().map(Vec::as_slice)).made().unwrap();
         assert_eq!(
             made,
-            Made { packet_bytes: (38 + 38 + 56 + 58 + 4) as f64 / 5.0, sessions: 2.0 }
+            Made { packet_bytes: (38 + 38 + 56 + 58 + 4) as f64 / 5.0, sessions: 2.0, period: 5.0 }
         );
     }
 

@@ -168,6 +168,10 @@ pub const CARRIERS: &[Carrier] = &[
     Carrier::of(Op::Clock, "SetTimestamp"),
     // All but one of a thousand million pass.
     Carrier::of(Op::Random, "RandomSample(0.999999999)"),
+    // Half of the packets leave by another output than the one before.
+    Carrier::of(Op::Surprise, "{ input -> s :: RandomSwitch -> output; s[1] -> output }")
+        .over("{ input -> s :: RoundRobinSwitch -> output; s[1] -> output }")
+        .times(0.5).also(&[(Op::Random, 1.0)]),
     Carrier::of(Op::Format, "IPPrint").copied(1),
     Carrier::of(Op::HeaderMove, "Strip(4) -> Unstrip(4)").over("Null -> Null").times(2.0),
     Carrier::of(Op::HeaderRead, "HostEtherFilter(2:0:0:0:0:2)"),

@@ -156,7 +156,8 @@ impl Rehearsal {
     }
 
     fn load(&self, counts: &Counts, assumed: &Assumed) -> Load {
-        let made = self.made(counts).unwrap_or(Made { packet_bytes: 64.0, sessions: 1.0 });
+        let made =
+            self.made(counts).unwrap_or(Made { packet_bytes: 64.0, sessions: 1.0, period: 1.0 });
         let packet_bytes = assumed.packet_bytes.unwrap_or(made.packet_bytes);
         Load {
             packet_bytes,

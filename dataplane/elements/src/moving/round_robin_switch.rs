@@ -18,7 +18,8 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/1-",
         processing: "h/h",
         changes: Changes::Nothing,
-        cost: &[Operation::Sort.once()],
+        // By turns, which processors foresee.
+        cost: &[Operation::Sort.once(), Operation::Surprise.times(0.0)],
         ..Spec::DEFAULT
     },
     build,

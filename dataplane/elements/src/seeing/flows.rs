@@ -416,7 +416,11 @@ impl Element for Flows {
     }
 
     fn makes(&self) -> Option<Made> {
-        Some(Made { packet_bytes: self.plan.len as f64, sessions: self.flows.len() as f64 })
+        Some(Made {
+            packet_bytes: self.plan.len as f64,
+            sessions: self.flows.len() as f64,
+            period: f64::INFINITY,
+        })
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
