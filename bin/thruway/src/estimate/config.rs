@@ -186,7 +186,7 @@ fn traffic(args: &EstimateArgs) -> anyhow::Result<(Captures, Assumed)> {
     }
     for (option, value) in [("--packet-bytes", args.packet_bytes), ("--sessions", args.sessions)] {
         anyhow::ensure!(
-            value.is_none_or(|value| value >= 1.0 && value < 1e12),
+            value.is_none_or(|value| (1.0..1e12).contains(&value)),
             "{option} {}: must be at least 1",
             value.unwrap_or_default()
         );

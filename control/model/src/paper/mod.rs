@@ -3,7 +3,7 @@
 //!
 //! A [`Model`] lists what a function does with the usual packet; a [`Mapping`] has a host's constants
 //! for the formulas; together they give cycles and accesses to memory ([`Model::cost`]), and from
-//! these [`rates`] that cores, memory and links allow.
+//! these [`rates()`] that cores, memory and links allow.
 //!
 //! *Absent here:* traffic, caches that hold a part of a table, batches. The estimate of a
 //! configuration of Thruway is another room.
