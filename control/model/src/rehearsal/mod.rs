@@ -208,9 +208,8 @@ impl Rehearsal {
                 Some(spec) => spec.cost.to_vec(),
                 None => self.costs(element, load),
             };
-            let sorts = costs.iter().any(|cost| cost.operation == Operation::Sort);
             let is_told = costs.iter().any(|cost| cost.operation == Operation::Surprise);
-            if is_new && sorts && !is_told {
+            if is_new && !is_told {
                 costs.push(Operation::Surprise.times(self.surprises(element, counts)));
             }
             let station = Station {
