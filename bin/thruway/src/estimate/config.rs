@@ -13,7 +13,7 @@ use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
 
-use super::{EstimateArgs, told};
+use super::{EstimateArgs, live, told};
 use crate::cli::{libraries, tell};
 use crate::{calibrate, load};
 
@@ -41,6 +41,11 @@ pub struct Told {
 /// Runs `thruway estimate CONFIGURATION`.
 pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let hardware = hardware(args.hardware.as_deref())?;
+    if let Some(address) = &args.live {
+        let assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
+        print!("{}", live::view(address, args.interval, &assumed, &hardware)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let (source, variables) = args.config.read()?;
     let (graph, warnings) = match load::graph(source, &variables, &libraries()) {
         Ok(read) => read,

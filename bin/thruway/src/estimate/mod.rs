@@ -1,6 +1,7 @@
 //! `thruway estimate`: how fast something will be, and what limits it, before it runs.
 
 mod config;
+mod live;
 mod paper;
 mod report;
 mod told;
@@ -41,6 +42,13 @@ pub struct EstimateArgs {
     /// Also run it from memory, and print what it really takes
     #[arg(long)]
     pub verify: bool,
+    /// Beside what a running configuration takes: where a ControlSocket of it listens (HOST:PORT, PORT
+    /// or a file name)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["verify", "traffic"])]
+    pub live: Option<String>,
+    /// Seconds that --live watches
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub interval: f64,
     /// JSON instead of tables
     #[arg(long)]
     pub json: bool,

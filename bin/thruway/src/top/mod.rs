@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::ctl::Client;
-use sample::Sample;
+pub use sample::Sample;
 
 /// Arguments of `thruway top`.
 #[derive(Args)]

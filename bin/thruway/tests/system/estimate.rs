@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::process::{Done, root, run, thruway};
+use crate::process::{Done, Running, root, run, thruway, wait_for};
 
 const EDGE: &str = "examples/plan/edge.toml";
 
@@ -123,4 +123,24 @@ fn plans_take_the_costs_of_configurations() {
     // 20 cycles a packet of 2.5 thousand million a second.
     let load = answer["hosts"][0]["cores"][0]["load"].as_f64().unwrap();
     assert!((load - 20.0 * 1e6 / 2.5e9).abs() < 1e-3, "{answer}");
+}
+
+#[test]
+fn what_runs_is_held_against_the_prediction() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, socket) = (host(dir.path()), dir.path().join("sock"));
+    let socket = socket.display().to_string();
+    let text = format!("source :: {CHAIN}; ControlSocket(UNIX, {socket})");
+    let chain = Running::start(thruway().args(["run", "--quiet", "-e", &text]));
+    wait_for("the control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
+    let done = estimate(&["--live", &socket, "--hardware", &host, "--interval", "0.3"]).expect(0);
+    let row = done.stdout.lines().find(|line| line.contains("InfiniteSource")).expect("its row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    // Share, batch and prediction as in the estimate; and cycles that were really observed.
+    assert_eq!(words[2..5], ["1.000", "32.0", "16.0"], "{done:#?}");
+    assert!(words[5].parse::<f64>().unwrap() > 1.0, "{done:#?}");
+    done.prints(&["20.0 cycles a packet predicted", "Most of the difference is at"]);
+    drop(chain);
+    let gone = estimate(&["--live", "/nonexistent/sock", "--hardware", &host]);
+    assert!(gone.code() == 1 && gone.stderr.contains("/nonexistent/sock"), "{gone:#?}");
 }

@@ -1,0 +1,143 @@
+//! What a running configuration takes, beside what was to be expected of what its packets do now:
+//! the estimate is made of the ways and batches that are observed, so what is left of a difference
+//! is the costs', and what differs from a rehearsal is the assumptions'.
+
+use std::time::Duration;
+
+use thruway_elements::CATALOG;
+use thruway_engine::Options;
+use thruway_lang::{NoLibraries, Source, Variables};
+use thruway_model::Hardware;
+use thruway_model::estimate::{Assumed, Estimate};
+use thruway_model::rehearsal::{Captures, Counts, Rehearsal, Trace};
+
+use crate::ctl::Client;
+use crate::load;
+use crate::table::Table;
+use crate::top::Sample;
+
+/// Nothing: ports are not rehearsed here.
+const NO_PACKETS: &str = "!data ip_src\n";
+/// Packets in a batch below which what is paid per batch prevails.
+const FEW: f64 = 8.0;
+/// Packets of an element from which on its cycles say something: they are samples.
+const ENOUGH: u64 = 2000;
+
+/// The view of `thruway estimate --live`.
+pub fn view(
+    address: &str,
+    seconds: f64,
+    assumed: &Assumed,
+    hardware: &Hardware,
+) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        (0.05..=3600.0).contains(&seconds),
+        "--interval {seconds}: give 0.05 to 3600 seconds"
+    );
+    let mut client = Client::reach(address)?;
+    let text = client.read("config")?;
+    let before = Sample::take(&mut client)?;
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+    let after = Sample::take(&mut client)?;
+    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) =
+        load::graph(Source::new("config", text), &Variables::new(), &NoLibraries).map_err(told)?;
+    let nothing = Trace::Lines(NO_PACKETS.to_owned());
+    let captures = Captures { all: Some(nothing), ..Captures::default() };
+    let rehearsal = Rehearsal::new(graph, &CATALOG, &captures, &Options::default())?;
+    let counts = observed(&rehearsal, &before, &after);
+    let sessions = assumed.sessions.or(after.sessions.as_ref().map(|it| it.now as f64));
+    let estimate =
+        rehearsal.estimate(&counts, hardware, &Assumed { sessions, ..*assumed }, true)?;
+    Ok(compared(&estimate, &counts))
+}
+
+/// What elements did between two samples, by their names.
+fn observed(rehearsal: &Rehearsal, before: &Sample, after: &Sample) -> Counts {
+    let of = |sample: &Sample, name: &str| {
+        sample.elements.iter().find(|it| it.name == name).map(|it| it.work).unwrap_or_default()
+    };
+    let mut counts = rehearsal.counts();
+    for (at, decl) in rehearsal.router.layout().graph.elements.iter().enumerate() {
+        let (then, now) = (of(before, &decl.name), of(after, &decl.name));
+        counts.packets[at] = now.packets.saturating_sub(then.packets);
+        counts.batches[at] = now.batches.saturating_sub(then.batches);
+        counts.cycles[at] = now.cycles.saturating_sub(then.cycles);
+    }
+    counts.by_thread = vec![counts.packets.clone()];
+    counts
+}
+
+/// Predicted beside observed.
+fn compared(estimate: &Estimate, counts: &Counts) -> String {
+    let mut table =
+        Table::new(&["element", "class", "share", "batch", "predicted", "observed", "off by"]);
+    let mut worst: Option<(f64, String)> = None;
+    for line in &estimate.lines {
+        let packets = counts.packets[line.element];
+        let seen = counts.cycles[line.element] as f64 / packets.max(1) as f64;
+        let off = (seen - line.bill.cycles()) * line.station.visits;
+        let is_known = packets >= ENOUGH && seen > 0.0;
+        if is_known && worst.as_ref().is_none_or(|(most, _)| off.abs() > most.abs()) {
+            worst = Some((off, why(line.station.batch, off, &line.station.name)));
+        }
+        table.row(vec![
+            line.station.name.clone(),
+            line.station.class.clone(),
+            format!("{:.3}", line.station.visits),
+            format!("{:.1}", line.station.batch),
+            format!("{:.1}", line.bill.cycles()),
+            if is_known { format!("{seen:.1}") } else { "-".to_owned() },
+            if is_known { format!("{off:+.1}") } else { "-".to_owned() },
+        ]);
+    }
+    let sum: u64 = counts.cycles.iter().sum();
+    let made: f64 = counts.packets.iter().map(|it| *it as f64).fold(0.0, f64::max);
+    let mut out = format!("Cycles per packet, predicted and observed\n\n{}", table.render());
+    out += &format!(
+        "\n{:.1} cycles a packet predicted, {:.1} observed in elements ({:.0} packets)\n",
+        estimate.cycles(),
+        sum as f64 / made.max(1.0),
+        made
+    );
+    if let Some((_, why)) = worst {
+        out += &why;
+    }
+    let unknown: Vec<&str> = estimate.unknown.iter().map(|it| it.name()).collect();
+    if !unknown.is_empty() {
+        out += &format!("Predicted without {}: the description lacks them.\n", unknown.join(", "));
+    }
+    out
+}
+
+/// Which assumption is behind the largest difference.
+fn why(batch: f64, off: f64, name: &str) -> String {
+    let way = if off > 0.0 { "more" } else { "less" };
+    let cause = if batch < FEW {
+        format!(
+            "its batches are short ({batch:.1} packets): what is paid per batch counts, and waits for \
+             lines do not overlap"
+        )
+    } else if off > 0.0 {
+        "its tables or packets are further away than assumed, or its operations do more: look at \
+         sessions (--sessions) and sizes (--packet-bytes), then at thruway calibrate"
+            .to_owned()
+    } else {
+        "its packets are more alike than assumed, or its tables smaller".to_owned()
+    };
+    format!("Most of the difference is at {name}, {:.1} cycles {way}: {cause}.\n", off.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_batches_are_blamed_first() {
+        assert!(
+            why(1.5, 30.0, "nat").contains("nat, 30.0 cycles more: its batches are short (1.5")
+        );
+        assert!(why(64.0, 30.0, "nat").contains("further away than assumed"));
+        assert!(why(64.0, -30.0, "nat").contains("30.0 cycles less: its packets are more alike"));
+    }
+}
