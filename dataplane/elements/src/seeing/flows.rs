@@ -416,11 +416,8 @@ impl Element for Flows {
     }
 
     fn makes(&self) -> Option<Made> {
-        Some(Made {
-            packet_bytes: self.plan.len as f64,
-            sessions: self.flows.len() as f64,
-            period: f64::INFINITY,
-        })
+        let (packet_bytes, sessions) = (self.plan.len as f64, self.flows.len() as f64);
+        Some(Made { packet_bytes, sessions, period: f64::INFINITY })
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
