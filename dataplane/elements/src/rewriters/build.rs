@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgError, ArgErrors, Args, Cost, Element, Names, Nanos, Operation, Ty,
+    AnnoArg, Arg, ArgError, ArgErrors, Args, Changes, Cost, Element, Names, Nanos, Operation, Spec,
+    Topic, Ty,
 };
 
 use thruway_flow::rendezvous::{Rendezvous, RendezvousError};
 
 use crate::random::{Random, fresh_seed};
 use crate::rewriters::class::{Class, others_by_state, tcp_by_state};
+use crate::rewriters::handlers;
 use crate::rewriters::input::{Context, Rule};
-use crate::rewriters::rewriter::{Annos, Input, Keeper, Rewriter};
+use crate::rewriters::rewriter::{Annos, Bad, Input, Keeper, Rewriter};
 use crate::rewriters::store::sharing::WORDS;
 use crate::rewriters::store::{CAPACITY_MAX, Limits, Owner, Store, TIMEOUT_MAX_S, ticks_of};
 
@@ -20,6 +22,29 @@ pub(super) const CAPACITY: &str = "1048576";
 
 /// What a packet of a known mapping costs.
 pub(super) const COST: &[Cost] = &[Operation::HashLookup.once(), Operation::RewriteIp.once()];
+
+/// What all of them declare; some have more handlers.
+pub(super) const REWRITER: Spec = Spec {
+    topic: Topic::Rewriters,
+    ports: "1-/1-",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    handlers: &[
+        handlers::table("table"),
+        handlers::table("mappings"),
+        handlers::COMMON[0],
+        handlers::COMMON[1],
+        handlers::COMMON[2],
+        handlers::COMMON[3],
+        handlers::COMMON[4],
+        handlers::COMMON[5],
+        handlers::COMMON[6],
+        handlers::COMMON[7],
+    ],
+    changes: Changes::Headers,
+    cost: COST,
+    ..Spec::DEFAULT
+};
 
 /// Input specifications.
 pub(super) const INPUTSPEC: Arg = Arg::rest(

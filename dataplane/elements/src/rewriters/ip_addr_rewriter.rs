@@ -1,17 +1,14 @@
 //! IPAddrRewriter: gives hosts other addresses, one for one.
 
-use thruway_element::{Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
-use crate::rewriters::handlers;
-use crate::rewriters::rewriter::Bad;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "IPAddrRewriter",
-        topic: Topic::Rewriters,
         summary: "gives hosts other addresses, one for one",
         docs: "Basic translation of addresses, for any protocol: the source address of a packet is looked \
                up, then its destination address. A known source becomes another address; a destination \
@@ -25,8 +22,6 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: IPAddrRewriter(pattern 192.0.2.0/24 - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        ports: "1-/1-",
-        processing: "h/h",
         args: &[
             build::INPUTSPEC,
             Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),
@@ -39,22 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             build::REPLY_ANNO,
             build::SET_AGGREGATE,
         ],
-        drops: Bad::DROPS,
-        handlers: &[
-            handlers::table("table"),
-            handlers::table("mappings"),
-            handlers::COMMON[0],
-            handlers::COMMON[1],
-            handlers::COMMON[2],
-            handlers::COMMON[3],
-            handlers::COMMON[4],
-            handlers::COMMON[5],
-            handlers::COMMON[6],
-            handlers::COMMON[7],
-        ],
-        changes: Changes::Headers,
-        cost: build::COST,
-        ..Spec::DEFAULT
+        ..build::REWRITER
     },
     |args| build(args, Class::Address),
 );

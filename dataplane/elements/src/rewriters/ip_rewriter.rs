@@ -1,11 +1,10 @@
 //! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
 
-use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
-use crate::rewriters::rewriter::Bad;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -15,7 +14,6 @@ pub static ENTRY: Entry = Entry::new(
             name: "IPRewriterIMP",
             summary: "FastClick's name; threads know each other's mappings here too",
         }],
-        topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of TCP and UDP, by mappings that it makes",
         docs: "Has a table of mappings: a flow (source address and port, destination address and port, \
                protocol) becomes another one and leaves by an output; packets of its replies are \
@@ -54,8 +52,6 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        ports: "1-/1-",
-        processing: "h/h",
         args: &[
             build::INPUTSPEC,
             Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
@@ -89,7 +85,6 @@ pub static ENTRY: Entry = Entry::new(
             build::REPLY_ANNO,
             build::SET_AGGREGATE,
         ],
-        drops: Bad::DROPS,
         handlers: &[
             handlers::table("tcp_table"),
             handlers::table("udp_table"),
@@ -106,9 +101,7 @@ pub static ENTRY: Entry = Entry::new(
             handlers::COMMON[6],
             handlers::COMMON[7],
         ],
-        changes: Changes::Headers,
-        cost: build::COST,
-        ..Spec::DEFAULT
+        ..build::REWRITER
     },
     |args| build(args, Class::Ip),
 );

@@ -1,11 +1,10 @@
 //! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it.
 
-use thruway_element::{Alias, Arg, Changes, Entry, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
-use crate::rewriters::rewriter::Bad;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -15,7 +14,6 @@ pub static ENTRY: Entry = Entry::new(
             name: "TCPRewriterIMP",
             summary: "FastClick's name; threads know each other's mappings here too",
         }],
-        topic: Topic::Rewriters,
         summary: "rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it",
         docs: "IPRewriter for TCP alone: see there for the INPUTSPECs, for what keeps mappings and for \
                threads. Besides, it shifts sequence numbers, acknowledgement numbers and selective \
@@ -24,8 +22,6 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        ports: "1-/1-",
-        processing: "h/h",
         args: &[
             build::INPUTSPEC,
             Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
@@ -52,7 +48,6 @@ pub static ENTRY: Entry = Entry::new(
             build::REPLY_ANNO,
             build::SET_AGGREGATE,
         ],
-        drops: Bad::DROPS,
         handlers: &[
             handlers::table("table"),
             handlers::table("mappings"),
@@ -66,9 +61,7 @@ pub static ENTRY: Entry = Entry::new(
             handlers::COMMON[6],
             handlers::COMMON[7],
         ],
-        changes: Changes::Headers,
-        cost: build::COST,
-        ..Spec::DEFAULT
+        ..build::REWRITER
     },
     |args| build(args, Class::Tcp),
 );
