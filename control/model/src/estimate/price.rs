@@ -126,12 +126,7 @@ fn work(cost: &Cost, batch: f64, hardware: &Hardware) -> Option<f64> {
     Some(each + part / batch.max(1.0))
 }
 
-fn latency(level: &Level, operation: Operation, access: Access) -> f64 {
-    match (access, &level.copy) {
-        // Lines are written, too, as many as are read.
-        (Access::Stream, Some(copy)) if operation == Operation::CopyLine => return copy.value,
-        _ => {}
-    }
+fn latency(level: &Level, access: Access) -> f64 {
     match access {
         Access::Stream => level.stream.value,
         Access::Prefetched => level.prefetched.value,
@@ -144,9 +139,8 @@ fn waiting(priced: Priced, cost: &Cost, shares: &[f64], hardware: &Hardware) -> 
     let Some(reach) = cost.reach else { return priced };
     let lines = cost.count * reach.lines;
     // What was measured was measured with all lines in the first level.
-    let first =
-        hardware.levels.first().map_or(0.0, |level| latency(level, cost.operation, reach.access));
-    let more = |level: &Level| (latency(level, cost.operation, reach.access) - first).max(0.0);
+    let first = hardware.levels.first().map_or(0.0, |level| latency(level, reach.access));
+    let more = |level: &Level| (latency(level, reach.access) - first).max(0.0);
     let wait: f64 =
         hardware.levels.iter().zip(shares).map(|(level, share)| share * more(level)).sum();
     let last = shares.last().copied().unwrap_or(0.0);
