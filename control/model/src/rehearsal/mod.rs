@@ -231,7 +231,11 @@ impl Rehearsal {
         let all = counts.packets[element].max(1) as f64;
         let into = |target: usize| graph.edges.iter().filter(move |it| it.to.element == target);
         let (mut known, mut squares, mut unknown) = (0.0, 0.0, 0.0);
-        for edge in graph.edges.iter().filter(|edge| edge.from.element == element) {
+        let ways = || graph.edges.iter().filter(|edge| edge.from.element == element);
+        if ways().count() < 2 {
+            return 0.0;
+        }
+        for edge in ways() {
             let target = edge.to.element;
             if into(target).count() == 1 {
                 let share = counts.packets[target] as f64 / all;
@@ -295,3 +299,6 @@ impl Counts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use thruway_elements::CATALOG;
+use thruway_lang::{NoLibraries, Source, Variables};
+
+use super::*;
+
+/// A configuration that has run for a moment.
+fn rehearsed(text: &str) -> (Rehearsal, Counts) {
+    let source = Source::new("config", text);
+    let loaded = thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries).unwrap();
+    let options = Options { burst: 32, ..Options::default() };
+    let mut rehearsal =
+        Rehearsal::new(loaded.graph, &CATALOG, &Captures::default(), &options).unwrap();
+    let counts = rehearsal.run(Duration::from_millis(20));
+    (rehearsal, counts)
+}
+
+fn surprises(rehearsal: &Rehearsal, counts: &Counts, name: &str) -> f64 {
+    let element = rehearsal.router.layout().graph.find(name).unwrap();
+    rehearsal.surprises(element, counts)
+}
+
+#[test]
+fn what_cannot_be_foreseen_surprises() {
+    let (rehearsal, counts) = rehearsed(
+        "source :: InfiniteSource(LIMIT 4000, BURST 32) -> even :: RoundRobinSwitch;
+         even -> one :: Counter -> t :: Tee; even[1] -> two :: Counter -> out :: Discard;
+         t -> out; t[1] -> last :: Counter -> out",
+    );
+    // Half to each of two: by shares alone, every second guess is wrong.
+    assert!((surprises(&rehearsal, &counts, "even") - 0.5).abs() < 1e-9);
+    // One way, and none.
+    assert_eq!(surprises(&rehearsal, &counts, "source"), 0.0);
+    assert_eq!(surprises(&rehearsal, &counts, "out"), 0.0);
+    // Copies go both ways.
+    assert_eq!(surprises(&rehearsal, &counts, "t"), 0.0);
+}
+
+#[test]
+fn visits_and_batches_are_those_of_the_run() {
+    let (rehearsal, counts) = rehearsed(
+        "InfiniteSource(LIMIT 4000, BURST 32) -> c :: RoundRobinSwitch; c -> a :: Counter -> Discard;
+         c[1] -> b :: Counter -> Discard",
+    );
+    let load = Load { packet_bytes: 64.0, payload_bytes: 16.0, sessions: 1.0, opening: 0.0 };
+    let stations = rehearsal.stations(&counts, &load, false).unwrap();
+    let of = |name: &str| {
+        let (_, station) = stations.iter().find(|(_, station)| station.name == name).unwrap();
+        (station.visits, station.batch)
+    };
+    assert_eq!((of("c"), of("a"), of("b")), ((1.0, 32.0), (0.5, 16.0), (0.5, 16.0)));
+}
+
+#[test]
+fn what_touches_the_world_stands_still() {
+    let dir = std::env::temp_dir().join(format!("thruway-rehearsal-{}", std::process::id()));
+    let text = format!(
+        "InfiniteSource(LIMIT 100) -> ToDump({0}.pcap); ControlSocket(UNIX, {0}.sock)",
+        dir.display()
+    );
+    let (rehearsal, _) = rehearsed(&text);
+    assert_eq!(rehearsal.replaced.len(), 2);
+    assert!(!dir.with_extension("pcap").exists() && !dir.with_extension("sock").exists());
+}
+
+#[test]
+fn a_port_without_traffic_is_named() {
+    let source = Source::new("config", "in :: FromDevice(eth0) -> Discard");
+    let loaded = thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries).unwrap();
+    let wrong = Rehearsal::new(loaded.graph, &CATALOG, &Captures::default(), &Options::default());
+    let told = wrong.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(told.starts_with("'in' receives packets from outside: say which"), "{told}");
+}
