@@ -33,6 +33,7 @@ mod ip_input_combo;
 mod ip_lookup;
 mod ip_mirror;
 mod ip_output_combo;
+mod ip_rate_monitor;
 mod ip_reassembler;
 mod ipgw_options;
 mod mark_ip_ce;
@@ -93,6 +94,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_input_combo::ENTRY,
     &ip_mirror::ENTRY,
     &ip_output_combo::ENTRY,
+    &ip_rate_monitor::ENTRY,
     &ip_reassembler::ENTRY,
     &mark_ip_ce::ENTRY,
     &mark_ip_header::ENTRY,
