@@ -23,24 +23,50 @@ pub(super) const CAPACITY: &str = "1048576";
 /// What a packet of a known mapping costs.
 pub(super) const COST: &[Cost] = &[Operation::HashLookup.once(), Operation::RewriteIp.once()];
 
+/// The arguments of a rewriter: its own between those that all have.
+macro_rules! taken {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $crate::rewriters::build::INPUTSPEC,
+            $($own,)*
+            $crate::rewriters::build::GUARANTEE,
+            $crate::rewriters::build::REAP_INTERVAL,
+            $crate::rewriters::build::REAP_TIME,
+            $crate::rewriters::build::MAPPING_CAPACITY,
+            $crate::rewriters::build::CAPACITY_ARG,
+            $crate::rewriters::build::DST_ANNO,
+            $crate::rewriters::build::REPLY_ANNO,
+            $crate::rewriters::build::SET_AGGREGATE,
+        ]
+    };
+}
+
+/// The handlers of a rewriter: its own before those that all have.
+macro_rules! shown {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            $crate::rewriters::handlers::COMMON[0],
+            $crate::rewriters::handlers::COMMON[1],
+            $crate::rewriters::handlers::COMMON[2],
+            $crate::rewriters::handlers::COMMON[3],
+            $crate::rewriters::handlers::COMMON[4],
+            $crate::rewriters::handlers::COMMON[5],
+            $crate::rewriters::handlers::COMMON[6],
+            $crate::rewriters::handlers::COMMON[7],
+        ]
+    };
+}
+
+pub(super) use {shown, taken};
+
 /// What all of them declare; some have more handlers.
 pub(super) const REWRITER: Spec = Spec {
     topic: Topic::Rewriters,
     ports: "1-/1-",
     processing: "h/h",
     drops: Bad::DROPS,
-    handlers: &[
-        handlers::table("table"),
-        handlers::table("mappings"),
-        handlers::COMMON[0],
-        handlers::COMMON[1],
-        handlers::COMMON[2],
-        handlers::COMMON[3],
-        handlers::COMMON[4],
-        handlers::COMMON[5],
-        handlers::COMMON[6],
-        handlers::COMMON[7],
-    ],
+    handlers: shown![handlers::table("table"), handlers::table("mappings")],
     changes: Changes::Headers,
     cost: COST,
     ..Spec::DEFAULT

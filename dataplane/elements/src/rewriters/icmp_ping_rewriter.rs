@@ -2,7 +2,7 @@
 
 use thruway_element::{Arg, Entry, Spec, Ty};
 
-use crate::rewriters::build::{self, build};
+use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
 
 /// See the spec.
@@ -18,18 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "ICMPPingSource(10.0.0.1, 198.51.100.1, LIMIT 3, INTERVAL 0.1, STOP true) \
                   -> rw :: ICMPPingRewriter(pattern 192.0.2.1 - 1-65535 0 1, drop) -> IPPrint(out) \
                   -> ICMPPingResponder -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        args: &[
-            build::INPUTSPEC,
-            Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("300"),
-            build::GUARANTEE,
-            build::REAP_INTERVAL,
-            build::REAP_TIME,
-            build::MAPPING_CAPACITY,
-            build::CAPACITY_ARG,
-            build::DST_ANNO,
-            build::REPLY_ANNO,
-            build::SET_AGGREGATE,
-        ],
+        args: taken![Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("300"),],
         ..build::REWRITER
     },
     |args| build(args, Class::Ping),

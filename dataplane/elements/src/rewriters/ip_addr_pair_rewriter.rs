@@ -2,7 +2,7 @@
 
 use thruway_element::{Arg, Entry, Spec, Ty};
 
-use crate::rewriters::build::{self, build};
+use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
 
 /// See the spec.
@@ -18,18 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: IPAddrPairRewriter(pattern 192.0.2.0/24 - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        args: &[
-            build::INPUTSPEC,
-            Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),
-            build::GUARANTEE,
-            build::REAP_INTERVAL,
-            build::REAP_TIME,
-            build::MAPPING_CAPACITY,
-            build::CAPACITY_ARG,
-            build::DST_ANNO,
-            build::REPLY_ANNO,
-            build::SET_AGGREGATE,
-        ],
+        args: taken![Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),],
         ..build::REWRITER
     },
     |args| build(args, Class::Pair),

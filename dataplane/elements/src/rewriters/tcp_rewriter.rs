@@ -2,7 +2,7 @@
 
 use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
-use crate::rewriters::build::{self, build};
+use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
 
@@ -22,8 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        args: &[
-            build::INPUTSPEC,
+        args: taken![
             Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
             Arg::keyword(
                 "TCP_TIMEOUT",
@@ -39,27 +38,11 @@ pub static ENTRY: Entry = Entry::new(
             )
             .or("240"),
             Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
-            build::GUARANTEE,
-            build::REAP_INTERVAL,
-            build::REAP_TIME,
-            build::MAPPING_CAPACITY,
-            build::CAPACITY_ARG,
-            build::DST_ANNO,
-            build::REPLY_ANNO,
-            build::SET_AGGREGATE,
         ],
-        handlers: &[
+        handlers: shown![
             handlers::table("table"),
             handlers::table("mappings"),
             handlers::lookup("lookup"),
-            handlers::COMMON[0],
-            handlers::COMMON[1],
-            handlers::COMMON[2],
-            handlers::COMMON[3],
-            handlers::COMMON[4],
-            handlers::COMMON[5],
-            handlers::COMMON[6],
-            handlers::COMMON[7],
         ],
         ..build::REWRITER
     },

@@ -2,7 +2,7 @@
 
 use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
-use crate::rewriters::build::{self, build};
+use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
 
@@ -22,8 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: UDPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
-        args: &[
-            build::INPUTSPEC,
+        args: taken![
             Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("300"),
             Arg::keyword("UDP_TIMEOUT", Ty::Time, "TIMEOUT, as IPRewriter calls it"),
             Arg::keyword(
@@ -37,27 +36,11 @@ pub static ENTRY: Entry = Entry::new(
                 "STREAMING_TIMEOUT, as IPRewriter calls it",
             ),
             Arg::keyword("UDP_GUARANTEE", Ty::Time, "GUARANTEE, as IPRewriter calls it"),
-            build::GUARANTEE,
-            build::REAP_INTERVAL,
-            build::REAP_TIME,
-            build::MAPPING_CAPACITY,
-            build::CAPACITY_ARG,
-            build::DST_ANNO,
-            build::REPLY_ANNO,
-            build::SET_AGGREGATE,
         ],
-        handlers: &[
+        handlers: shown![
             handlers::table("table"),
             handlers::table("mappings"),
             handlers::lookup("lookup"),
-            handlers::COMMON[0],
-            handlers::COMMON[1],
-            handlers::COMMON[2],
-            handlers::COMMON[3],
-            handlers::COMMON[4],
-            handlers::COMMON[5],
-            handlers::COMMON[6],
-            handlers::COMMON[7],
         ],
         ..build::REWRITER
     },
