@@ -50,16 +50,10 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("IP", Ty::IpPrefix, "this host's address; a prefix implies BROADCAST"),
             Arg::optional("ETH", Ty::Ether, "this host's Ethernet address; as IP if left out"),
             Arg::keyword("TABLE", Ty::Element, "an ARPTable to use"),
-            Arg::keyword("CAPACITY", Ty::UInt, "packets that may wait; 0 for no bound").or("2048"),
-            Arg::keyword("ENTRY_CAPACITY", Ty::UInt, "addresses; 0 for the most there are").or("0"),
-            Arg::keyword(
-                "ENTRY_PACKET_CAPACITY",
-                Ty::UInt,
-                "packets that may wait for one address",
-            )
-            .or("0"),
-            Arg::keyword("CAPACITY_SLIM_FACTOR", Ty::UInt, "1/n of the packets go at CAPACITY")
-                .or("2"),
+            config::CAPACITY,
+            config::ENTRY_CAPACITY,
+            config::ENTRY_PACKET_CAPACITY,
+            config::CAPACITY_SLIM_FACTOR,
             Arg::keyword("TIMEOUT", Ty::Time, "an unconfirmed address is forgotten; 0 for never")
                 .or("300s"),
             Arg::keyword(

@@ -1,10 +1,10 @@
 //! FromIPSummaryDump: packets made of the lines of a summary.
 
 use thruway_element::text::split_words;
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
 
 use super::summary::{Defaults, Field, FlowId, Record, VERSION, make_packet};
-use super::text_dump::{Dialect, Line, Lost, Source, TextDump};
+use super::text_dump::{Dialect, HANDLERS, Line, Lost, Source, TextDump};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -30,16 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/a",
         args: ARGS,
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets made"),
-            Handler::read("sampling_prob", "the sampling probability as it is"),
-            Handler::both("active", "whether it makes packets"),
-            Handler::read("encap", "always IP"),
-            Handler::read("filename", "the file's name"),
-            Handler::read("filesize", "the file's length in bytes; - if unknown"),
-            Handler::read("filepos", "bytes of the file read"),
-            Handler::write("stop", "sets active to false and stops the driver"),
-        ],
+        handlers: HANDLERS,
         task: true,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         ..Spec::DEFAULT

@@ -1,9 +1,9 @@
 //! FromTcpdump: packets made of what tcpdump printed.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
 
 use super::tcpdump::Tcpdump;
-use super::text_dump::{Lost, Source, TextDump};
+use super::text_dump::{HANDLERS, Lost, Source, TextDump};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -36,16 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BURST", Ty::UInt, "packets per run; the engine's choice if not given"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets made"),
-            Handler::read("sampling_prob", "the sampling probability as it is"),
-            Handler::both("active", "whether it makes packets"),
-            Handler::read("encap", "always IP"),
-            Handler::read("filename", "the file's name"),
-            Handler::read("filesize", "the file's length in bytes; - if unknown"),
-            Handler::read("filepos", "bytes of the file read"),
-            Handler::write("stop", "sets active to false and stops the driver"),
-        ],
+        handlers: HANDLERS,
         task: true,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         ..Spec::DEFAULT

@@ -1,9 +1,9 @@
 //! RawSocket: IP packets of one protocol, past the host's own use of it.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Ty};
 use thruway_wire::ip_protocol;
 
-use super::transport::{Guard, HANDLERS, Lost, Plan, Transport};
+use super::transport::{self, Guard, Plan, Transport};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -13,7 +13,6 @@ pub static ENTRY: Entry = Entry::new(
             Alias { name: "FromRawSocket", summary: "the same; meant to have no input" },
             Alias { name: "ToRawSocket", summary: "the same, without holding the port" },
         ],
-        topic: Topic::Traces,
         summary: "sends IP packets as they are, emits those that the host receives",
         docs: "A raw IPv4 socket: packets of the protocol that this host receives are emitted, with \
                IP header, destination annotation and timestamp, and go to the host's programs as \
@@ -28,26 +27,15 @@ pub static ENTRY: Entry = Entry::new(
                sockets (CAP_NET_RAW). HEADROOM is accepted. FromRawSocket and ToRawSocket are \
                Click's older names.",
         example: "RawSocket(ICMP) -> IPPrint(seen) -> Discard",
-        ports: "0-1/0-1",
-        processing: "a/h",
-        flow: "x/y",
         args: &[
             Arg::required("TYPE", Ty::Str, "TCP, UDP, GRE, ICMP, or a protocol's number"),
             Arg::optional("PORT", Ty::UInt, "a port to hold; a key or identifier"),
-            Arg::keyword("SNAPLEN", Ty::UInt, "longest packet to receive, bytes").or("2048"),
-            Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets get the time").or("true"),
-            Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
-            Arg::keyword(
-                "BURST",
-                Ty::UInt,
-                "packets per scheduling; the engine's choice if not given",
-            ),
+            transport::SNAPLEN,
+            transport::TIMESTAMP,
+            transport::HEADROOM,
+            transport::BURST,
         ],
-        drops: Lost::DROPS,
-        handlers: HANDLERS,
-        task: true,
-        cost: &[Operation::PortReceive.once()],
-        ..Spec::DEFAULT
+        ..transport::SOCKET
     },
     build,
 );

@@ -1,8 +1,8 @@
 //! Socket: packets over TCP, UDP and Unix sockets.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Ty};
 
-use super::transport::{Guard, HANDLERS, Lost, Plan, Transport};
+use super::transport::{self, Guard, Plan, Transport};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -12,7 +12,6 @@ pub static ENTRY: Entry = Entry::new(
             Alias { name: "FromSocket", summary: "the same; meant to have no input" },
             Alias { name: "ToSocket", summary: "the same, a client unless CLIENT is false" },
         ],
-        topic: Topic::Traces,
         summary: "sends packets over a socket, emits what comes from there",
         docs: "Packets that enter are sent to another host or process, what comes from there is \
                emitted; packets do not flow through. TYPE TCP and UDP take ADDR, PORT [, LOCAL_ADDR, \
@@ -34,9 +33,6 @@ pub static ENTRY: Entry = Entry::new(
                there are always 128 bytes. The file of a Unix socket goes at the end. ToSocket and \
                FromSocket are Click's older names.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Socket(UDP, 127.0.0.1, 9999)",
-        ports: "0-1/0-1",
-        processing: "a/h",
-        flow: "x/y",
         args: &[
             Arg::required("TYPE", Ty::Choice(&["TCP", "UDP", "UNIX", "UNIX_DGRAM"]), "its kind"),
             Arg::optional("ADDR", Ty::Any, "IP address, or file name"),
@@ -46,8 +42,8 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FILENAME", Ty::File, "file of a Unix socket"),
             Arg::keyword("LOCAL_FILENAME", Ty::File, "of a client: its own file"),
             Arg::keyword("CLIENT", Ty::Bool, "whether it connects, rather than listens"),
-            Arg::keyword("SNAPLEN", Ty::UInt, "longest packet to receive, bytes").or("2048"),
-            Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets get the time").or("true"),
+            transport::SNAPLEN,
+            transport::TIMESTAMP,
             Arg::keyword("NODELAY", Ty::Bool, "of TCP: whether short packets go at once")
                 .or("true"),
             Arg::keyword("SNDBUF", Ty::UInt, "the kernel's buffer for sending, bytes"),
@@ -55,19 +51,11 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ALLOW", Ty::Element, "IPRouteTable of who may come to a server"),
             Arg::keyword("DENY", Ty::Element, "IPRouteTable of who may not"),
             Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
-            Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
+            transport::HEADROOM,
             Arg::keyword("PROPER", Ty::Bool, "accepted").or("false"),
-            Arg::keyword(
-                "BURST",
-                Ty::UInt,
-                "packets per scheduling; the engine's choice if not given",
-            ),
+            transport::BURST,
         ],
-        drops: Lost::DROPS,
-        handlers: HANDLERS,
-        task: true,
-        cost: &[Operation::PortReceive.once()],
-        ..Spec::DEFAULT
+        ..transport::SOCKET
     },
     build,
 );

@@ -4,10 +4,24 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
-use thruway_element::{ArgErrors, Args, Cx, Element, HandlerError, Run, handler_value, reasons};
+use thruway_element::{
+    ArgErrors, Args, Cx, Element, Handler, HandlerError, Run, handler_value, reasons,
+};
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
 use super::window::Sampler;
+
+/// Handlers of what makes packets of text.
+pub(super) const HANDLERS: &[Handler] = &[
+    Handler::sum("count", "packets made"),
+    Handler::read("sampling_prob", "the sampling probability as it is"),
+    Handler::both("active", "whether it makes packets"),
+    Handler::read("encap", "always IP"),
+    Handler::read("filename", "the file's name"),
+    Handler::read("filesize", "the file's length in bytes; - if unknown"),
+    Handler::read("filepos", "bytes of the file read"),
+    Handler::write("stop", "sets active to false and stops the driver"),
+];
 
 reasons! {
     /// Why a line is no packet.

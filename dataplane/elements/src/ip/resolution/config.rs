@@ -2,10 +2,24 @@
 
 use std::fmt::{Display, Write};
 
-use thruway_element::{ArgErrors, Args, FromArg, HandlerError, Names, Nanos};
+use thruway_element::{Arg, ArgErrors, Args, FromArg, HandlerError, Names, Nanos, Ty};
 use thruway_wire::MacAddr;
 
 use super::{Address, ENTRIES_MAX, Limits, Shared};
+
+/// Arguments of a table of neighbours; [`limits`] reads them.
+pub const CAPACITY: Arg =
+    Arg::keyword("CAPACITY", Ty::UInt, "packets that may wait; 0 for no bound").or("2048");
+/// See [`CAPACITY`].
+pub const ENTRY_CAPACITY: Arg =
+    Arg::keyword("ENTRY_CAPACITY", Ty::UInt, "addresses; 0 for the most there are").or("0");
+/// See [`CAPACITY`].
+pub const ENTRY_PACKET_CAPACITY: Arg =
+    Arg::keyword("ENTRY_PACKET_CAPACITY", Ty::UInt, "packets that may wait for one address")
+        .or("0");
+/// See [`CAPACITY`].
+pub const CAPACITY_SLIM_FACTOR: Arg =
+    Arg::keyword("CAPACITY_SLIM_FACTOR", Ty::UInt, "1/n of the packets go at CAPACITY").or("2");
 
 /// Nanoseconds between two looks for old entries.
 pub const EXPIRE_EVERY: i64 = 1_000_000_000;

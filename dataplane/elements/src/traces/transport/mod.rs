@@ -9,7 +9,8 @@ mod stream;
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Handler, HandlerError, Pressing, Reason, Run, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Handler, HandlerError, Operation, Pressing, Reason, Run,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -32,13 +33,35 @@ reasons! {
     }
 }
 
-pub(super) const HANDLERS: &[Handler] = &[
+const HANDLERS: &[Handler] = &[
     Handler::sum("count", "packets received"),
     Handler::sum("byte_count", "bytes received"),
     Handler::sum("sent", "packets sent"),
     Handler::read("address", "address of the socket; - if it has none"),
     Handler::read("peer", "where packets are sent to; - if nowhere"),
 ];
+
+/// What elements over sockets declare.
+pub(super) const SOCKET: Spec = Spec {
+    topic: Topic::Traces,
+    ports: "0-1/0-1",
+    processing: "a/h",
+    flow: "x/y",
+    drops: Lost::DROPS,
+    handlers: HANDLERS,
+    task: true,
+    cost: &[Operation::PortReceive.once()],
+    ..Spec::DEFAULT
+};
+
+/// Arguments that they have in common.
+pub(super) const SNAPLEN: Arg =
+    Arg::keyword("SNAPLEN", Ty::UInt, "longest packet to receive, bytes").or("2048");
+pub(super) const TIMESTAMP: Arg =
+    Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets get the time").or("true");
+pub(super) const HEADROOM: Arg = Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128");
+pub(super) const BURST: Arg =
+    Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given");
 
 /// Packets that wait for the socket at most, where they are pushed; large ones count for more, as
 /// there are fewer frames for them.
