@@ -259,8 +259,10 @@ pub enum Ty {
     Bandwidth,
     /// Byte count with `k`, `M`, `G`.
     Size,
-    /// File name, `-` for standard input or output.
+    /// Name of a file to be read, `-` for standard input.
     File,
+    /// Name of a file to be written, `-` for standard output.
+    OutFile,
     /// Name of an element of the configuration.
     Element,
     /// `element.handler`.
@@ -294,7 +296,7 @@ impl fmt::Display for Ty {
             Ty::Time => f.write_str("time"),
             Ty::Bandwidth => f.write_str("bandwidth"),
             Ty::Size => f.write_str("byte count"),
-            Ty::File => f.write_str("file name"),
+            Ty::File | Ty::OutFile => f.write_str("file name"),
             Ty::Element => f.write_str("element name"),
             Ty::Handler => f.write_str("handler name"),
             Ty::Anno => f.write_str("packet annotation"),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use thruway_element::{Catalog, Spec};
+use thruway_element::{Arg, ArgRule, Catalog, Spec, Ty};
 use thruway_lang::{ArgText, Edge, EdgeKind, ElementDecl, Graph, PortRef};
 
 /// Classes whose packets come from outside of the configuration.
-const RECEIVERS: &[&str] = &["FromDevice", "FromHost", "FromSocket", "KernelTap", "Socket"];
+const RECEIVERS: &[&str] = &["FromDevice", "FromHost", "KernelTap", "RawSocket", "Socket"];
 /// Classes that act by themselves on files, sockets and handlers.
 const ACTORS: &[&str] = &["ChatterSocket", "ControlSocket", "PokeHandlers", "Script"];
 
@@ -46,7 +46,6 @@ pub struct Replaced {
 /// Whether an element writes packets to a file or a device.
 fn sends(decl: &ElementDecl) -> bool {
     decl.spec.name.starts_with("To") && decl.spec.ports.starts_with('1')
-        || decl.spec.name == "RawSocket"
         || RECEIVERS.contains(&decl.spec.name)
 }
 
@@ -81,6 +80,7 @@ pub fn stand_in(
         } else if ACTORS.contains(&spec.name) {
             become_class(&mut graph.elements[element], catalog, "Idle", Vec::new());
         } else {
+            write_nowhere(&mut graph.elements[element]);
             continue;
         }
         replaced.push(Replaced { element, spec });
@@ -88,6 +88,33 @@ pub fn stand_in(
     graph.edges.sort_by_key(|edge| (edge.from, edge.to));
     Ok(replaced)
 }
+
+/// What an element would write to files goes nowhere.
+fn write_nowhere(decl: &mut ElementDecl) {
+    let args = decl.spec.args;
+    let writes = |arg: &Arg| arg.ty == Ty::OutFile;
+    if !args.iter().any(writes) {
+        return;
+    }
+    let mut places = args.iter().filter(|arg| is_positional(arg));
+    for given in &mut decl.args {
+        let word = given.text.split_whitespace().next().unwrap_or_default();
+        if let Some(arg) = args.iter().find(|arg| arg.name == word) {
+            if writes(arg) {
+                given.text = format!("{word} {NOWHERE}");
+            }
+        } else if places.next().is_some_and(writes) {
+            given.text = NOWHERE.to_owned();
+        }
+    }
+}
+
+fn is_positional(arg: &Arg) -> bool {
+    matches!(arg.rule, ArgRule::Required | ArgRule::Optional | ArgRule::Rest)
+}
+
+/// A file that takes everything and keeps nothing.
+const NOWHERE: &str = "/dev/null";
 
 /// Gives an element another class and arguments.
 fn become_class(decl: &mut ElementDecl, catalog: &dyn Catalog, class: &str, args: Vec<String>) {

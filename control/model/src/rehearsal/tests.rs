@@ -65,6 +65,26 @@ fn what_touches_the_world_stands_still() {
 }
 
 #[test]
+fn records_of_others_are_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = |name: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, "kept").unwrap();
+        path
+    };
+    let (records, lines) = (kept("records"), kept("lines"));
+    rehearsed(&format!(
+        "InfiniteSource(LIMIT 100) -> MarkIPHeader -> FlowClassifier(INPUT ip)
+            -> SessionStats({}) -> IPPrint(x, OUTFILE {}) -> Discard",
+        records.display(),
+        lines.display()
+    ));
+    for path in [records, lines] {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "kept");
+    }
+}
+
+#[test]
 fn a_port_without_traffic_is_named() {
     let source = Source::new("config", "in :: FromDevice(eth0) -> Discard");
     let loaded = thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries).unwrap();

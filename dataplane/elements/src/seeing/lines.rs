@@ -10,7 +10,7 @@ use thruway_wire::MacAddr;
 
 /// The argument OUTFILE.
 pub(super) const OUTFILE: Arg =
-    Arg::keyword("OUTFILE", Ty::File, "where lines go, in place of standard error");
+    Arg::keyword("OUTFILE", Ty::OutFile, "where lines go, in place of standard error");
 
 /// The destination of lines.
 #[derive(Default)]

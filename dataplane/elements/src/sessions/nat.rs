@@ -106,7 +106,7 @@ pub static ENTRY: Entry = Entry::new(
                 .or("65536"),
             Arg::keyword("BLOCK", Ty::UInt, "ports of a block; 0 for no blocks").or("0"),
             Arg::keyword("HOST_BLOCKS", Ty::UInt, "most blocks of a host").or("8"),
-            Arg::keyword("LOG", Ty::File, "where blocks are logged; - for standard error"),
+            Arg::keyword("LOG", Ty::OutFile, "where blocks are logged; - for standard error"),
             Arg::keyword("SEED", Ty::UInt, "repeats the choice of ports; random if not given"),
         ],
         drops: Bad::DROPS,

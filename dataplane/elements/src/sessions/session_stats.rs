@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> SessionStats(-) -> Discard",
         args: &[
-            Arg::optional("FILE", Ty::File, "where records are written"),
+            Arg::optional("FILE", Ty::OutFile, "where records are written"),
             Arg::keyword("FORMAT", Ty::Choice(&["csv", "ipfix"]), "of the file").or("csv"),
             Arg::keyword("COLLECTOR", Ty::Str, "ADDRESS:PORT that IPFIX messages are sent to"),
             Arg::keyword("SESSION", Ty::Rule("session definition"), "what is counted together")

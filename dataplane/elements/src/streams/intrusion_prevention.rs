@@ -64,7 +64,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("CLASSES", Ty::File, "a file of classes of rules"),
             Arg::keyword("LENIENT", Ty::Bool, "do without bad rules").or("false"),
             Arg::keyword("DROP", Ty::Bool, "whether sessions end if rules say so").or("true"),
-            Arg::keyword("EVENTS", Ty::File, "where matches are told; - for standard output"),
+            Arg::keyword("EVENTS", Ty::OutFile, "where matches are told; - for standard output"),
             Arg::keyword("WINDOW", Ty::UInt, "bytes remembered of a direction").or("8192"),
             Arg::keyword("DIRECTIONS_MAX", Ty::UInt, "most directions remembered, in one thread")
                 .or("4096"),

@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1-/=",
         flow: "#/#",
         args: &[
-            Arg::optional("FILE", Ty::File, "where records are written; - for standard output"),
+            Arg::optional("FILE", Ty::OutFile, "where records are written; - for standard output"),
             RECORDS_MAX,
         ],
         handlers: &[

@@ -45,7 +45,7 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 const ARGS: &[Arg] = &[
-    Arg::required("FILENAME", Ty::File, "the capture; - for standard output"),
+    Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
     Arg::optional("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("2000"),
     Arg::optional("ENCAP", Ty::Str, "what packets begin with: ETHER, IP, ...").or("ETHER"),
     Arg::keyword("USE_ENCAP_FROM", Ty::Element, "elements whose encap handlers say ENCAP"),

@@ -52,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 const ARGS: &[Arg] = &[
-    Arg::required("FILENAME", Ty::File, "the summary; - for standard output"),
+    Arg::required("FILENAME", Ty::OutFile, "the summary; - for standard output"),
     Arg::keyword("FIELDS", Ty::Any, "names of fields, in the order of the line")
         .or("ip_src ip_dst"),
     Arg::keyword("CONTENTS", Ty::Any, "the same"),
