@@ -132,6 +132,12 @@ fn all(
     let counts = rehearsal.watch();
     let as_written = !args.verify;
     let estimate = rehearsal.estimate(&counts, &hardware, assumed, as_written)?;
+    anyhow::ensure!(
+        estimate.cycles() > 0.0,
+        "the description of {} has none of the operations that this configuration needs: thruway \
+         calibrate measures them on a host",
+        hardware.name
+    );
     let truth = args.verify.then(|| rehearsal.measure(&estimate, &hardware, RUNS)).transpose()?;
     let sizes = if args.sizes.is_empty() { &SIZES[..] } else { &args.sizes };
     let of = |size: &u32| {
@@ -148,13 +154,8 @@ fn all(
 fn unvisited(rehearsal: &Rehearsal, counts: &Counts) -> Vec<String> {
     let graph = &rehearsal.router.layout().graph;
     let enters = |element: usize| graph.edges.iter().any(|edge| edge.to.element == element);
-    let stands_in = |element: usize| {
-        graph.elements[element].name.contains('@')
-            && graph.elements[element].name.ends_with(|c: char| c.is_ascii_lowercase())
-    };
-    let never =
-        |element: &usize| counts.packets[*element] == 0 && enters(*element) && !stands_in(*element);
-    let all = 0..graph.elements.len();
+    let never = |element: &usize| counts.packets[*element] == 0 && enters(*element);
+    let all = 0..rehearsal.written;
     all.filter(never).map(|element| graph.elements[element].name.clone()).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use thruway_model::estimate::{Estimate, Limit, Line, Truth};
+use thruway_model::estimate::{Estimate, Limit, Line, Truth, error_percent};
 
 use super::config::Told;
 use crate::draw::{self, Curve, Lines, Marks, Stack, escape, stacks};
@@ -11,11 +11,6 @@ use crate::table::{Table, thousands};
 
 /// Terms that cost less than this share of all are not told one by one.
 const LITTLE: f64 = 0.02;
-
-/// How far an estimate lies from the truth, in percent.
-fn error(estimate: f64, truth: f64) -> f64 {
-    (estimate / truth.max(f64::MIN_POSITIVE) - 1.0) * 100.0
-}
 
 /// What an estimate stands on, in a line.
 fn traffic(told: &Told) -> String {
@@ -61,8 +56,10 @@ fn elements(told: &Told) -> String {
         ];
         if let Some(truth) = &told.truth {
             let measured = truth.elements.get(at).copied().unwrap_or_default();
-            row.push(format!("{measured:.1}"));
-            row.push(format!("{:.0}", error(line.bill.cycles(), measured)));
+            // Elements are sampled: of some that take little no sample was taken.
+            let known = error_percent(line.bill.cycles(), measured);
+            row.push(known.map_or("-".into(), |_| format!("{measured:.1}")));
+            row.push(known.map_or("-".into(), |error| format!("{error:.0}")));
         }
         table.row(row);
     }
@@ -129,7 +126,7 @@ fn measured(estimate: &Estimate, truth: &Truth) -> String {
     format!(
         "Measured from memory: {median:.1} cycles a packet on the first thread (spread \
          {spread:.1}); estimated {estimated:.1}: error {:+.1} %\n",
-        error(estimated, median)
+        error_percent(estimated, median).unwrap_or_default()
     )
 }
 
@@ -220,7 +217,7 @@ pub fn json(told: &Told) -> Value {
             "cycles": truth.cycles.0,
             "spread": truth.cycles.1,
             "error_percent":
-                error(estimate.threads.first().copied().unwrap_or_default(), truth.cycles.0),
+                error_percent(estimate.threads.first().copied().unwrap_or_default(), truth.cycles.0),
         })),
         "elements": lines.collect::<Vec<_>>(),
         "sizes": sizes.collect::<Vec<_>>(),

@@ -103,6 +103,8 @@ fn what_is_missing_is_said() {
     assert!(wrong.code() == 1 && wrong.stderr.contains("'x'"), "{wrong:#?}");
     let still = estimate(&["-e", "InfiniteSource(ACTIVE false) -> Discard", "--hardware", &host]);
     assert!(still.code() == 1 && still.stderr.contains("no packet moved"), "{still:#?}");
+    let paper = estimate(&["-e", CHAIN, "--hardware", EDGE]);
+    assert!(paper.code() == 1 && paper.stderr.contains("none of the operations"), "{paper:#?}");
     let link = estimate(&["-e", CHAIN, "--hardware", &host, "--link", "fast"]);
     assert!(link.code() == 1 && link.stderr.contains("give bits a second"), "{link:#?}");
 }

@@ -2,7 +2,6 @@
 
 pub mod price;
 pub mod residency;
-pub mod visits;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -100,6 +99,11 @@ impl Estimate {
             _ => (core, Limit::Core(thread)),
         }
     }
+}
+
+/// How far an estimate lies from the truth, in percent of it; none where nothing was measured.
+pub fn error_percent(estimate: f64, truth: f64) -> Option<f64> {
+    (truth > 0.0).then(|| (estimate / truth - 1.0) * 100.0)
 }
 
 /// What was measured of a rehearsal, beside its estimate.

@@ -69,6 +69,8 @@ pub struct Rehearsal {
     pub router: Router,
     /// What stands in for what.
     pub replaced: Vec<Replaced>,
+    /// Elements of the configuration as written; those of higher numbers only help.
+    pub written: usize,
 }
 
 impl Rehearsal {
@@ -83,6 +85,7 @@ impl Rehearsal {
         options: &Options,
     ) -> Result<Rehearsal, RehearsalError> {
         let batch = options.burst;
+        let written = graph.elements.len();
         let replaced = stand_in::stand_in(&mut graph, registry, captures, batch)
             .map_err(|element| RehearsalError::NoTraffic { element })?;
         let (checked, found) = thruway_lang::resolve(&graph);
@@ -90,7 +93,7 @@ impl Rehearsal {
             return Err(RehearsalError::Ports(Box::new(found)));
         }
         let router = open(graph, checked, registry, options)?;
-        Ok(Rehearsal { router, replaced })
+        Ok(Rehearsal { router, replaced, written })
     }
 
     /// What has been counted so far.

@@ -13,7 +13,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::Options as EngineOptions;
 use thruway_lang::{NoLibraries, Variables};
 use thruway_model::Hardware;
-use thruway_model::estimate::Assumed;
+use thruway_model::estimate::{Assumed, error_percent};
 use thruway_model::rehearsal::{Captures, Rehearsal};
 
 use super::case::Place;
@@ -57,7 +57,7 @@ struct Row {
 impl Row {
     /// How far the estimate is off, in percent.
     fn error(&self) -> f64 {
-        (self.estimated / self.measured.max(f64::MIN_POSITIVE) - 1.0) * 100.0
+        error_percent(self.estimated, self.measured).unwrap_or_default()
     }
 }
 
