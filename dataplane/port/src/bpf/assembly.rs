@@ -81,6 +81,8 @@ pub(crate) enum By {
 pub(crate) enum Function {
     /// `bpf_map_lookup_elem(map, key)`.
     Lookup = 1,
+    /// `bpf_ktime_get_ns()`.
+    Now = 5,
     /// `bpf_redirect_map(map, key, flags)`.
     RedirectMap = 51,
 }

@@ -27,8 +27,11 @@ use std::sync::Arc;
 /// (`TEST_XDP_MAX_BATCH`).
 const BATCH: u32 = 256;
 
-/// Words of the program's state: what it counts, and the head of all frames.
-const STATE_WORDS: usize = 8;
+/// Words of the program's state: what it counts, the head of all frames, how fast they are made.
+const STATE_WORDS: usize = 11;
+/// Runs of the program between two looks whether all frames of a paced stream are made: some tens of
+/// milliseconds.
+const PACED_RUNS: u32 = 1 << 19;
 
 /// Sends a stream of frames to an interface.
 pub struct Generator {
@@ -71,16 +74,45 @@ impl Generator {
         Ok(Generator { program, count, _interfaces: interfaces, frame: stream.frame() })
     }
 
-    /// Makes and sends so many frames, the next of the stream, and then comes back. What the
-    /// interface does not take is lost, and counted there.
+    /// Makes and sends so many frames, the next of the stream, as fast as it can, and then comes
+    /// back. What the interface does not take is lost, and counted there.
     ///
     /// # Errors
     /// The kernel has no live frames (before Linux 5.18), or the interface is gone.
     pub fn send(&mut self, count: u32) -> Result<(), PortError> {
-        if count == 0 {
+        self.set(count, 0)?;
+        self.run(count)
+    }
+
+    /// As [`Generator::send`], at most so many a second, evenly. It takes a core all the time.
+    ///
+    /// # Errors
+    /// As those of [`Generator::send`].
+    pub fn send_at(&mut self, count: u32, per_second: u32) -> Result<(), PortError> {
+        self.set(count, 1_000_000_000 / u64::from(per_second.max(1)))?;
+        let end = self.made()? + u64::from(count);
+        while self.made()? < end {
+            self.run(PACED_RUNS)?;
+        }
+        Ok(())
+    }
+
+    /// Sets what is to be made.
+    fn set(&mut self, count: u32, interval_ns: u64) -> Result<(), PortError> {
+        let mut state = self.count.state()?;
+        (state[program::INTERVAL], state[program::LEFT]) = (interval_ns, count.into());
+        self.count.state.set(0, &state).map_err(|error| {
+            let step = "bpf(BPF_MAP_UPDATE_ELEM) of a generator's state";
+            PortError::xdp(&self.count.name, step, error)
+        })
+    }
+
+    /// Runs the program so many times.
+    fn run(&self, times: u32) -> Result<(), PortError> {
+        if times == 0 {
             return Ok(());
         }
-        match bpf::run(self.program.as_fd(), &self.frame, count, BATCH.min(count)) {
+        match bpf::run(self.program.as_fd(), &self.frame, times, BATCH.min(times)) {
             // A signal; what was not sent is not in the count of frames made.
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -113,10 +145,12 @@ impl GeneratorCount {
     /// # Errors
     /// The kernel does not tell.
     pub fn made(&self) -> Result<u64, PortError> {
-        let state = self.state.get(0);
-        let state = state.map_err(|error| {
+        Ok(program::made(&self.state()?, self.flows))
+    }
+
+    fn state(&self) -> Result<[u64; STATE_WORDS], PortError> {
+        self.state.get(0).map_err(|error| {
             PortError::xdp(&self.name, "bpf(BPF_MAP_LOOKUP_ELEM) of a generator's state", error)
-        })?;
-        Ok(program::made(&state, self.flows))
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::stream::{FRAME_LEN_MIN, HEAD_LEN, PORTS, Stream};
 use super::{STATE_WORDS, sink};
-use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Register, Width};
+use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Jump, Register, Width};
 use std::os::fd::BorrowedFd;
 
 use By::Value;
@@ -28,8 +28,18 @@ const NUMBER_AT: i16 = MARK_AT + 8;
 const NEXT_NUMBER_AT: i16 = 0;
 const NEXT_FLOW_AT: i16 = 8;
 const HEAD_AT: i16 = 16;
+const DUE_AT: i16 = DUE as i16 * 8;
+const INTERVAL_AT: i16 = INTERVAL as i16 * 8;
+const LEFT_AT: i16 = LEFT as i16 * 8;
+// Words of the state that are set while it does not run.
+/// When the next frame may be made, in the kernel's nanoseconds; kept by the program.
+const DUE: usize = 8;
+/// Nanoseconds between frames, at least; 0: as fast as it can.
+pub(super) const INTERVAL: usize = 9;
+/// Frames that are to be made still.
+pub(super) const LEFT: usize = 10;
 
-/// A generator's state at the beginning: number and flow are 0.
+/// A generator's state at the beginning: number and flow are 0, nothing is to be made.
 pub(super) fn initial_state(head: &[u8; HEAD_LEN]) -> [u64; STATE_WORDS] {
     let mut bytes = [0; STATE_WORDS * 8];
     bytes[HEAD_AT as usize..][..HEAD_LEN].copy_from_slice(head);
@@ -45,7 +55,7 @@ pub(super) fn made(state: &[u64; STATE_WORDS], flows: u32) -> u64 {
 
 /// Loads where the frame begins and ends into R2 and R3, and jumps if it is shorter than all of
 /// ours.
-fn frame(program: &mut Assembly, context: Register) -> crate::bpf::assembly::Jump {
+fn frame(program: &mut Assembly, context: Register) -> Jump {
     program.load(Width::Word, R2, context, DATA_AT);
     program.load(Width::Word, R3, context, DATA_END_AT);
     program.alu(Alu::Move, R4, By::Register(R2));
@@ -60,8 +70,10 @@ pub(super) fn generating(
     interfaces: BorrowedFd<'_>,
 ) -> Assembly {
     let mut program = Assembly::default();
-    let short = frame(&mut program, R1);
+    program.alu(Alu::Move, R9, By::Register(R1));
     program.map_value(R6, state);
+    let [none_left, not_due] = wait_for_turn(&mut program);
+    let short = frame(&mut program, R9);
     take_number(&mut program, stream.flows);
     copy_head(&mut program);
     program.store_value(Width::Word, R2, MARK_AT, MARK);
@@ -73,9 +85,28 @@ pub(super) fn generating(
     program.alu(Alu::Move, R3, Value(0));
     program.call(Function::RedirectMap);
     program.exit();
-    program.land(short);
+    for jump in [none_left, not_due, short] {
+        program.land(jump);
+    }
     program.give(DROP);
     program
+}
+
+/// Jumps if no frame is to be made, or not yet: then the page comes again.
+fn wait_for_turn(program: &mut Assembly) -> [Jump; 2] {
+    program.load(Width::Double, R7, R6, LEFT_AT);
+    let none_left = program.jump_if(If::Equal, R7, Value(0));
+    program.load(Width::Double, R8, R6, INTERVAL_AT);
+    let unpaced = program.jump_if(If::Equal, R8, Value(0));
+    program.call(Function::Now);
+    program.load(Width::Double, R1, R6, DUE_AT);
+    let not_due = program.jump_if(If::Less, R0, By::Register(R1));
+    program.alu(Alu::Add, R0, By::Register(R8));
+    program.store(Width::Double, R6, DUE_AT, R0);
+    program.land(unpaced);
+    program.alu(Alu::Sub, R7, Value(1));
+    program.store(Width::Double, R6, LEFT_AT, R7);
+    [none_left, not_due]
 }
 
 /// R7 is the number and R5 the flow of this frame; those of the next are kept.

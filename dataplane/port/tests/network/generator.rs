@@ -76,6 +76,28 @@ fn all_frames_arrive_and_are_counted() {
 }
 
 #[test]
+fn a_paced_stream_is_not_faster() {
+    if !privileged("a_paced_stream_is_not_faster") {
+        return;
+    }
+    let (here, far) = pair();
+    let sink = far.run(|| Sink::attach("in", 3).expect("root may"));
+    let elapsed = here.run(move || {
+        let mut generator = Generator::new("out", &stream()).expect("root may");
+        let begin = Instant::now();
+        generator.send_at(600, 2_000).expect("it is up");
+        let elapsed = begin.elapsed();
+        // And as fast as it can again.
+        generator.send(30).expect("it is up");
+        assert_eq!(generator.made().expect("it is there"), 630);
+        elapsed
+    });
+    assert!(elapsed >= Duration::from_millis(299), "{elapsed:?}");
+    let counts = wait_for(&sink, 630);
+    assert_eq!((counts.packets, counts.disordered), (630, 0));
+}
+
+#[test]
 fn the_kernel_takes_the_frames_for_what_they_are() {
     if !privileged("the_kernel_takes_the_frames_for_what_they_are") {
         return;

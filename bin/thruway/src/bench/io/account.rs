@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cases::Kind;
 use super::contestant::Contestant;
 use super::turn::Load;
 
@@ -28,11 +29,14 @@ pub struct Account {
 
 impl Account {
     /// Asks everyone.
-    pub fn take(load: &Load, contestant: &Contestant) -> anyhow::Result<Account> {
+    pub fn take(kind: Kind, load: &Load, contestant: &Contestant) -> anyhow::Result<Account> {
         let [made, arrived, disordered] = load.totals()?;
         let [wan, far] = contestant.site.no_room()?;
-        let mut lost =
-            vec![("no room at wan".to_owned(), wan), ("no room at the far end".to_owned(), far)];
+        let mut lost = vec![("no room at wan".to_owned(), wan)];
+        if kind != Kind::Packet {
+            // A packet socket is told, and ToDevice tries again.
+            lost.push(("no room at the far end".to_owned(), far));
+        }
         lost.extend(contestant.drops()?);
         lost.retain(|(_, count)| *count > 0);
         Ok(Account { made, arrived, disordered, lost })

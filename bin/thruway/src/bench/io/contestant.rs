@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::cases::{Case, Kind, Work};
-use super::site::{Cores, HOPS, Site, done};
+use super::site::{Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first};
 use crate::bench::child::{Running, wait_for};
 use crate::ctl::Client;
 
@@ -44,7 +44,12 @@ impl Contestant {
         }
         let mut contestant = Contestant { process, reception: 0, socket, site };
         contestant.wait()?;
-        contestant.reception = contestant.site.place_wan(cores.forwarding)?;
+        let reception = contestant.site.place_wan(cores.forwarding)?;
+        first(reception, RECEPTION_PRIORITY)?;
+        contestant.reception = reception;
+        if let Some(process) = &contestant.process {
+            first(process.pid(), PROCESS_PRIORITY)?;
+        }
         Ok(contestant)
     }
 
@@ -128,6 +133,8 @@ fn thruway(
     let file = dir.join(format!("{name}.click"));
     let text = format!("{}ControlSocket(UNIX, {socket});\n", text(case, site));
     std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+    // Of an earlier run that kept its files.
+    let _ = std::fs::remove_file(socket);
     let mut command = site.middle.command("taskset");
     command.args(["--cpu-list", &cores.forwarding.to_string()]);
     command.arg(std::env::current_exe()?).args(["run", "--quiet"]).arg(file);

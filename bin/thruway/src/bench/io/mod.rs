@@ -145,7 +145,7 @@ fn rows(all: &[Entrant]) -> anyhow::Result<Vec<Row>> {
         let base = entrant.case.baseline.and_then(|name| {
             all.iter().find(|other| other.case.name == name).map(|other| &other.rates[..])
         });
-        let account = Account::take(&entrant.load, &entrant.contestant);
+        let account = Account::take(entrant.case.kind, &entrant.load, &entrant.contestant);
         let account = account.with_context(|| entrant.case.name)?;
         rows.push(Row::new(entrant.case, &entrant.rates, base, account));
     }

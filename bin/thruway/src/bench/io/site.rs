@@ -9,7 +9,7 @@
 //! thread of its own. Both receiving ends have one here, each on the core whose work it is: that of
 //! `wan` on the core that forwards, that of `far` on the core of the load. The far end looks for
 //! frames by a timer, as a network card with moderated interrupts does, so that who forwards wakes
-//! nobody.
+//! nobody. All that is measured has real-time priority: what else the machine does takes no turns.
 
 use anyhow::{Context as _, bail};
 use rustix::process::Pid;
@@ -28,9 +28,13 @@ pub const HOPS: [&str; 4] = ["10.8.0.10", "10.8.0.11", "10.8.0.12", "10.8.0.13"]
 const LOOK_NS: u32 = 12_500;
 /// And falls asleep when it found none so many times.
 const LOOKS: u32 = 4_000;
-/// Priorities of threads that must not wait: the receiver's NAPI above the generator.
+/// Priorities on the core of the load: the receiver's NAPI above the generator.
 pub const RECEIVER_PRIORITY: u32 = 20;
 pub const GENERATOR_PRIORITY: u32 = 10;
+/// Priorities on the core that forwards: reception works when the process has nothing to do, so that
+/// it does not receive what nobody has time for.
+pub const PROCESS_PRIORITY: u32 = 5;
+pub const RECEPTION_PRIORITY: u32 = 1;
 
 /// Whose work is done on which core.
 #[derive(Debug, Clone, Copy)]
@@ -192,10 +196,18 @@ fn napi_thread(space: &Namespace, name: &str, core: usize) -> anyhow::Result<u32
     Ok(thread)
 }
 
-/// Has a thread run before those of no priority.
-pub fn first(thread: u32, priority: u32) -> anyhow::Result<()> {
+/// Has the threads of a process, or one of the kernel's, run before those of no priority.
+pub fn first(process: u32, priority: u32) -> anyhow::Result<()> {
     let mut command = std::process::Command::new("chrt");
-    done(command.args(["--fifo", "--pid", &priority.to_string(), &thread.to_string()]))
+    let [priority, process] = [priority, process].map(|number| number.to_string());
+    done(command.args(["--all-tasks", "--fifo", "--pid", &priority, &process]))
+}
+
+/// As [`first`], of the calling thread alone.
+pub fn first_thread(priority: u32) -> anyhow::Result<()> {
+    let mut command = std::process::Command::new("chrt");
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    done(command.args(["--fifo", "--pid", &priority.to_string(), &thread]))
 }
 
 /// Sets what an interface has under `/sys/class/net`.

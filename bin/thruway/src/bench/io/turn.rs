@@ -6,7 +6,7 @@ use anyhow::bail;
 use thruway_port::generator::{Generator, Sink, Stream};
 
 use super::contestant::Contestant;
-use super::site::{Cores, GENERATOR_PRIORITY, Site, first};
+use super::site::{Cores, GENERATOR_PRIORITY, Site, first_thread};
 use crate::bench::child::cpu_ns;
 use crate::bench::machine;
 
@@ -121,7 +121,7 @@ impl Load {
         let send = || -> anyhow::Result<Instant> {
             contestant.site.sender.within(|| {
                 machine::bind(cores.load);
-                first(rustix::thread::gettid().as_raw_nonzero().get() as u32, GENERATOR_PRIORITY)?;
+                first_thread(GENERATOR_PRIORITY)?;
                 generator.send(frames as u32)?;
                 Ok(Instant::now())
             })?
