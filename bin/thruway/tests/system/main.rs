@@ -18,6 +18,7 @@ mod gateway;
 mod hostile;
 mod interfaces;
 mod kinds;
+mod leavings;
 mod network;
 mod plan;
 mod process;

@@ -3,10 +3,8 @@
 
 use std::process::Command;
 
-use rustix::process::Signal;
-
 use crate::network::{Network, Site};
-use crate::process::{Done, LIMIT, Running, need, privileged, run, wait_for};
+use crate::process::{Done, need, privileged, run};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -131,33 +129,6 @@ fn two_queues_are_shared_by_two_threads() {
     };
     let (zero, one) = (packets("lan0 "), packets("lan1 "));
     assert!(zero > 0 && one > 0 && zero + one > 1000, "{table}");
-}
-
-#[test]
-fn a_killed_process_leaves_nothing_attached() {
-    if !privileged("a_killed_process_leaves_nothing_attached") {
-        return;
-    }
-    let text = wire(", METHOD XDP", "");
-    let network = Network::new(&LAN, &WAN);
-    let (before_lan, before_wan) = (link(&network, "lan0"), link(&network, "wan0"));
-    let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
-    for _ in 0..3 {
-        // Again at once: the queues may still be bound by the one before.
-        let mut running = Running::start(&mut thruway(&network, &text));
-        wait_for("a ping through the wire", || {
-            assert!(!running.ended(), "{}", running.stderr());
-            reaches().then_some(())
-        });
-        assert!(link(&network, "lan0").contains(" xdp "), "{}", link(&network, "lan0"));
-        running.signal(Signal::KILL);
-        assert_eq!(running.wait(LIMIT).code(), -1);
-        wait_for("the programs to go", || {
-            let now = (link(&network, "lan0"), link(&network, "wan0"));
-            (now == (before_lan.clone(), before_wan.clone())).then_some(())
-        });
-    }
-    assert!(!reaches());
 }
 
 #[test]
