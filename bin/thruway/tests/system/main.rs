@@ -23,6 +23,7 @@ mod network;
 mod plan;
 mod process;
 mod refusals;
+mod refused_ports;
 mod repeat;
 mod rewriters;
 mod router;
