@@ -30,6 +30,7 @@ mod router;
 mod sessions;
 mod sockets;
 mod streams;
+mod tags;
 mod top;
 mod traffic;
 mod trials;
