@@ -16,6 +16,8 @@ mod frames;
 mod functions;
 mod gateway;
 mod hostile;
+mod interfaces;
+mod kinds;
 mod network;
 mod plan;
 mod process;

@@ -227,26 +227,3 @@ fn jumbo_frames_go_by_packet_sockets() {
     fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
     network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);
 }
-
-#[test]
-fn an_interface_that_comes_again_is_used_again() {
-    if !privileged("an_interface_that_comes_again_is_used_again") {
-        return;
-    }
-    for method in ["XDP", "LINUX"] {
-        let input = format!(", METHOD {method}");
-        let mut network = wired(&wire(&input, &input));
-        let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
-        network.middle.ip("link del wan0");
-        assert!(!reaches(), "its peer went with it");
-        network.cable_wan(&WAN);
-        // The new one has another Ethernet address.
-        network.lan.ip("neigh flush dev eth0");
-        wait_for("a ping through the new cable", || reaches().then_some(()));
-        let way = if method == "XDP" { "AF_XDP, native mode" } else { "AF_PACKET" };
-        let done = network.stop().expect(0);
-        let lines = done.stderr.lines().filter(|line| line.contains("'wan0'"));
-        // Both ends at the start and again.
-        assert_eq!(lines.filter(|line| line.contains(way)).count(), 4, "{done:#?}");
-    }
-}
