@@ -26,7 +26,7 @@ mod streams;
 mod timers;
 
 pub use build::{BuildError, Stage, check_arguments};
-pub use clock::ClockKind;
+pub use clock::{ClockKind, Machine, has_constant_cycles};
 pub use control::{Chatter, Control, Reconfigure};
 pub use flows::Flows;
 pub use layout::Layout;

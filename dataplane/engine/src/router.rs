@@ -8,7 +8,7 @@ use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
 use crate::build::{self, BuildError, Stage};
-use crate::clock::ClockKind;
+use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::engine::Engine;
@@ -49,7 +49,7 @@ impl Default for Options {
             spread: false,
             burst: 1,
             drain: false,
-            clock: ClockKind::Real,
+            clock: ClockKind::System,
             chatter: Arc::new(|line| eprintln!("{line}")),
             provide: None,
         }
@@ -109,8 +109,10 @@ impl Router {
         let streams = streams::plan(&layout, &mut replicas)?;
         let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
+        let reference = Arc::default();
         for (thread, elements) in replicas.into_iter().enumerate() {
-            let wires = build::wires(&layout, options.clock.start());
+            let mut time = Time::new(options.clock, &reference);
+            let wires = build::wires(&layout, time.start());
             let core = Core::new(
                 Arc::clone(&layout),
                 Arc::clone(&control),
@@ -118,7 +120,7 @@ impl Router {
                 elements,
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, options.clock));
+            engines.push(Engine::new(wires, core, time));
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
@@ -160,6 +162,9 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
+            new.take_time(old);
+        }
         flows::take_over(&mut self.engines, &mut old.engines, |node| {
             let old = &before.graph.elements[node as usize];
             let same = layout.find(&old.name);

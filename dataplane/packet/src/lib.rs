@@ -11,6 +11,7 @@
 mod anno;
 mod batch;
 mod carry;
+mod frames;
 mod headers;
 mod image;
 mod lend;
@@ -21,6 +22,7 @@ mod pool;
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
 pub use carry::CARRIED_LEN;
+pub use frames::{Extent, Frames};
 pub use image::{Image, Marks};
 pub use lend::Lending;
 pub use meta::PacketKind;

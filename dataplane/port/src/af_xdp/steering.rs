@@ -36,7 +36,7 @@ impl Steering {
         let name = &interface.name;
         let map = bpf::socket_map(queues)
             .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
-        let program = bpf::load(Hook::Xdp, &program::steering(raw(map.as_fd())))
+        let program = bpf::load(Hook::Xdp, &program::steering(map.as_fd()))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
         let mut last = None;
         for &mode in modes {
@@ -98,10 +98,6 @@ fn link(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
             done => return done,
         }
     }
-}
-
-fn raw(fd: BorrowedFd<'_>) -> i32 {
-    std::os::fd::AsRawFd::as_raw_fd(&fd)
 }
 
 /// Why the program cannot be attached, and whether that holds for every mode.
