@@ -242,8 +242,8 @@ impl Router {
             engine.run();
             self.engines.push(engine);
             if let Some(cores) = before {
-                // Threads that the caller starts later inherit its cores: those of the configuration
-                // that a hot swap brings, say. A refusal costs speed, not correctness.
+                // Threads that the caller starts later inherit its cores: those of what a hot swap
+                // brings, say. A refusal costs speed, not correctness.
                 let _ = rustix::thread::sched_setaffinity(None, &cores);
             }
         }
