@@ -237,17 +237,20 @@ impl Router {
             let thread = engine.core.thread;
             let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
             handles.push(spawned.spawn(move || {
-                pin(thread);
+                let _ = pin(thread);
                 engine.run();
                 engine
             }));
         }
         if let Some(mut engine) = first {
-            if several {
-                pin(0);
-            }
+            let before = if several { pin(0) } else { None };
             engine.run();
             self.engines.push(engine);
+            if let Some(cores) = before {
+                // Threads that the caller starts later inherit its cores: those of what a hot swap
+                // brings, say. A refusal costs speed, not correctness.
+                let _ = rustix::thread::sched_setaffinity(None, &cores);
+            }
         }
         for handle in handles {
             match handle.map(std::thread::JoinHandle::join) {
@@ -329,9 +332,10 @@ impl Router {
     }
 }
 
-/// Binds the calling thread to one core, where there are enough; else the system schedules.
-fn pin(thread: usize) {
-    let Ok(cores) = rustix::thread::sched_getaffinity(None) else { return };
+/// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
+/// the cores it could use before.
+fn pin(thread: usize) -> Option<rustix::thread::CpuSet> {
+    let cores = rustix::thread::sched_getaffinity(None).ok()?;
     let allowed: Vec<usize> =
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
     if let Some(core) = allowed.get(thread) {
@@ -340,4 +344,5 @@ fn pin(thread: usize) {
         // Not being pinned costs speed, not correctness.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
+    Some(cores)
 }
