@@ -16,6 +16,7 @@ use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::streams::{self, Streams};
+use crate::trace::{Event, Order, Place};
 
 /// See [`Options::provide`].
 pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
@@ -291,6 +292,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.read(&mut |thread, order| obey(engines, thread, order), call.param);
+            }
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -315,6 +321,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.write(&mut |thread, order| obey(engines, thread, order), value);
+            }
             return handlers::write_global(&self.control, call.name, value);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -330,6 +341,14 @@ impl Router {
         }
         Ok(())
     }
+}
+
+/// Has a thread that is not running do something about traces.
+fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event>, HandlerError> {
+    let Some(Engine { wires, core, .. }) = engines.get_mut(thread) else {
+        return Err(HandlerError::refused(format!("thread {thread} did not start")));
+    };
+    Ok(core.obey(wires, order))
 }
 
 /// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
