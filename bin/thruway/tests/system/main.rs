@@ -26,6 +26,7 @@ mod router;
 mod sessions;
 mod sockets;
 mod streams;
+mod threads;
 mod top;
 mod traffic;
 mod trials;
