@@ -303,7 +303,7 @@ impl FromDevice {
             cx.chatter(&error);
         }
         if self.rank == 0 {
-            say(cx, &name, next.way());
+            tell(cx, &next);
         }
         self.source = Source::Live(next);
     }
@@ -323,7 +323,7 @@ impl FromDevice {
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
-                    say(cx, name, live.way());
+                    tell(cx, &live);
                 }
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
@@ -333,11 +333,25 @@ impl FromDevice {
     }
 }
 
+/// Tells the user by what way an interface is used, and what to know of it.
+fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
+    let name = &live.interface().name;
+    say(cx, name, live.way());
+    if let Some(warning) = live.warning() {
+        say(cx, name, &warning);
+    }
+}
+
 /// Tells the user by what way an interface is used.
 pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+    complain(cx, &format!("interface '{interface}': {way}"));
+}
+
+/// Tells the user something, with the element's name.
+pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: interface '{interface}': {way}"));
+    cx.chatter(&format!("{name}: {what}"));
 }
 
 impl Element for FromDevice {
@@ -390,6 +404,7 @@ impl Element for FromDevice {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
+            live.watch_state(cx);
             if let Some(index) = live.successor() {
                 self.follow(cx, index);
             }
