@@ -38,10 +38,15 @@ pub static ENTRY: Entry = Entry::new(
                stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
                METHOD LINUX or SNIFFER true for packet sockets. AF_XDP reads all queues of the \
                interface, or QUEUE: so threads may share an interface, each with a FromDevice. \
-               Its limits: no VLAN tags that hardware strips, an MTU of at most 1,706 bytes, a \
-               timestamp of the time of reading, and with XDP_MODE GENERIC no packets that the \
-               kernel merged. What this host sends is seen with OUTBOUND only, by packet \
-               sockets.\n\
+               Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
+               out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
+               time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
+               local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
+               driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
+               gro_flush_timeout of the interface); a line tells if it has no effect. What this \
+               host sends is seen with OUTBOUND only, by packet sockets.\n\
+               An interface that goes down or away is told once; it is used again when it is up, \
+               or when another one has its name, and what of that one is possible.\n\
                LARGE true is for chains between hosts and containers on one machine, and behind a \
                kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
                its sender left to hardware comes whole, with right lengths and checksums, by packet \
