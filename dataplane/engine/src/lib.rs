@@ -24,6 +24,7 @@ mod signals;
 mod statistics;
 mod streams;
 mod timers;
+mod trace;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::{ClockKind, Machine, has_constant_cycles};
@@ -32,3 +33,4 @@ pub use flows::Flows;
 pub use layout::Layout;
 pub use router::{Options, Outcome, Provide, Router};
 pub use streams::Streams;
+pub use trace::{Filter, Layers, SHOT_MAX};
