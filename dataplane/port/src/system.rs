@@ -50,12 +50,13 @@ pub(crate) fn set_option<T: Copy>(
     check(unsafe { libc::setsockopt(fd, level, option, value, size_of::<T>() as u32) }).map(drop)
 }
 
-/// A socket option that is a C integer.
-pub(crate) fn int_option(fd: &impl AsFd, level: i32, option: i32) -> io::Result<i32> {
-    let (mut value, mut len) = (0_i32, size_of::<i32>() as libc::socklen_t);
-    let place = (&raw mut value).cast();
+/// The value of a socket option that is a plain number.
+pub(crate) fn option(fd: &impl AsFd, level: i32, option: i32) -> io::Result<u32> {
+    let mut value = 0_u32;
+    let mut len = size_of::<u32>() as libc::socklen_t;
     let fd = fd.as_fd().as_raw_fd();
-    // JUSTIFICATION: the option that is asked for is not offered elsewhere.
+    let place = (&raw mut value).cast();
+    // JUSTIFICATION: the options of packet sockets are not offered elsewhere.
     // SAFETY: the place is writable for the length given.
     check(unsafe { libc::getsockopt(fd, level, option, place, &raw mut len) })?;
     Ok(value)

@@ -133,7 +133,7 @@ impl Receiver {
         }
         let is_known = |(queue, _): &(u32, RxEnd)| {
             let socket = self.device.socket(*queue);
-            let id = system::int_option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID);
+            let id = system::option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID);
             id.is_ok_and(|id| id != 0)
         };
         self.is_driven = self.ends.iter().any(is_known);
