@@ -19,6 +19,7 @@ mod hostile;
 mod interfaces;
 mod kinds;
 mod leavings;
+mod losses;
 mod network;
 mod plan;
 mod process;
