@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
+use thruway_engine::ClockKind;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
@@ -76,6 +77,26 @@ pub struct ConfigArgs {
     pub variables: Vec<String>,
 }
 
+/// A clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ClockArg {
+    /// The processor's cycle counter, corrected by the system's clock every second; where it is not
+    /// to be relied upon, the system's clock
+    Tsc,
+    /// The system's clock
+    System,
+}
+
+impl ClockArg {
+    /// As the engine takes it.
+    pub fn kind(self) -> ClockKind {
+        match self {
+            ClockArg::Tsc => ClockKind::Tsc,
+            ClockArg::System => ClockKind::System,
+        }
+    }
+}
+
 /// Arguments of `thruway run`.
 #[derive(Args)]
 pub struct RunArgs {
@@ -87,6 +108,9 @@ pub struct RunArgs {
     /// Packets that sources make or take at once, where the configuration does not say
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: u16,
+    /// Where the time on the packet path comes from
+    #[arg(long, value_enum, default_value_t = ClockArg::Tsc)]
+    pub clock: ClockArg,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,

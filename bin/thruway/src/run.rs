@@ -26,6 +26,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         spread: true,
         burst: usize::from(args.burst),
         drain: true,
+        clock: args.clock.kind(),
         ..Options::default()
     };
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {

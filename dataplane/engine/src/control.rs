@@ -8,6 +8,7 @@ use thruway_element::{HandlerError, Stats, Wires};
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::clock::ClockWords;
 use crate::core::Core;
 use crate::signals::Takers;
 use crate::trace;
@@ -26,6 +27,8 @@ pub(crate) struct Mailbox {
     pub wake: OwnedFd,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
+    /// What its clock is at.
+    pub clock: ClockWords,
 }
 
 /// No element.
@@ -64,7 +67,8 @@ impl Control {
             .map(|_| {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
                 let waiting = AtomicBool::new(false);
-                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle: Counter::new() })
+                let (idle, clock) = (Counter::new(), ClockWords::new());
+                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle, clock })
             })
             .collect();
         Ok(Control {

@@ -27,7 +27,7 @@ mod timers;
 mod trace;
 
 pub use build::{BuildError, Stage, check_arguments};
-pub use clock::ClockKind;
+pub use clock::{ClockKind, Machine, has_constant_cycles};
 pub use control::{Chatter, Control, Reconfigure};
 pub use flows::Flows;
 pub use layout::Layout;

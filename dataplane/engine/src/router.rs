@@ -8,7 +8,7 @@ use thruway_lang::{Checked, Graph};
 
 use crate::assign::{self, Spread};
 use crate::build::{self, BuildError, Stage};
-use crate::clock::ClockKind;
+use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::engine::Engine;
@@ -50,7 +50,7 @@ impl Default for Options {
             spread: false,
             burst: 1,
             drain: false,
-            clock: ClockKind::Real,
+            clock: ClockKind::System,
             chatter: Arc::new(|line| eprintln!("{line}")),
             provide: None,
         }
@@ -110,8 +110,10 @@ impl Router {
         let streams = streams::plan(&layout, &mut replicas)?;
         let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
+        let reference = Arc::default();
         for (thread, elements) in replicas.into_iter().enumerate() {
-            let wires = build::wires(&layout, options.clock.start());
+            let mut time = Time::new(options.clock, &reference);
+            let wires = build::wires(&layout, time.start());
             let core = Core::new(
                 Arc::clone(&layout),
                 Arc::clone(&control),
@@ -119,7 +121,7 @@ impl Router {
                 elements,
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, options.clock));
+            engines.push(Engine::new(wires, core, time));
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
@@ -161,6 +163,9 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
+            new.take_time(old);
+        }
         flows::take_over(&mut self.engines, &mut old.engines, |node| {
             let old = &before.graph.elements[node as usize];
             let same = layout.find(&old.name);
@@ -233,17 +238,20 @@ impl Router {
             let thread = engine.core.thread;
             let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
             handles.push(spawned.spawn(move || {
-                pin(thread);
+                let _ = pin(thread);
                 engine.run();
                 engine
             }));
         }
         if let Some(mut engine) = first {
-            if several {
-                pin(0);
-            }
+            let before = if several { pin(0) } else { None };
             engine.run();
             self.engines.push(engine);
+            if let Some(cores) = before {
+                // Threads that the caller starts later inherit its cores: those of what a hot swap
+                // brings, say. A refusal costs speed, not correctness.
+                let _ = rustix::thread::sched_setaffinity(None, &cores);
+            }
         }
         for handle in handles {
             match handle.map(std::thread::JoinHandle::join) {
@@ -343,9 +351,10 @@ fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event
     Ok(core.obey(wires, order))
 }
 
-/// Binds the calling thread to one core, where there are enough; else the system schedules.
-fn pin(thread: usize) {
-    let Ok(cores) = rustix::thread::sched_getaffinity(None) else { return };
+/// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
+/// the cores it could use before.
+fn pin(thread: usize) -> Option<rustix::thread::CpuSet> {
+    let cores = rustix::thread::sched_getaffinity(None).ok()?;
     let allowed: Vec<usize> =
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
     if let Some(core) = allowed.get(thread) {
@@ -354,4 +363,5 @@ fn pin(thread: usize) {
         // Not being pinned costs speed, not correctness.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
+    Some(cores)
 }

@@ -46,7 +46,7 @@ impl Lending {
     /// The packet, when its frame is a large one.
     #[inline]
     pub fn lend(&mut self, mut packet: Packet) -> Result<u64, Packet> {
-        if packet.meta().pool != SMALL && !unmarked(&mut packet) {
+        if packet.meta().pool != SMALL && !mark::unmark_small(&mut packet) {
             return Err(packet);
         }
         let meta = packet.meta();
@@ -97,16 +97,6 @@ impl Lending {
         // in the frame.
         Some(unsafe { Packet::from_meta(meta) })
     }
-}
-
-/// Ends the mark of a packet that is going to be lent; whether its frame is a small one.
-#[cold]
-fn unmarked(packet: &mut Packet) -> bool {
-    let is_small = pool::frame_size(packet.meta().pool) == SMALL_FRAME;
-    if is_small {
-        mark::unmark(packet.meta_mut());
-    }
-    is_small
 }
 
 impl Default for Lending {

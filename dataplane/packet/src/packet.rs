@@ -353,6 +353,12 @@ pub fn prefetch_bytes(bytes: &[u8]) {
     prefetch(bytes.as_ptr());
 }
 
+/// Asks for the line at an address.
+#[inline]
+pub(crate) fn prefetch_line(at: *const u8) {
+    prefetch(at);
+}
+
 #[inline]
 fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -334,7 +334,7 @@ impl Pool {
 
     /// Takes odd numbers of frames from a thread that ends, and bundles them for the others.
     #[cold]
-    fn adopt(&self, frames: &[NonNull<Meta>]) {
+    pub(crate) fn adopt(&self, frames: &[NonNull<Meta>]) {
         let mut orphans = self.orphans.lock().unwrap_or_else(|poison| poison.into_inner());
         orphans.extend_from_slice(frames);
         while let Some(bundle) = orphans.last_chunk::<BUNDLE>().copied() {
@@ -348,7 +348,7 @@ impl Pool {
 }
 
 /// One thread's free frames of one pool.
-struct Cache {
+pub(crate) struct Cache {
     len: usize,
     frames: [NonNull<Meta>; CACHE],
 }
@@ -359,7 +359,7 @@ impl Cache {
     }
 
     #[inline]
-    fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
         if self.len == 0 {
             pool.refill(self);
         }
@@ -368,7 +368,7 @@ impl Cache {
     }
 
     #[inline]
-    fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
+    pub(crate) fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
         if self.len == CACHE {
             pool().give_back(self);
         }
@@ -396,7 +396,7 @@ thread_local! {
 
 /// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
 #[inline]
-fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
+pub(crate) fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
     CACHES
         .try_with(|caches| {
             // JUSTIFICATION: a RefCell's check on every packet, for what cannot happen.
