@@ -9,6 +9,7 @@
 mod broadband;
 mod clients;
 mod control;
+mod doctor;
 mod driver;
 mod estimate;
 mod footprint;
@@ -32,6 +33,7 @@ mod sockets;
 mod streams;
 mod tags;
 mod top;
+mod trace;
 mod traffic;
 mod trials;
 mod web;

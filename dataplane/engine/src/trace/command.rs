@@ -2,7 +2,7 @@
 //!
 //! - write `start NAME COUNT ELEMENT FILTER`: choose COUNT packets for which FILTER holds, where they
 //!   come to ELEMENT (`-`: where they enter); NAME is of the asker's choice;
-//! - read `trace NAME`: what was seen since the last reading;
+//! - read `trace NAME`: what was seen since the last reading; `trace` alone: which traces there are;
 //! - write `stop NAME`.
 
 use std::fmt::Write as _;
@@ -146,7 +146,13 @@ impl Place<'_> {
     /// Reads the handler: `time CYCLES NANOSECONDS`, `trace LEFT CHOSEN UNMARKED UNMARKED_COPIES
     /// LOST`, and an `event` each.
     pub fn read(&self, each: &mut Each<'_>, name: &str) -> Result<String, HandlerError> {
-        let shared = self.find(name.trim())?;
+        let name = name.trim();
+        if name.is_empty() {
+            let mut traces = self.control.traces();
+            traces.retain(|trace| !trace.is_over());
+            return Ok(traces.iter().map(|trace| format!("{}\n", trace.name)).collect());
+        }
+        let shared = self.find(name)?;
         shared.ask();
         let take = || Order::Take(shared.bit, Vec::with_capacity(self.room()));
         let events = self.everywhere(each, take)?;
