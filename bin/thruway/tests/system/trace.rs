@@ -91,6 +91,29 @@ fn drops_and_refusals_in_json() {
     denied.prints(&["outbound :: IPFilter [0] dropped: denied after "]);
 }
 
+#[test]
+fn through_a_process_and_to_another_thread() {
+    if !privileged("through_a_process_and_to_another_thread") {
+        return;
+    }
+    let text = "RatedSource(DATA \\<00112233445566778899aabb88b5 00>, RATE 50)
+            -> a :: Null -> paint :: Paint(2) -> p :: Pipeliner -> b :: Null -> Discard;
+        Isolate(paint, ISOLATION relaxed); StaticThreadSched(p 1)";
+    let mut command = thruway();
+    command.args(["trace", "-j", "2", "-e", text, "12/88b5", "--count", "2", "--at", "a"]);
+    let done = run(&mut command).expect(0);
+    let told = masked(&done.stdout);
+    let way = "  1 a :: Null [0] -> [0] took T
+  2 paint/nf :: Nf [0] kept after T, took T
+  3 paint/nf :: Nf -> [0] after T: paint 0 -> 2
+  4 p :: Pipeliner [0] kept after T, took T
+  5 p :: Pipeliner -> [0] in thread 1 after T
+  6 b :: Null [0] -> [0] after T, took T
+  7 Discard@6 :: Discard [0] ended after T, took T
+";
+    assert_eq!(told.matches(way).count(), 2, "{told}{}", done.stderr);
+}
+
 /// A configuration with a control socket that runs.
 struct Chain {
     running: Running,

@@ -23,7 +23,7 @@ use crate::layout::Layout;
 /// bytes each.
 const EVENTS_MAX: usize = 32_768;
 /// Events that each thread can keep, at least and at most.
-const EVENTS: std::ops::RangeInclusive<usize> = 512..=8192;
+const EVENTS: std::ops::RangeInclusive<usize> = 128..=8192;
 /// Longest name of a trace, and most packets it can choose.
 const NAME_MAX: usize = 64;
 const COUNT_MAX: u64 = 1_000_000;
