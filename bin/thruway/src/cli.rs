@@ -45,8 +45,8 @@ enum Command {
     /// Find where chains run: which functions on which cores of which hosts, how full these get, and
     /// what breaks first
     Plan(plan::PlanArgs),
-    /// Tell what this host offers and what is missing for more speed
-    Doctor,
+    /// Tell what this host offers, what is missing, and what to do for more speed
+    Doctor(doctor::DoctorArgs),
     /// Tell how fast a function will be, and what limits it, before it runs
     Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
@@ -171,10 +171,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Top(args) => top::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
-        Command::Doctor => {
-            print!("{}", doctor::report());
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Doctor(args) => doctor::main(&args),
         Command::Worker => Ok(worker::main()),
         Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),

@@ -13,6 +13,7 @@ mod error;
 pub mod generator;
 pub mod interface;
 mod interface_driver;
+mod interface_use;
 pub mod socket;
 mod system;
 pub mod tap;

@@ -9,6 +9,7 @@
 mod broadband;
 mod clients;
 mod control;
+mod doctor;
 mod driver;
 mod estimate;
 mod footprint;
@@ -34,6 +35,7 @@ mod streams;
 mod tags;
 mod threads;
 mod top;
+mod trace;
 mod traffic;
 mod trials;
 mod web;
