@@ -9,6 +9,8 @@
 mod broadband;
 mod clients;
 mod control;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod driver;
 mod estimate;
 mod footprint;
