@@ -114,8 +114,8 @@ impl Frames {
         meta.kind = kind;
         meta.timestamp = timestamp;
         // JUSTIFICATION: the handle was given up when the frame was.
-        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The extent
-        // lies in the frame, as the caller says.
+        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The
+        // extent lies in the frame, as the caller says.
         unsafe { Packet::from_meta(line) }
     }
 
@@ -195,7 +195,8 @@ mod tests {
             let numbers = taken(wanted);
             // JUSTIFICATION: what is tested; and in another thread.
             // SAFETY: they were taken, and nobody uses them.
-            std::thread::spawn(move || unsafe { frames.free(numbers.into_iter()) }).join().unwrap();
+            let free = move || unsafe { frames.free(numbers.into_iter()) };
+            std::thread::spawn(free).join().unwrap();
         }
     }
 }

@@ -10,6 +10,8 @@ mod broadband;
 mod clients;
 mod control;
 mod doctor;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod driver;
 mod estimate;
 mod footprint;
