@@ -6,14 +6,17 @@
 #[cfg(test)]
 mod alloc_tests;
 mod case;
+mod child;
 mod counters;
 mod ends;
 mod exchange;
 mod flow;
+mod io;
 mod latency;
 mod machine;
 mod measure;
 mod model;
+mod namespace;
 mod path;
 mod plot;
 mod registry;
@@ -99,6 +102,8 @@ enum Own {
     Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
+    /// Packets a second that one core forwards, beside the kernel's own forwarding
+    Io(io::Options),
     /// A Worker of `bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -114,6 +119,7 @@ pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Io(options)) => io::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
