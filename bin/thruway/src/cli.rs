@@ -111,6 +111,10 @@ pub struct RunArgs {
     /// Where the time on the packet path comes from
     #[arg(long, value_enum, default_value_t = ClockArg::Tsc)]
     pub clock: ClockArg,
+    /// Keep packets in huge pages: fewer misses, and AF_XDP may go without a copy where a driver has
+    /// that
+    #[arg(long)]
+    pub huge_pages: bool,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,

@@ -101,7 +101,7 @@ fn mode(name: &str, facts: &mut Facts) {
     let (told, native) = match features {
         None => ("AF_XDP mode not told", None),
         Some(features) if features.zero_copy => {
-            ("AF_XDP native, zero copy (wants huge pages)", Some(true))
+            ("AF_XDP native, zero copy (wants run --huge-pages)", Some(true))
         }
         Some(features) if features.native => ("AF_XDP native, with a copy", Some(true)),
         Some(_) => ("AF_XDP generic only", Some(false)),

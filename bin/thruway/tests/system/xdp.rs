@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::network::{Network, Site};
-use crate::process::{Done, Running, need, privileged, run, wait_for};
+use crate::process::{Done, LIMIT, Running, need, privileged, run, skip, wait_for};
 use crate::traffic::{fetch, listening};
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -229,4 +229,75 @@ fn jumbo_frames_go_by_packet_sockets() {
     assert!(pings.contains("3 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
     network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);
+}
+
+/// Huge pages that the machine has for a time.
+struct HugePages {
+    before: String,
+}
+
+const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+
+impl HugePages {
+    /// So many more; `None` where the machine has no room for them.
+    fn more(count: u64) -> Option<HugePages> {
+        let number = || std::fs::read_to_string(HUGE_PAGES).expect("Linux").trim().to_owned();
+        let before = number();
+        let wanted = before.parse::<u64>().expect("a number") + count;
+        std::fs::write(HUGE_PAGES, wanted.to_string()).expect("root may");
+        let pages = HugePages { before };
+        (number() == wanted.to_string()).then_some(pages)
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        std::fs::write(HUGE_PAGES, &self.before).expect("root may");
+    }
+}
+
+#[test]
+fn zero_copy_is_tried_in_huge_pages_and_copies_do_where_there_is_none() {
+    let test = "zero_copy_is_tried_in_huge_pages_and_copies_do_where_there_is_none";
+    if !privileged(test) {
+        return;
+    }
+    need("ping", "iputils-ping");
+    need("strace", "strace");
+    let network = Network::new(&LAN, &WAN);
+    let Some(_pages) = HugePages::more(64) else {
+        return skip(test, "no room for 64 huge pages");
+    };
+    // What is asked of the kernel is seen from outside: the driver here has no zero copy. The
+    // process ends by itself, also where its observer ends before it.
+    let mut command = network.middle.command("strace");
+    command.args(["-f", "-e", "trace=bind", env!("CARGO_BIN_EXE_thruway"), "run", "-q"]);
+    let text = wire(", METHOD XDP", "");
+    let mut running =
+        Running::start(command.args(["--huge-pages", "--duration", "8", "-e", &text]));
+    wait_for("a ping through the wire", || {
+        assert!(!running.ended(), "{}", running.stderr());
+        (network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0).then_some(())
+    });
+    fetch(&network.lan, &network.wan, "10.3.0.2", 1 << 20);
+    let said = running.wait(LIMIT).expect(0).stderr;
+    assert_eq!(said.matches("AF_XDP, native mode, the kernel copies").count(), 4, "{said}");
+    for (flags, result) in [("XDP_ZEROCOPY", "-1 EOPNOTSUPP"), ("XDP_COPY", "0")] {
+        let is = |line: &&str| {
+            line.contains(&format!("sxdp_flags={flags}|XDP_USE_NEED_WAKEUP"))
+                && line.contains(&format!(" = {result}"))
+        };
+        assert_eq!(said.lines().filter(is).count(), 2, "{flags}: {said}");
+    }
+}
+
+#[test]
+fn huge_pages_that_are_not_there_are_told() {
+    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+    if free.is_ok_and(|free| free.trim() != "0") {
+        return skip("huge_pages_that_are_not_there_are_told", "there are some");
+    }
+    let args = ["run", "-q", "--huge-pages", "-e", "Idle -> Discard"];
+    let done = run(crate::process::thruway().args(args)).expect(1);
+    done.says(&["free huge pages of 2 MB are needed and 0 are free", "/proc/sys/vm/nr_hugepages"]);
 }
