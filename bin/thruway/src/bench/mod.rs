@@ -24,6 +24,7 @@ mod report;
 mod row;
 mod stream;
 mod sync;
+mod threads;
 mod traffic;
 
 use std::path::PathBuf;
@@ -98,6 +99,8 @@ enum Own {
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),
+    /// Stages on several cores, in parallel or as a pipeline: the figures of the thesis
+    Threads(threads::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
@@ -122,6 +125,7 @@ pub fn main(options: &Options) -> ExitCode {
         Some(Own::Io(options)) => io::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
+        Some(Own::Threads(options)) => threads::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => run(options),
     };
