@@ -349,7 +349,7 @@ fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
 }
 
 /// Tells the user by what way an interface is used.
-fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
     complain(cx, &format!("interface '{interface}': {way}"));
 }
 

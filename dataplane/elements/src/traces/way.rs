@@ -139,7 +139,7 @@ impl Wish {
         let is_packet = match self.method {
             Method::Packet(_) => true,
             Method::Xdp => false,
-            Method::Best => interface::is_tap(name) || used_by_host(name).is_some(),
+            Method::Best => interface::is_tap(name) || interface::used_by_host(name).is_some(),
         };
         if is_packet || interface::index(name).is_none() {
             return None;
