@@ -3,7 +3,6 @@
 //! who has what, so that several threads may give and take at once, and a frame may come back in
 //! another thread than the one that it left by.
 
-use crate::mark;
 use crate::meta::PacketKind;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
@@ -89,7 +88,7 @@ impl Frames {
     /// The packet, when its frame is a large one.
     #[inline]
     pub fn give(&self, mut packet: Packet) -> Result<Extent, Packet> {
-        if packet.meta().pool != SMALL && !mark::unmark_small(&mut packet) {
+        if !packet.leaves_small() {
             return Err(packet);
         }
         let meta = packet.meta();
@@ -152,6 +151,17 @@ mod tests {
         assert_eq!(frames.give(packet).expect("a small one"), extent);
         // SAFETY: it was given, and nobody uses it.
         unsafe { frames.free([number].into_iter()) };
+    }
+
+    #[test]
+    fn the_mark_of_a_packet_ends_where_its_frame_is_given_away() {
+        let mut packet = Packet::new(b"x").expect("memory");
+        assert!(packet.follow(1).is_some());
+        let extent = Frames::small().give(packet).expect("a small one");
+        // JUSTIFICATION: what is tested.
+        // SAFETY: it was given, and nobody uses it.
+        let packet = unsafe { Frames::small().packet(extent, PacketKind::Host, 0) };
+        assert!(packet.mark().is_none());
     }
 
     #[test]

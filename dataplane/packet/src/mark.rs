@@ -16,7 +16,7 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 
 use crate::meta::Meta;
 use crate::packet::Packet;
-use crate::pool::{self, SMALL_FRAME};
+use crate::pool::{self, SMALL, SMALL_FRAME};
 
 /// Packets that can be marked at once: what seven bits number, but for "none".
 pub const MARKS_MAX: usize = 127;
@@ -170,16 +170,6 @@ pub(crate) fn unmark(meta: &mut Meta) {
     }
 }
 
-/// Ends the mark of a packet whose frame is going to be lent; whether that is a small one.
-#[cold]
-pub(crate) fn unmark_small(packet: &mut Packet) -> bool {
-    let is_small = pool::frame_size(packet.meta().pool) == SMALL_FRAME;
-    if is_small {
-        unmark(packet.meta_mut());
-    }
-    is_small
-}
-
 /// Gives back a large frame, or that of a marked packet.
 #[cold]
 pub(crate) fn release(mut meta: NonNull<Meta>) {
@@ -192,6 +182,21 @@ pub(crate) fn release(mut meta: NonNull<Meta>) {
 }
 
 impl Packet {
+    /// Whether its frame, which is going to leave the packet, is a small one; if so a mark ends.
+    #[inline]
+    pub(crate) fn leaves_small(&mut self) -> bool {
+        self.meta().pool == SMALL || self.leaves_small_marked()
+    }
+
+    #[cold]
+    fn leaves_small_marked(&mut self) -> bool {
+        let is_small = pool::frame_size(self.meta().pool) == SMALL_FRAME;
+        if is_small {
+            unmark(self.meta_mut());
+        }
+        is_small
+    }
+
     /// Whether someone follows it.
     #[inline]
     pub fn is_marked(&self) -> bool {
@@ -243,7 +248,6 @@ mod tests {
 
     use super::*;
     use crate::batch::Batch;
-    use crate::frames::Frames;
     use crate::lend::Lending;
 
     /// The table is the process's: one test at a time.
@@ -317,13 +321,6 @@ mod tests {
         let place = lending.lend(one).expect("a small frame");
         assert_eq!(ends(), [number]);
         assert!(!lending.take_back(place, 60).expect("it was lent").is_marked());
-        let mut one = packet();
-        let number = one.follow(1).expect("a mark").packet();
-        let extent = Frames::small().give(one).expect("a small frame");
-        assert_eq!((ends(), extent.len), (vec![number], 60));
-        // JUSTIFICATION: what is tested.
-        // SAFETY: it was given, and nobody uses it.
-        unsafe { Frames::small().free([extent.number].into_iter()) };
     }
 
     #[test]

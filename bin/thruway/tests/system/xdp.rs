@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use crate::network::{Network, Site};
-use crate::process::{Done, need, privileged, run};
-use crate::traffic::fetch;
+use crate::process::{Done, Running, need, privileged, run, wait_for};
+use crate::traffic::{fetch, listening};
 
 /// Two hosts of one network, for something that passes frames between them.
 const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
@@ -70,27 +70,59 @@ fn the_best_way_is_taken_and_told() {
 }
 
 #[test]
-fn generic_mode_passes_frames() {
-    if !privileged("generic_mode_passes_frames") {
+fn what_generic_mode_drops_is_told_once() {
+    if !privileged("what_generic_mode_drops_is_told_once") {
         return;
     }
     let mut network = wired(&wire(", XDP_MODE GENERIC", ""));
     assert!(link(&network, "lan0").contains("xdpgeneric"));
-    let pings = network.lan.succeed("ping -n -c 5 -i 0.05 -w 10 -s 1400 10.3.0.2");
-    assert!(pings.contains("5 received"), "{pings}");
-    network.stop().expect(0).says(&["AF_XDP, generic mode"]);
+    // The host leaves its segments to be cut, and nothing does so on the way.
+    let script = "exec 3<>/dev/tcp/10.3.0.2/9000; head -c 300000 /dev/zero >&3";
+    let sink = "import socket; s = socket.create_server(('10.3.0.2', 9000)); c = s.accept()[0]
+while c.recv(65536): pass";
+    let sink = Running::start(network.wan.command("python3").args(["-c", sink]));
+    listening(&network.wan, "9000");
+    let sender = Running::start(network.lan.command("bash").args(["-c", script]));
+    let words =
+        "FromDevice@1: interface 'lan0': packets longer than its MTU come, and AF_XDP drops";
+    wait_for("a word about it", || network.said().contains(words).then_some(()));
+    drop((sender, sink));
+    let done = network.stop().expect(0).says(&["AF_XDP, generic mode"]);
+    assert_eq!(done.stderr.matches("packets longer than its MTU").count(), 1, "{done:#?}");
 }
 
 #[test]
-fn busy_polling_passes_frames() {
-    if !privileged("busy_polling_passes_frames") {
+fn busy_polling_passes_frames_and_works_or_says_that_it_does_not() {
+    if !privileged("busy_polling_passes_frames_and_works_or_says_that_it_does_not") {
         return;
     }
     let mut network = wired(&wire(", METHOD XDP, BUSY_POLL 20", ""));
+    // A driver is polled where its own interrupts are put off.
+    for (file, value) in [("napi_defer_hard_irqs", "2"), ("gro_flush_timeout", "200000")] {
+        let line = format!("echo {value} >/sys/class/net/lan0/{file}");
+        run(network.middle.command("sh").args(["-c", &line])).expect(0);
+    }
     let pings = network.lan.succeed("ping -n -c 20 -i 0.01 -w 10 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 5 << 20);
-    network.stop().expect(0);
+    let is_told =
+        || network.said().contains("FromDevice@1: interface 'lan0': BUSY_POLL has no effect");
+    wait_for("packets by busy polling, or that it does not work", || {
+        (is_told() || busy_polled(&network) > 0).then_some(())
+    });
+    assert_ne!(is_told(), busy_polled(&network) > 0, "{}", network.said());
+    let done = network.stop().expect(0);
+    assert!(done.stderr.matches("'lan0': BUSY_POLL").count() < 2, "{done:#?}");
+}
+
+/// Packets that the kernel took from drivers in busy polling.
+fn busy_polled(network: &Network) -> u64 {
+    let table = network.middle.succeed("cat /proc/net/netstat");
+    let mut lines = table.lines().filter(|line| line.starts_with("TcpExt:"));
+    let mut fields = || lines.next().expect("two lines").split_whitespace();
+    let (names, values) = (fields(), fields());
+    let found = names.zip(values).find(|(name, _)| *name == "BusyPollRxPackets");
+    found.expect("a counter of Linux").1.parse().expect("a number")
 }
 
 #[test]
