@@ -52,7 +52,9 @@ fn af_xdp() -> Finding {
     let modes = ethernet.map(|interface| {
         let mode = match thruway_port::af_xdp::features(interface.index) {
             None => "unknown mode",
-            Some(features) if features.zero_copy => "native mode, zero copy (wants run --huge-pages)",
+            Some(features) if features.zero_copy => {
+                "native mode, zero copy (wants run --huge-pages)"
+            }
             Some(features) if features.native => "native mode",
             Some(_) => "generic mode only",
         };
