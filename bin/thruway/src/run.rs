@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
 use thruway_lang::{Diagnostics, ElementDecl, Source, Variables};
-use thruway_packet::Memory;
+use thruway_packet::{DEFAULT_SMALL, Memory};
+use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
@@ -23,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
     if args.huge_pages {
-        Memory::in_huge_pages()?;
+        Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
     let options = Options {
         threads: usize::from(args.threads),

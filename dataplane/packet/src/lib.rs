@@ -30,7 +30,7 @@ pub use lend::Lending;
 pub use mark::{End, MARKS_MAX, Mark, forget_watchers, take_ends, unmarked_copies};
 pub use meta::PacketKind;
 pub use packet::{Packet, prefetch_bytes};
-pub use pool::{LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};
+pub use pool::{DEFAULT_SMALL, LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};
 pub use ring::{PacketConsumer, PacketProducer, packet_ring};
 
 /// The processor's cycle counter (time stamp counter), for statistics; 0 where there is none.

@@ -34,7 +34,7 @@ pub(crate) const LEAD: usize = 2048 - SMALL_FRAME;
 /// Least head room of a packet just made, bytes: two lines, for tunnel headers.
 pub(crate) const HEADROOM: usize = 128;
 /// Small frames unless configured otherwise: 128 MiB of address space, touched as used.
-const DEFAULT_SMALL: u32 = 65_536;
+pub const DEFAULT_SMALL: u32 = 65_536;
 /// Large frames for every so many small ones.
 const SMALL_PER_LARGE: u32 = 128;
 
@@ -101,14 +101,6 @@ impl Memory {
     pub fn configure(small_frames: u32, pages: Pages) -> Result<bool, RegionError> {
         let memory = Memory::make(small_frames, pages)?;
         Ok(MEMORY.set(memory).is_ok())
-    }
-
-    /// The defaults, with small frames in huge pages. As [`Memory::configure`].
-    ///
-    /// # Errors
-    /// When too few huge pages are free.
-    pub fn in_huge_pages() -> Result<bool, RegionError> {
-        Memory::configure(DEFAULT_SMALL, Pages::Huge)
     }
 
     fn make(small: u32, pages: Pages) -> Result<Memory, RegionError> {

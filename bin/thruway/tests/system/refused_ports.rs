@@ -24,14 +24,21 @@ fn without(network: &Network, rights: &str, text: &str) -> Command {
     command
 }
 
+/// What is set of the interfaces, without their carriers, which come by themselves.
+fn links(network: &Network) -> Vec<String> {
+    let text = network.middle.succeed("ip -d link");
+    let words = text.split_whitespace().filter(|word| !word.starts_with('<'));
+    let states = ["UP", "DOWN", "UNKNOWN", "LOWERLAYERDOWN"];
+    words.filter(|word| !states.contains(word)).map(str::to_owned).collect()
+}
+
 /// Runs what is refused; the first line must be this error. The interfaces must stay as they were.
 #[track_caller]
 fn refused(network: &Network, command: &mut Command, error: &str) -> Done {
-    let links = || network.middle.succeed("ip -d link");
-    let before = links();
+    let before = links(network);
     let done = run(command).expect(1);
     assert_eq!(done.stderr.lines().next(), Some(&*format!("error: {error}")), "{done:#?}");
-    assert_eq!(links(), before);
+    assert_eq!(links(network), before);
     done
 }
 
