@@ -1,8 +1,8 @@
 //! Batches: the vectors of packets that functions pass on.
 
+use crate::cache;
 use crate::image::Image;
 use crate::packet::Packet;
-use crate::pool;
 
 /// Packets a batch is meant to hold at most. Elements that multiply packets may exceed it; the
 /// engine then cuts the batch.
@@ -51,7 +51,7 @@ impl Batch {
     #[inline]
     pub fn fill<'a>(&mut self, images: impl ExactSizeIterator<Item = Image<'a>>) -> usize {
         let first = self.packets.len();
-        let taken = pool::take_many(&mut self.packets, images.len());
+        let taken = cache::take_many(&mut self.packets, images.len());
         let mut lost = Vec::new();
         for (at, (packet, image)) in self.packets[first..].iter_mut().zip(images).enumerate() {
             if !packet.become_image(&image) {
@@ -113,7 +113,7 @@ impl Batch {
     /// Frees all packets.
     #[inline]
     pub fn clear(&mut self) {
-        pool::release_all(&mut self.packets);
+        cache::release_all(&mut self.packets);
     }
 
     /// Keeps the packets for which `judge` gives `None`, in order, and hands the others to `take`

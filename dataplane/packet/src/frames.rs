@@ -3,6 +3,7 @@
 //! who has what, so that several threads may give and take at once, and a frame may come back in
 //! another thread than the one that it left by.
 
+use crate::cache;
 use crate::meta::PacketKind;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
@@ -53,7 +54,7 @@ impl Frames {
     /// [`packet`](Self::packet).
     #[inline]
     pub fn take(&self, count: usize, mut give: impl FnMut(usize)) -> usize {
-        pool::with_cache(SMALL, |cache| {
+        cache::with_cache(SMALL, |cache| {
             for taken in 0..count {
                 let Some(meta) = cache.pop(self.pool) else { return taken };
                 give(self.pool.index_of(meta));
@@ -71,7 +72,7 @@ impl Frames {
     #[inline]
     pub unsafe fn free(&self, numbers: impl Iterator<Item = usize>) {
         let mut lines = numbers.map(|number| self.pool.line_of(number));
-        let freed = pool::with_cache(SMALL, |cache| {
+        let freed = cache::with_cache(SMALL, |cache| {
             for line in &mut lines {
                 cache.push(line, || self.pool);
             }

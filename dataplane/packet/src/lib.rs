@@ -10,6 +10,7 @@
 
 mod anno;
 mod batch;
+mod cache;
 mod carry;
 mod frames;
 mod headers;

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
+use crate::cache;
 use crate::meta::Meta;
 use crate::packet::Packet;
 use crate::pool::{self, SMALL, SMALL_FRAME};
@@ -178,7 +179,7 @@ pub(crate) fn release(mut meta: NonNull<Meta>) {
     // its line is initialised.
     let line = unsafe { meta.as_mut() };
     unmark(line);
-    pool::release_to(line.pool, meta);
+    cache::release_to(line.pool, meta);
 }
 
 impl Packet {

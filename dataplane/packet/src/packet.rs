@@ -4,6 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use crate::anno::Anno;
+use crate::cache;
 use crate::meta::{Meta, NO_HEADER, PacketKind};
 use crate::pool::{self, Memory};
 
@@ -374,7 +375,7 @@ fn prefetch(at: *const u8) {
 impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {
-        pool::release_one(self.0);
+        cache::release_one(self.0);
     }
 }
 

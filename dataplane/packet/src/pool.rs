@@ -1,11 +1,10 @@
-//! Pools of frames, and the per-thread caches in front of them.
+//! Pools of frames.
 //!
 //! A frame is free in exactly one of three places: *fresh* (never used: a counter), the pool's
 //! *depot* (a lock-free queue of bundles), or a *thread's cache* (a stack: the frame freed last is
 //! still in the processor's cache and is taken first). Threads trade with the depot a bundle at a
 //! time, so that a packet costs no atomic operation. Memory that was never used is never touched.
 
-use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::sync::{Mutex, OnceLock};
@@ -15,7 +14,7 @@ use thruway_region::{HUGE_PAGE_LEN, Pages, Region, RegionError};
 use thruway_sync::CachePadded;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use crate::mark;
+use crate::cache::{Cache, with_cache};
 use crate::meta::Meta;
 use crate::packet::Packet;
 
@@ -39,9 +38,7 @@ pub const DEFAULT_SMALL: u32 = 65_536;
 const SMALL_PER_LARGE: u32 = 128;
 
 /// Frames a thread trades with the depot at once.
-const BUNDLE: usize = 64;
-/// Frames a thread keeps at most: four bundles cover the largest batch.
-const CACHE: usize = 4 * BUNDLE;
+pub(crate) const BUNDLE: usize = 64;
 
 /// Number of the pool of small frames.
 pub(crate) const SMALL: u8 = 0;
@@ -123,7 +120,7 @@ impl Memory {
         &self.large
     }
 
-    fn pool(&'static self, id: u8) -> &'static Pool {
+    pub(crate) fn pool(&'static self, id: u8) -> &'static Pool {
         if id == SMALL { &self.small } else { &self.large }
     }
 
@@ -274,7 +271,7 @@ impl Pool {
 
     /// Fills an empty cache from the depot, else from fresh frames, else from orphans.
     #[cold]
-    fn refill(&self, cache: &mut Cache) {
+    pub(crate) fn refill(&self, cache: &mut Cache) {
         if let Some(bundle) = self.depot.pop() {
             cache.frames[..BUNDLE].copy_from_slice(&bundle);
             cache.len = BUNDLE;
@@ -322,7 +319,7 @@ impl Pool {
 
     /// Takes a full cache's oldest bundle back; the newest frames stay, their lines are warm.
     #[cold]
-    fn give_back(&self, cache: &mut Cache) {
+    pub(crate) fn give_back(&self, cache: &mut Cache) {
         let mut bundle = [NonNull::dangling(); BUNDLE];
         bundle.copy_from_slice(&cache.frames[..BUNDLE]);
         cache.frames.copy_within(BUNDLE.., 0);
@@ -345,151 +342,4 @@ impl Pool {
             orphans.truncate(rest);
         }
     }
-}
-
-/// One thread's free frames of one pool.
-pub(crate) struct Cache {
-    len: usize,
-    frames: [NonNull<Meta>; CACHE],
-}
-
-impl Cache {
-    const fn new() -> Cache {
-        Cache { len: 0, frames: [NonNull::dangling(); CACHE] }
-    }
-
-    #[inline]
-    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
-        if self.len == 0 {
-            pool.refill(self);
-        }
-        self.len = self.len.checked_sub(1)?;
-        Some(self.frames[self.len])
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
-        if self.len == CACHE {
-            pool().give_back(self);
-        }
-        self.frames[self.len] = meta;
-        self.len += 1;
-    }
-}
-
-struct Caches([Cache; 2]);
-
-impl Drop for Caches {
-    fn drop(&mut self) {
-        for (id, cache) in self.0.iter().enumerate() {
-            if cache.len > 0 {
-                Memory::get().pool(id as u8).adopt(&cache.frames[..cache.len]);
-            }
-        }
-    }
-}
-
-thread_local! {
-    static CACHES: UnsafeCell<Caches> =
-        const { UnsafeCell::new(Caches([Cache::new(), Cache::new()])) };
-}
-
-/// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
-#[inline]
-pub(crate) fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
-    CACHES
-        .try_with(|caches| {
-            // JUSTIFICATION: a RefCell's check on every packet, for what cannot happen.
-            // SAFETY: only this thread reaches its cell, and no `f` here calls back into this
-            // function (they move pointers and trade bundles), so the borrow is unique.
-            let caches = unsafe { &mut *caches.get() };
-            f(&mut caches.0[usize::from(pool & 1)])
-        })
-        .ok()
-}
-
-/// Adds up to `count` packets of small frames, of old content, and says how many: fewer only when
-/// there are no more. One look at the thread's cache for all of them.
-#[inline]
-pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
-    let pool = Memory::get().small();
-    packets.reserve(count);
-    with_cache(SMALL, |cache| {
-        if let Some(rest) = cache.len.checked_sub(count) {
-            let top = cache.frames[rest..cache.len].iter();
-            // JUSTIFICATION: a packet is a pointer to its line.
-            // SAFETY: the frames are taken off the free ones by the next line, so no other Packet
-            // has them; their lines are initialised, with extents inside their frames.
-            packets.extend(top.map(|meta| unsafe { Packet::from_meta(*meta) }));
-            cache.len = rest;
-            return count;
-        }
-        for made in 0..count {
-            let Some(meta) = cache.pop(pool) else { return made };
-            // JUSTIFICATION: a packet is a pointer to its line.
-            // SAFETY: popped from the free frames, so no other Packet has it; its line is
-            // initialised (`first_use` or an earlier packet), with an extent inside the frame.
-            packets.push(unsafe { Packet::from_meta(meta) });
-        }
-        count
-    })
-    .unwrap_or(0)
-}
-
-/// Gives one frame back.
-#[inline]
-pub(crate) fn release_one(meta: NonNull<Meta>) {
-    // JUSTIFICATION: the line is reached by pointer.
-    // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
-    let pool = unsafe { meta.as_ref() }.pool;
-    if pool == SMALL { release_to(SMALL, meta) } else { mark::release(meta) }
-}
-
-#[inline]
-pub(crate) fn release_to(id: u8, meta: NonNull<Meta>) {
-    if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
-        Memory::get().pool(id).adopt(&[meta]);
-    }
-}
-
-/// Gives many frames back with one look at the thread's cache.
-#[inline]
-pub(crate) fn release_all(packets: &mut Vec<Packet>) {
-    let released = CACHES.try_with(|caches| {
-        // JUSTIFICATION: as in `with_cache`.
-        // SAFETY: as in `with_cache`; the loop moves pointers and trades bundles only.
-        let caches = unsafe { &mut *caches.get() };
-        if release_small(packets, &mut caches.0[usize::from(SMALL)]) {
-            return;
-        }
-        for mut packet in packets.drain(..) {
-            mark::unmark(packet.meta_mut());
-            let id = packet.meta().pool;
-            let meta = packet.into_meta();
-            caches.0[usize::from(id & 1)].push(meta, || Memory::get().pool(id));
-        }
-    });
-    if released.is_err() {
-        packets.clear();
-    }
-}
-
-/// Gives all frames back at once, if all are small and the cache has room; else false.
-#[inline]
-fn release_small(packets: &mut Vec<Packet>, cache: &mut Cache) -> bool {
-    let count = packets.len();
-    let Some(free) = cache.frames[cache.len..].get_mut(..count) else { return false };
-    // No branch per packet: all are small as a rule.
-    if packets.iter().fold(SMALL, |all, packet| all | packet.meta().pool) != SMALL {
-        return false;
-    }
-    for (slot, packet) in free.iter_mut().zip(packets.iter()) {
-        *slot = packet.line();
-    }
-    // JUSTIFICATION: draining moves each packet out by itself, 1 ns a packet.
-    // SAFETY: fewer than before; the packets beyond are given up without being dropped: their
-    // frames are free from here on, held by the cache alone.
-    unsafe { packets.set_len(0) };
-    cache.len += count;
-    true
 }
