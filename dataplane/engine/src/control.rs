@@ -1,6 +1,6 @@
 //! How the outside and the threads talk to each other: stop flags and mailboxes.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -11,6 +11,7 @@ use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::clock::ClockWords;
 use crate::core::Core;
 use crate::signals::Takers;
+use crate::trace;
 
 /// Work for another thread, done between two of its rounds.
 pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
@@ -24,6 +25,8 @@ pub(crate) struct Mailbox {
     mails: Mutex<Vec<Mail>>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
+    /// Whether the thread has ended: nobody opens the mail.
+    left: AtomicBool,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
     /// What its clock is at.
@@ -52,6 +55,9 @@ pub struct Control {
     stats: OnceLock<Vec<Arc<Stats>>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    /// Traces that run, and how many there were.
+    traces: Mutex<Vec<Arc<trace::Shared>>>,
+    traces_begun: AtomicU32,
     chatter: Chatter,
     /// Who else hears the lines for the user.
     ears: Mutex<Vec<Chatter>>,
@@ -64,7 +70,14 @@ impl Control {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
                 let waiting = AtomicBool::new(false);
                 let (idle, clock) = (Counter::new(), ClockWords::new());
-                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle, clock })
+                Ok(Mailbox {
+                    waiting,
+                    left: AtomicBool::new(false),
+                    mails: Mutex::default(),
+                    wake,
+                    idle,
+                    clock,
+                })
             })
             .collect();
         Ok(Control {
@@ -79,6 +92,8 @@ impl Control {
             stats: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            traces: Mutex::default(),
+            traces_begun: AtomicU32::new(0),
             chatter,
             ears: Mutex::default(),
         })
@@ -182,6 +197,16 @@ impl Control {
         &self.takers
     }
 
+    /// The traces that run.
+    pub(crate) fn traces(&self) -> MutexGuard<'_, Vec<Arc<trace::Shared>>> {
+        self.traces.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// How many traces there were before this one.
+    pub(crate) fn next_trace(&self) -> u32 {
+        self.traces_begun.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Gives the router a writable `hotconfig` handler.
     pub fn allow_reconfigure(&self, reconfigure: Reconfigure) {
         *self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reconfigure);
@@ -281,6 +306,21 @@ impl Mailbox {
     #[inline]
     pub fn waiting(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
+    }
+
+    /// The thread begins to open its mail.
+    pub fn enter(&self) {
+        self.left.store(false, Ordering::Release);
+    }
+
+    /// The thread opens no mail any more.
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody opens the mail.
+    pub fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     pub fn take(&self) -> Vec<Mail> {
