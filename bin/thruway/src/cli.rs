@@ -45,8 +45,8 @@ enum Command {
     /// Find where chains run: which functions on which cores of which hosts, how full these get, and
     /// what breaks first
     Plan(plan::PlanArgs),
-    /// Tell what this host offers and what is missing for more speed
-    Doctor,
+    /// Tell what this host offers, what is missing, and what to do for more speed
+    Doctor(doctor::DoctorArgs),
     /// Tell how fast a function will be, and what limits it, before it runs
     Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
@@ -142,6 +142,10 @@ pub struct RunArgs {
     /// Where the time on the packet path comes from
     #[arg(long, value_enum, default_value_t = ClockArg::Tsc)]
     pub clock: ClockArg,
+    /// Keep packets in huge pages: fewer misses, and AF_XDP may go without a copy where a driver has
+    /// that
+    #[arg(long)]
+    pub huge_pages: bool,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
@@ -226,10 +230,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Top(args) => top::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
-        Command::Doctor => {
-            print!("{}", doctor::report());
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Doctor(args) => doctor::main(&args),
         Command::Worker => Ok(worker::main()),
         Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
 use thruway_lang::{Diagnostics, ElementDecl, Source, Variables};
+use thruway_packet::Memory;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
@@ -22,6 +23,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
     let (threads, cores) = args.crew()?;
+    if args.huge_pages {
+        Memory::in_huge_pages()?;
+    }
     let options = Options {
         threads,
         cores,

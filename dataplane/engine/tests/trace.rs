@@ -236,7 +236,8 @@ fn mistakes_are_told() {
         let error = router.write("trace", command).unwrap_err().to_string();
         assert!(error.contains(said), "{command}: {error}");
     }
-    assert!(router.read("trace").unwrap_err().to_string().contains("no trace ''"));
+    assert!(router.read("trace t").unwrap_err().to_string().contains("no trace 't'"));
+    assert_eq!(router.read("trace").unwrap(), "");
     router.write("trace", "start t 1 - -").unwrap();
     let again = router.write("trace", "start t 1 - -").unwrap_err().to_string();
     assert!(again.contains("'t' already"), "{again}");
@@ -249,4 +250,5 @@ fn mistakes_are_told() {
         router.write("trace", &format!("stop t{nth}")).unwrap();
     }
     router.write("trace", "start t8 1 - -").unwrap();
+    assert_eq!(router.read("trace").unwrap(), "t\nt8\n");
 }

@@ -87,11 +87,11 @@ impl Frames {
     /// # Errors
     /// The packet, when its frame is a large one.
     #[inline]
-    pub fn give(&self, packet: Packet) -> Result<Extent, Packet> {
-        let meta = packet.meta();
-        if meta.pool != SMALL {
+    pub fn give(&self, mut packet: Packet) -> Result<Extent, Packet> {
+        if !packet.leaves_small() {
             return Err(packet);
         }
+        let meta = packet.meta();
         // Both are below the frame's size.
         let (start, len) = (meta.start as u16, meta.len as u16);
         Ok(Extent { number: self.pool.index_of(packet.into_meta()), start, len })
@@ -114,8 +114,8 @@ impl Frames {
         meta.kind = kind;
         meta.timestamp = timestamp;
         // JUSTIFICATION: the handle was given up when the frame was.
-        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The extent
-        // lies in the frame, as the caller says.
+        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The
+        // extent lies in the frame, as the caller says.
         unsafe { Packet::from_meta(line) }
     }
 
@@ -154,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn the_mark_of_a_packet_ends_where_its_frame_is_given_away() {
+        let mut packet = Packet::new(b"x").expect("memory");
+        assert!(packet.follow(1).is_some());
+        let extent = Frames::small().give(packet).expect("a small one");
+        // JUSTIFICATION: what is tested.
+        // SAFETY: it was given, and nobody uses it.
+        let packet = unsafe { Frames::small().packet(extent, PacketKind::Host, 0) };
+        assert!(packet.mark().is_none());
+    }
+
+    #[test]
     fn nobody_else_gets_what_was_taken() {
         let frames = Frames::small();
         let mut numbers = taken(700);
@@ -184,7 +195,8 @@ mod tests {
             let numbers = taken(wanted);
             // JUSTIFICATION: what is tested; and in another thread.
             // SAFETY: they were taken, and nobody uses them.
-            std::thread::spawn(move || unsafe { frames.free(numbers.into_iter()) }).join().unwrap();
+            let free = move || unsafe { frames.free(numbers.into_iter()) };
+            std::thread::spawn(free).join().unwrap();
         }
     }
 }

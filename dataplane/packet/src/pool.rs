@@ -103,6 +103,14 @@ impl Memory {
         Ok(MEMORY.set(memory).is_ok())
     }
 
+    /// The defaults, with small frames in huge pages. As [`Memory::configure`].
+    ///
+    /// # Errors
+    /// When too few huge pages are free.
+    pub fn in_huge_pages() -> Result<bool, RegionError> {
+        Memory::configure(DEFAULT_SMALL, Pages::Huge)
+    }
+
     fn make(small: u32, pages: Pages) -> Result<Memory, RegionError> {
         let large = (small / SMALL_PER_LARGE).max(64);
         // Large frames are rare; huge pages would be spent on air.

@@ -136,6 +136,12 @@ pub enum PortError {
         /// What is wrong, and what would be right.
         what: String,
     },
+    /// DPDK, or a device of it, cannot be used.
+    #[error("{what}")]
+    Dpdk {
+        /// What is wrong, with the device and the remedy.
+        what: String,
+    },
     /// A system call refused.
     #[error("interface '{name}': {step} failed: {source}")]
     System {

@@ -1,18 +1,21 @@
-//! Receive and transmit: captures, AF_PACKET, AF_XDP, TAP, the host's own sockets.
+//! Receive and transmit: captures, AF_PACKET, AF_XDP, DPDK, TAP, the host's own sockets.
 //!
 //! Captures, AF_PACKET, TAP and sockets hand out frames as `&[u8]` with what is known of them, and
 //! take `&[u8]` to send; copying into pool frames is the caller's. AF_XDP moves packets themselves:
-//! the kernel writes to and reads from the pool's frames, which are lent to it.
+//! the kernel writes to and reads from the pool's frames, which are lent to it; so does DPDK with
+//! its drivers (feature `dpdk`).
 //! Invariant: nothing here knows of elements.
 
 pub mod af_packet;
 pub mod af_xdp;
 mod bpf;
 pub mod capture;
+pub mod dpdk;
 mod error;
 pub mod generator;
 pub mod interface;
 mod interface_driver;
+mod interface_use;
 pub mod socket;
 mod system;
 pub mod tap;

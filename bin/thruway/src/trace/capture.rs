@@ -7,7 +7,7 @@ use thruway_port::capture::{CaptureWriter, FileFormat, LinkType, WriterOptions};
 
 use super::journey::Way;
 use super::record::Shot;
-use super::text::{Clock, earlier, line};
+use super::text::{At, Clock, line};
 
 /// EtherTypes (IEEE 802 numbers); the last is for local experiments.
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -22,15 +22,16 @@ pub fn write(path: &str, ways: &[Way], clock: &Clock) -> anyhow::Result<()> {
     let mut frames = Vec::new();
     for way in ways {
         let mut shot: Option<&Shot> = None;
-        for (at, hop) in way.hops.iter().enumerate() {
+        for at in At::all(ways, way) {
+            let hop = at.hop;
             shot = hop.after.as_ref().or(hop.before.as_ref()).or(shot);
             let Some(shot) = shot else { continue };
-            let text = line(at + 1, hop, earlier(ways, way, at), clock);
+            let text = line(&at, clock);
             let (head, remark) = header(shot);
             let comment = format!("packet {}: {text}{remark}", way.name);
             let bytes = [&head, &shot.bytes[..]].concat();
             let len = (head.len() + shot.len) as u32;
-            frames.push((clock.at(hop.came.unwrap_or(hop.left)), bytes, len, comment));
+            frames.push((clock.at(at.begin()), bytes, len, comment));
         }
     }
     frames.sort_by_key(|(time, ..)| *time);

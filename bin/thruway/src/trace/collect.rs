@@ -1,9 +1,9 @@
 //! What was seen so far, and whether that is all.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::journey;
-use super::record::{Answer, Counts, Record};
+use super::record::{Answer, Counts, Record, What};
 use super::text::Clock;
 
 /// Most events of one trace: some 600 bytes each.
@@ -20,6 +20,8 @@ pub struct Collected {
     pub counts: Counts,
     begin: Option<(u64, i64)>,
     end: (u64, i64),
+    /// When each packet was seen last, and whether that was its end.
+    last: HashMap<u64, (u64, bool)>,
     /// When something was seen last.
     seen: Option<Instant>,
     /// Events that were thrown away here.
@@ -35,6 +37,14 @@ impl Collected {
         if !answer.records.is_empty() {
             self.seen = Some(Instant::now());
         }
+        for record in &answer.records {
+            let (last, is_over) = self.last.entry(record.packet).or_default();
+            // What threads saw comes thread by thread; what is said of a hop beside comes last.
+            if record.cycles >= *last && !matches!(record.what, What::Counted(_) | What::Others(_))
+            {
+                (*last, *is_over) = (record.cycles, record.what.is_end());
+            }
+        }
         let room = RECORDS_MAX - self.records.len();
         self.beyond += answer.records.len().saturating_sub(room);
         answer.records.truncate(room);
@@ -48,7 +58,7 @@ impl Collected {
             return self.beyond > 0;
         }
         let quiet = self.seen.is_none_or(|seen| seen.elapsed() >= QUIET);
-        quiet || journey::ways(&self.records).iter().all(journey::Way::is_over)
+        quiet || self.last.values().all(|(_, is_over)| *is_over)
     }
 
     /// Whether the time between the first answer and the last tells how long a cycle is.

@@ -63,17 +63,15 @@ pub fn ways(records: &[Record]) -> Vec<Way> {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| record.cycles);
     let mut names = Names::default();
-    let mut ways: Vec<(u64, Way)> = Vec::new();
+    let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
     for record in sorted {
-        let at = ways.iter().position(|(packet, _)| *packet == record.packet);
-        let at = at.unwrap_or_else(|| {
+        let way = ways.entry(record.packet).or_insert_with(|| {
             let (name, copy_of) = names.name(record.packet, record.parent);
-            ways.push((record.packet, Way { name, copy_of, hops: Vec::new() }));
-            ways.len() - 1
+            Way { name, copy_of, hops: Vec::new() }
         });
-        add(&mut ways[at].1.hops, record);
+        add(&mut way.hops, record);
     }
-    let mut ways: Vec<Way> = ways.into_iter().map(|(_, way)| way).collect();
+    let mut ways: Vec<Way> = ways.into_values().collect();
     ways.sort_by_cached_key(|way| place(&way.name));
     ways
 }

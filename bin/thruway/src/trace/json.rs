@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::change;
-use super::journey::{Hop, Outcome, Way};
+use super::journey::{Outcome, Way};
 use super::record::{Counts, Shot};
-use super::text::{Clock, earlier, told};
+use super::text::{At, Clock};
 
 /// All ways, and what is missing.
 pub fn value(ways: &[Way], clock: &Clock, counts: &Counts) -> Value {
@@ -20,12 +20,12 @@ pub fn value(ways: &[Way], clock: &Clock, counts: &Counts) -> Value {
 }
 
 fn packet(ways: &[Way], way: &Way, clock: &Clock) -> Value {
-    let hops = way.hops.iter().enumerate();
-    let hops: Vec<Value> = hops.map(|(at, one)| hop(one, earlier(ways, way, at), clock)).collect();
+    let hops: Vec<Value> = At::all(ways, way).map(|at| hop(&at, clock)).collect();
     json!({ "name": way.name, "copy_of": way.copy_of, "is_over": way.is_over(), "hops": hops })
 }
 
-fn hop(hop: &Hop, earlier: Option<u64>, clock: &Clock) -> Value {
+fn hop(at: &At<'_>, clock: &Clock) -> Value {
+    let (hop, from) = (at.hop, at.begin());
     let (outcome, output, reason) = match &hop.outcome {
         Outcome::Left(port) => ("left", Some(*port), None),
         Outcome::Dropped(reason) => ("dropped", None, Some(reason)),
@@ -34,7 +34,6 @@ fn hop(hop: &Hop, earlier: Option<u64>, clock: &Clock) -> Value {
         Outcome::Kept => ("kept", None, None),
         Outcome::Open => ("not seen", None, None),
     };
-    let from = hop.came.unwrap_or(hop.left);
     json!({
         "element": hop.element,
         "class": hop.class,
@@ -46,9 +45,9 @@ fn hop(hop: &Hop, earlier: Option<u64>, clock: &Clock) -> Value {
         "counted": hop.counted,
         "more_sent": hop.others,
         "time_ns": clock.at(from),
-        "after_ns": earlier.map(|earlier| clock.ns(earlier, from)),
+        "after_ns": at.earlier().map(|earlier| clock.ns(earlier, from)),
         "took_ns": hop.came.map(|came| clock.ns(came, hop.left)),
-        "changes": told(hop),
+        "changes": at.told(),
         "before": hop.before.as_ref().map(shot),
         "after": hop.after.as_ref().map(shot),
     })

@@ -45,7 +45,8 @@ pub struct TraceArgs {
     /// End after so many seconds; else when all chosen packets came to their end, or with Ctrl-C
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment
+    /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment;
+    /// `-` for standard output, without text
     #[arg(long, value_name = "FILE")]
     pcapng: Option<String>,
     /// Print JSON
@@ -97,6 +98,9 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
              quotes), such as 'udp dst port 53'; or --run FILE FILTER"
         ),
     };
+    if args.json && args.pcapng.as_deref() == Some("-") {
+        bail!("--json and --pcapng - would both write to standard output: give a file");
+    }
     if filter.contains(['\n', '\r']) || args.at.iter().any(|at| at.contains(char::is_whitespace)) {
         bail!("a filter is one line, and the name of an element one word");
     }
@@ -117,13 +121,13 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     };
     let ways = journey::ways(&collected.records);
     let clock = collected.clock();
-    if let Some(path) = &args.pcapng {
-        capture::write(path, &ways, &clock)?;
-    }
     if args.json {
         println!("{}", json::value(&ways, &clock, &collected.counts));
-    } else {
+    } else if args.pcapng.as_deref() != Some("-") {
         print!("{}", text::text(&ways, &clock));
+    }
+    if let Some(path) = &args.pcapng {
+        capture::write(path, &ways, &clock)?;
     }
     collected.notes(filter).iter().for_each(|note| eprintln!("thruway trace: {note}"));
     match ended {

@@ -74,6 +74,11 @@ pub enum What {
 }
 
 impl What {
+    /// Whether nothing more comes of the packet.
+    pub fn is_end(&self) -> bool {
+        matches!(self, What::Dropped(_) | What::PerhapsDropped(_) | What::Ended)
+    }
+
     fn read(word: &str, detail: &str) -> Option<What> {
         Some(match word {
             "in" => What::In(detail.parse().ok()?),

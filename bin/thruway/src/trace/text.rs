@@ -44,14 +44,65 @@ pub fn span(ns: u64) -> String {
     }
 }
 
-/// When the packet had left the element before this hop.
-pub fn earlier(ways: &[Way], way: &Way, at: usize) -> Option<u64> {
-    if let Some(before) = at.checked_sub(1) {
-        return way.hops.get(before).map(|hop| hop.left);
+/// A hop of one of the ways.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    pub ways: &'a [Way],
+    pub way: &'a Way,
+    pub number: usize,
+    pub hop: &'a Hop,
+}
+
+impl<'a> At<'a> {
+    /// All hops of a way.
+    pub fn all(ways: &'a [Way], way: &'a Way) -> impl Iterator<Item = At<'a>> {
+        let hops = way.hops.iter().enumerate();
+        hops.map(move |(number, hop)| At { ways, way, number, hop })
     }
-    let parent = ways.iter().find(|other| Some(&other.name) == way.copy_of.as_ref())?;
-    let hops = parent.hops.iter().rev().filter_map(|hop| hop.came);
-    hops.into_iter().find(|came| way.hops.first().is_some_and(|hop| *came <= hop.left))
+
+    fn previous(&self) -> Option<&'a Hop> {
+        self.way.hops.get(self.number.checked_sub(1)?)
+    }
+
+    /// When it came, or did something where that was not seen.
+    pub fn begin(&self) -> u64 {
+        self.hop.came.unwrap_or(self.hop.left)
+    }
+
+    /// Since when the packet was on its way from the element before; of a copy, since the packet that
+    /// it is a copy of came to the element that made it.
+    pub fn earlier(&self) -> Option<u64> {
+        if self.number > 0 {
+            return self.previous().map(|hop| hop.left);
+        }
+        let mut others = self.ways.iter();
+        let parent = others.find(|other| Some(&other.name) == self.way.copy_of.as_ref())?;
+        let mut came = parent.hops.iter().rev().filter_map(|hop| hop.came);
+        came.find(|came| *came <= self.hop.left)
+    }
+
+    /// The thread, where it is another than before.
+    fn other_thread(&self) -> Option<usize> {
+        let before = self.previous()?.thread;
+        (before != self.hop.thread).then_some(self.hop.thread)
+    }
+
+    /// What happened to the packet, a phrase each.
+    pub fn told(&self) -> Vec<String> {
+        let hop = self.hop;
+        let mut told: Vec<String> =
+            hop.counted.iter().map(|reason| format!("counted as {reason}")).collect();
+        // An element that kept it had it as it was when it came.
+        let kept = || self.previous().filter(|_| hop.input.is_none());
+        let before = hop.before.as_ref().or_else(|| kept()?.before.as_ref());
+        if let (Some(before), Some(after)) = (before, &hop.after) {
+            told.extend(change::changes(before, after));
+        }
+        if hop.others > 0 {
+            told.push(format!("{} more sent because of it", hop.others));
+        }
+        told
+    }
 }
 
 /// All ways.
@@ -63,8 +114,8 @@ pub fn text(ways: &[Way], clock: &Clock) -> String {
         let what = shot.map_or("not seen".to_owned(), change::describe);
         let copy = way.copy_of.as_ref().map_or(String::new(), |of| format!(", a copy of {of}"));
         let _ = writeln!(text, "packet {}: {what}{copy}", way.name);
-        for (at, hop) in way.hops.iter().enumerate() {
-            let _ = writeln!(text, "  {}", line(at + 1, hop, earlier(ways, way, at), clock));
+        for at in At::all(ways, way) {
+            let _ = writeln!(text, "  {}", line(&at, clock));
         }
         if !way.is_over() {
             text += "  (no more was seen)\n";
@@ -75,8 +126,9 @@ pub fn text(ways: &[Way], clock: &Clock) -> String {
 }
 
 /// One hop: `3 rt :: StaticIPLookup [0] -> [2] after 180 ns, took 95 ns: ttl 64 -> 63`.
-pub fn line(number: usize, hop: &Hop, earlier: Option<u64>, clock: &Clock) -> String {
-    let mut text = format!("{number} {} :: {}", hop.element, hop.class);
+pub fn line(at: &At<'_>, clock: &Clock) -> String {
+    let (hop, earlier) = (at.hop, at.earlier());
+    let mut text = format!("{} {} :: {}", at.number + 1, hop.element, hop.class);
     if let Some(port) = hop.input {
         let _ = write!(text, " [{port}]");
     }
@@ -90,30 +142,19 @@ pub fn line(number: usize, hop: &Hop, earlier: Option<u64>, clock: &Clock) -> St
         Outcome::Kept => write!(text, " kept"),
         Outcome::Open => write!(text, " ..."),
     };
-    let from = hop.came.unwrap_or(hop.left);
+    if let Some(thread) = at.other_thread() {
+        let _ = write!(text, " in thread {thread}");
+    }
     if let Some(earlier) = earlier {
-        let _ = write!(text, " after {}", span(clock.ns(earlier, from)));
+        let _ = write!(text, " after {}", span(clock.ns(earlier, at.begin())));
     }
     if let Some(came) = hop.came.filter(|_| hop.outcome != Outcome::Open) {
         let comma = if earlier.is_some() { "," } else { "" };
         let _ = write!(text, "{comma} took {}", span(clock.ns(came, hop.left)));
     }
-    let told = told(hop);
+    let told = at.told();
     if !told.is_empty() {
         let _ = write!(text, ": {}", told.join(", "));
     }
     text
-}
-
-/// What happened to the packet, a phrase each.
-pub fn told(hop: &Hop) -> Vec<String> {
-    let mut told: Vec<String> =
-        hop.counted.iter().map(|reason| format!("counted as {reason}")).collect();
-    if let (Some(before), Some(after)) = (&hop.before, &hop.after) {
-        told.extend(change::changes(before, after));
-    }
-    if hop.others > 0 {
-        told.push(format!("{} more sent because of it", hop.others));
-    }
-    told
 }

@@ -183,6 +183,37 @@ fn another_mtu_is_followed() {
 }
 
 #[test]
+fn an_element_in_several_threads_tells_once() {
+    if !privileged("an_element_in_several_threads_tells_once") {
+        return;
+    }
+    let mut network = Network::new(&LAN, &WAN);
+    // Two threads push to it.
+    let text = "fl :: FromDevice(lan0, METHOD LINUX) -> to :: ToDevice(wan0, METHOD LINUX);
+                fw :: FromDevice(wan0, METHOD LINUX) -> back :: ToDevice(lan0, METHOD LINUX);
+                InfiniteSource(LENGTH 60, LIMIT -1) -> EtherEncap(0x88b5, 2:0:0:0:0:1, 2:0:0:0:0:2)
+                    -> Queue -> pace :: RatedUnqueue(1000) -> to;
+                StaticThreadSched(fl 0, fw 0, pace 1)";
+    let mut command = network.middle.thruway();
+    network.route(command.args(["run", "-j", "2", "-e", text]), "10.3.0.2");
+    let load = Running::start(
+        network.lan.command("ping").args("-n -q -i 0.002 -w 60 10.3.0.2".split(' ')),
+    );
+    let mut loaded = Loaded { network, _load: load };
+    let way = "to: interface 'wan0': AF_PACKET (as METHOD says)";
+    for count in 1..=2 {
+        loaded.wait_for_line(way, count);
+        loaded.network.middle.ip("link del wan0");
+        loaded.wait_for_line("to: interface 'wan0' is gone", count);
+        loaded.network.cable_wan(&WAN);
+        loaded.wait_until_reached("the new cable");
+    }
+    let done = loaded.network.stop().expect(0);
+    assert_eq!(done.stderr.matches(way).count(), 3, "{done:#?}");
+    assert_eq!(done.stderr.matches("to: interface 'wan0' is gone").count(), 2, "{done:#?}");
+}
+
+#[test]
 fn a_tap_device_that_is_deleted_costs_nothing() {
     if !privileged("a_tap_device_that_is_deleted_costs_nothing") {
         return;

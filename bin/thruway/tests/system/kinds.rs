@@ -2,7 +2,7 @@
 //! hashes, IPv4 and IPv6.
 
 use crate::network::{Namespace, Network, Site};
-use crate::process::{Running, need, privileged, wait_for};
+use crate::process::{LIMIT, Running, need, privileged, run, wait_for};
 use crate::traffic::{fetch, iperf_both_ways};
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -16,8 +16,44 @@ fn carry(near: &Namespace, far: &Namespace) {
         assert!(pings.contains("5 received"), "{pings}");
         iperf_both_ways(near, far, address);
     }
+    datagrams_that_are_cut(near, far, "10.3.0.2");
+    datagrams_that_are_cut(far, near, "fd03::1");
     fetch(near, far, "10.3.0.2", 20 << 20);
     fetch(far, near, "[fd03::1]", 20 << 20);
+}
+
+/// Datagrams whose cutting the sender leaves to the interface: some hundred go down at once.
+const SEND: &str = "import socket, sys
+family = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET
+s = socket.socket(family, socket.SOCK_DGRAM)
+UDP_SEGMENT = 103
+s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+for i in range(20):
+    s.sendto(b''.join(bytes([i, j]) * 500 for j in range(40)) + b'end', (sys.argv[1], 9000))";
+
+/// Receives them; each must be there, in order and whole.
+const RECEIVE: &str = "import socket, sys
+family = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET
+s = socket.socket(family, socket.SOCK_DGRAM)
+SO_RCVBUFFORCE = 33
+s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+s.settimeout(20)
+s.bind((sys.argv[1], 9000))
+print('bound', flush=True)
+for i in range(20):
+    for j in range(40):
+        assert s.recv(65536) == bytes([i, j]) * 500, (i, j)
+    assert s.recv(65536) == b'end'";
+
+fn datagrams_that_are_cut(from: &Namespace, to: &Namespace, address: &str) {
+    need("python3", "python3");
+    let mut receiving = Running::start(to.command("python3").args(["-c", RECEIVE, address]));
+    wait_for("a receiver", || {
+        assert!(!receiving.ended(), "{}", receiving.stderr());
+        receiving.stdout().contains("bound").then_some(())
+    });
+    run(from.command("python3").args(["-c", SEND, address])).expect(0);
+    receiving.wait(LIMIT).expect(0);
 }
 
 /// The same by a wire whose ports have these arguments; each must be used by this way.
@@ -26,8 +62,8 @@ fn carry_by(arguments: &str, way: &str, prepare: impl Fn(&Network)) {
     let mut network = Network::new(&LAN, &WAN);
     prepare(&network);
     let text = format!(
-        "FromDevice(lan0, {arguments}) -> Queue -> ToDevice(wan0);
-         FromDevice(wan0, {arguments}) -> Queue -> ToDevice(lan0)"
+        "FromDevice(lan0, {arguments}) -> Queue(4000) -> ToDevice(wan0);
+         FromDevice(wan0, {arguments}) -> Queue(4000) -> ToDevice(lan0)"
     );
     let mut command = network.middle.thruway();
     network.route(command.args(["run", "-e", &text]), "10.3.0.2");
@@ -56,7 +92,7 @@ fn af_xdp_in_the_stack_carries_traffic() {
     need("ethtool", "ethtool");
     carry_by("METHOD XDP, XDP_MODE GENERIC", "': AF_XDP, generic mode", |network| {
         for host in [&network.lan, &network.wan] {
-            host.succeed("ethtool -K eth0 tso off gso off");
+            host.succeed("ethtool -K eth0 tso off gso off tx-udp-segmentation off");
         }
     });
 }
@@ -76,7 +112,7 @@ fn a_tap_device_carries_traffic() {
     need("ping", "iputils-ping");
     let network = Network::new(&LAN, &WAN);
     // The kernel between the hosts is the near one here: it meets wan by the device.
-    let text = "tap :: KernelTap(10.3.0.1/24, NAME tap0) -> Queue -> ToDevice(wan0);
+    let text = "tap :: KernelTap(10.3.0.1/24, NAME tap0) -> Queue(4000) -> ToDevice(wan0);
                 FromDevice(wan0) -> tap";
     let mut command = network.middle.thruway();
     let mut running = Running::start(command.args(["run", "-q", "-e", text]));

@@ -9,6 +9,9 @@
 mod broadband;
 mod clients;
 mod control;
+mod doctor;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod driver;
 mod estimate;
 mod footprint;
@@ -19,6 +22,7 @@ mod hostile;
 mod interfaces;
 mod kinds;
 mod leavings;
+mod losses;
 mod network;
 mod plan;
 mod process;
@@ -33,6 +37,7 @@ mod streams;
 mod tags;
 mod threads;
 mod top;
+mod trace;
 mod traffic;
 mod trials;
 mod web;

@@ -48,7 +48,8 @@ fn sent(from: &Namespace, to: &Namespace) -> Vec<Vec<u8>> {
 /// Writes so many frames of ours to a file and ends.
 fn receive(host: &Namespace, count: usize, file: &Path) -> Running {
     let text = format!(
-        "FromDevice(eth0, METHOD LINUX, PROMISC true) -> ours :: Classifier(12/88b5, 12/8100, 12/88a8);
+        "FromDevice(eth0, METHOD LINUX, PROMISC true)
+             -> ours :: Classifier(12/88b5, 12/8100, 12/88a8);
          count :: Counter(COUNT_CALL {count} stop) -> ToDump({}, SNAPLEN 0);
          ours -> count; ours[1] -> count; ours[2] -> count",
         file.display()
@@ -96,7 +97,7 @@ fn tags_that_were_taken_out_on_the_way_are_put_back_or_told() {
         return;
     }
     need("ethtool", "ethtool");
-    // A bridge in the kernel between host and wire: it takes the outer tag out of a frame, and hands
+    // A bridge in the kernel between host and wire: it takes the outer tag out of a frame and hands
     // it on beside the frame.
     let network = Network::new(&SITE, &SITE);
     let bridge = Namespace::new("bridge");
@@ -123,8 +124,8 @@ fn tags_that_were_taken_out_on_the_way_are_put_back_or_told() {
     let by_xdp = wire(&network.middle, "XDP");
     assert_ne!(sent(&network.lan, &network.wan), frames());
     let done = by_xdp.interrupt().expect(0);
-    let warning = "FromDevice@1: interface 'lan0': VLAN tags that were taken out of frames do not come \
-                   by AF_XDP; to keep them in, at its other end: ethtool -K PEER txvlan off \
+    let warning = "FromDevice@1: interface 'lan0': VLAN tags that were taken out of frames do not \
+                   come by AF_XDP; to keep them in, at its other end: ethtool -K PEER txvlan off \
                    tx-vlan-stag-hw-insert off";
     assert_eq!(done.stderr.lines().filter(|line| *line == warning).count(), 1, "{done:#?}");
     bridge.succeed("ethtool -K near txvlan off tx-vlan-stag-hw-insert off");

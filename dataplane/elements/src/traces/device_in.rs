@@ -15,6 +15,15 @@ use super::way::{Way, Wish};
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
 
+/// What is told when AF_XDP drops for the first time what is longer than its frames.
+const TOO_LONG: &str = "packets longer than its MTU come, and AF_XDP drops them: what the kernel \
+                        merged (ethtool -K NAME gro off), or a local sender left to be cut (at the \
+                        other end: ethtool -K NAME tso off gso off tx-udp-segmentation off); \
+                        METHOD LINUX takes them";
+/// What is told when busy polling does nothing.
+const BUSY_POLL_FAILS: &str = "BUSY_POLL has no effect, since its driver does not tell the kernel \
+                               by what its queues are served; interrupts are waited for";
+
 /// What the kernel or the port dropped, in packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drops {
@@ -44,6 +53,8 @@ pub(super) struct DeviceIn {
     told: Drops,
     /// What was told of the interface.
     state: State,
+    /// Packets that AF_XDP has no room for were told of.
+    told_too_long: bool,
     /// Runs without a packet.
     idle: u32,
 }
@@ -85,8 +96,9 @@ impl DeviceIn {
         let of = |(rank, socket)| {
             let (way, wish, told) = (text.clone(), wish.clone(), Drops::default());
             let seat = (rank, count);
-            let state = State::Up;
-            DeviceIn { socket, way, wish, options: *options, seat, told, state, idle: 0 }
+            let (state, told_too_long) = (State::Up, false);
+            let options = *options;
+            DeviceIn { socket, way, wish, options, seat, told, state, told_too_long, idle: 0 }
         };
         Ok(sockets.into_iter().enumerate().map(of).collect())
     }
@@ -244,9 +256,17 @@ impl DeviceIn {
         if let Socket::Xdp(receiver) = &mut self.socket {
             receiver.refill();
             receiver.device().refresh();
+            if receiver.busy_poll_fails() {
+                let name = &receiver.interface().name;
+                complain(cx, &format!("interface '{name}': {BUSY_POLL_FAILS}"));
+            }
         }
         let now = self.drops();
         let before = std::mem::replace(&mut self.told, now);
+        if matches!(self.socket, Socket::Xdp(_)) && now.too_long > 0 && !self.told_too_long {
+            self.told_too_long = true;
+            complain(cx, &format!("interface '{}': {TOO_LONG}", self.interface().name));
+        }
         let news = |now: u64, before: u64| now.saturating_sub(before) as usize;
         cx.count_drops(Lost::RingFull, news(now.ring_full, before.ring_full));
         cx.count_drops(Lost::TooLong, news(now.too_long, before.too_long));

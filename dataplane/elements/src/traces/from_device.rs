@@ -40,10 +40,16 @@ pub static ENTRY: Entry = Entry::new(
                and the driver has a native mode. Otherwise packet sockets are used, by which the \
                stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
                METHOD LINUX or SNIFFER true for packet sockets. AF_XDP reads all queues of the \
-               interface, or QUEUE. Its limits: no VLAN tags that hardware strips, an MTU of at most 1,706 bytes, a \
-               timestamp of the time of reading, and with XDP_MODE GENERIC no packets that the \
-               kernel merged. What this host sends is seen with OUTBOUND only, by packet \
-               sockets.\n\
+               interface, or QUEUE. \
+               Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
+               out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
+               time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
+               local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
+               driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
+               gro_flush_timeout of the interface); a line tells if it has no effect. What this \
+               host sends is seen with OUTBOUND only, by packet sockets.\n\
+               An interface that goes down or away is told once; it is used again when it is up, \
+               or when another one has its name, and what of that one is possible.\n\
                With several threads (`thruway run -j`) all of them read the interface, those on \
                cores of its NUMA node where there are any: by AF_XDP each has some of its queues, \
                and no more threads read it than there are queues; by packet sockets each has a \

@@ -4,8 +4,11 @@ mod capture_in;
 mod capture_out;
 mod device_in;
 mod device_out;
+mod dpdk;
+mod dpdk_info;
 mod encap;
 mod from_device;
+mod from_dpdk_device;
 mod from_dump;
 mod from_host;
 mod from_ip_summary_dump;
@@ -24,6 +27,7 @@ mod tcpdump;
 mod team;
 mod text_dump;
 mod to_device;
+mod to_dpdk_device;
 mod to_dump;
 mod to_host;
 mod to_ip_summary_dump;
@@ -35,7 +39,9 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &dpdk_info::ENTRY,
     &from_device::ENTRY,
+    &from_dpdk_device::ENTRY,
     &from_dump::ENTRY,
     &from_host::ENTRY,
     &from_ip_summary_dump::ENTRY,
@@ -45,6 +51,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &replay_unqueue::ENTRY,
     &socket::ENTRY,
     &to_device::ENTRY,
+    &to_dpdk_device::ENTRY,
     &to_dump::ENTRY,
     &to_host::ENTRY,
     &to_ip_summary_dump::ENTRY,

@@ -13,7 +13,7 @@ use thruway_port::capture::WriterOptions;
 use super::capture_out::CaptureOut;
 use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
-use super::from_device::{complain, say};
+use super::from_device::complain;
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::way::{self, Method, Wish};
 
@@ -103,6 +103,7 @@ enum Sink {
 }
 
 struct ToDevice {
+    name: String,
     sink: Sink,
     ports: Arc<Ports>,
     /// How an interface is to be used, where the port is one.
@@ -143,6 +144,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         PortSpec::Nothing => Sink::Nothing,
     };
     Ok(Box::new(ToDevice {
+        name: args.name().to_owned(),
         sink,
         ports: Ports::of(args),
         wish,
@@ -191,20 +193,27 @@ impl ToDevice {
             cx.reject(0, Unsent::Failed, packet);
         }
         if let (Some(way), Sink::Live(live)) = (&sent.changed, &self.sink) {
-            say(cx, live.name(), way);
+            self.tell(cx, &format!("interface '{}': {way}", live.name()));
         }
-        if sent.packets > 0 {
-            self.complained = false;
+        if sent.packets > 0 && std::mem::take(&mut self.complained) {
+            self.ports.is_over(&self.name);
         }
         self.count += sent.packets as u64;
         self.bytes += sent.bytes;
         if let Some(error) = sent.error
             && !std::mem::replace(&mut self.complained, true)
         {
-            complain(cx, &error);
+            self.tell(cx, &error);
         }
         if self.complained || sent.refused > 0 {
             self.look_later(cx);
+        }
+    }
+
+    /// Tells the user something that no replica has told.
+    fn tell(&self, cx: &mut Cx<'_>, what: &str) {
+        if self.ports.is_news(&self.name, what) {
+            complain(cx, what);
         }
     }
 
@@ -236,7 +245,7 @@ impl ToDevice {
             && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
         {
             self.complained = false;
-            say(cx, &name, next.way());
+            self.tell(cx, &format!("interface '{name}': {}", next.way()));
             self.sink = Sink::Live(next);
             return;
         }
@@ -268,7 +277,7 @@ impl Element for ToDevice {
         {
             let name = name.clone();
             let live = self.open(&name, &wish, cx.is_pull_input(0))?;
-            say(cx, &name, live.way());
+            self.tell(cx, &format!("interface '{name}': {}", live.way()));
             self.sink = Sink::Live(live);
         }
         match &mut self.sink {

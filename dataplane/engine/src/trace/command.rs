@@ -2,7 +2,7 @@
 //!
 //! - write `start NAME COUNT ELEMENT FILTER`: choose COUNT packets for which FILTER holds, where they
 //!   come to ELEMENT (`-`: where they enter); NAME is of the asker's choice;
-//! - read `trace NAME`: what was seen since the last reading;
+//! - read `trace NAME`: what was seen since the last reading; `trace` alone: which traces there are;
 //! - write `stop NAME`.
 
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use crate::layout::Layout;
 /// bytes each.
 const EVENTS_MAX: usize = 32_768;
 /// Events that each thread can keep, at least and at most.
-const EVENTS: std::ops::RangeInclusive<usize> = 512..=8192;
+const EVENTS: std::ops::RangeInclusive<usize> = 128..=8192;
 /// Longest name of a trace, and most packets it can choose.
 const NAME_MAX: usize = 64;
 const COUNT_MAX: u64 = 1_000_000;
@@ -146,7 +146,13 @@ impl Place<'_> {
     /// Reads the handler: `time CYCLES NANOSECONDS`, `trace LEFT CHOSEN UNMARKED UNMARKED_COPIES
     /// LOST`, and an `event` each.
     pub fn read(&self, each: &mut Each<'_>, name: &str) -> Result<String, HandlerError> {
-        let shared = self.find(name.trim())?;
+        let name = name.trim();
+        if name.is_empty() {
+            let mut traces = self.control.traces();
+            traces.retain(|trace| !trace.is_over());
+            return Ok(traces.iter().map(|trace| format!("{}\n", trace.name)).collect());
+        }
+        let shared = self.find(name)?;
         shared.ask();
         let take = || Order::Take(shared.bit, Vec::with_capacity(self.room()));
         let events = self.everywhere(each, take)?;

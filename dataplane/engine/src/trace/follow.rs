@@ -12,13 +12,15 @@ impl Core {
     pub(crate) fn obey(&mut self, wires: &mut Wires, order: Order) -> Vec<Event> {
         match order {
             Order::Begin(watch) => {
-                let tracer = self.tracer.get_or_insert_with(|| {
-                    let base = wires.slots.len();
+                let base = wires.pending.len();
+                if wires.slots.len() == base {
+                    // They stay: an element that is running may be about to look at them.
                     let outputs = (0..self.elements.len()).map(|node| wires.outputs(node as u32));
                     let most = outputs.max().unwrap_or(0);
                     wires.slots.extend(vec![Slot { node: 0, port: 0 }; most]);
-                    Box::new(Tracer::new(base as u32))
-                });
+                }
+                let begin = || Box::new(Tracer::new(base as u32));
+                let tracer = self.tracer.get_or_insert_with(begin);
                 tracer.begin(*watch);
                 Vec::new()
             }
@@ -27,16 +29,10 @@ impl Core {
             }
             Order::End(bit) => {
                 if self.tracer.as_mut().is_some_and(|tracer| !tracer.end(bit)) {
-                    self.end_tracing(wires);
+                    self.tracer = None;
                 }
                 Vec::new()
             }
-        }
-    }
-
-    fn end_tracing(&mut self, wires: &mut Wires) {
-        if let Some(tracer) = self.tracer.take() {
-            wires.slots.truncate(tracer.base as usize);
         }
     }
 
@@ -103,7 +99,7 @@ impl Engine {
         let at = self.wires.slots[slot];
         let Some(tracer) = &mut self.core.tracer else { return self.dispatch_plain(slot) };
         if tracer.is_over() {
-            self.core.end_tracing(&mut self.wires);
+            self.core.tracer = None;
             return self.dispatch_plain(slot);
         }
         self.batch.iter_mut().for_each(|packet| tracer.choose(packet, at.node, false));

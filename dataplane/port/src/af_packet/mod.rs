@@ -6,9 +6,8 @@
 //! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
 //! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
-//! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when
-//! the receiver of a virtual link orphans the buffer, which may be before it has read it, so a
-//! reused slot could change a frame in flight.
+//! Transmission is by `sendmmsg`, not by a transmit ring, which is no faster and costs a copy: see
+//! ADR 27.
 
 mod finish;
 mod group;

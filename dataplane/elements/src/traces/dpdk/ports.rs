@@ -1,0 +1,298 @@
+//! What a configuration wants of each port of DPDK, all its elements together: a port is started
+//! once, with all its queues.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use thruway_element::{ArgError, Args, Cx};
+use thruway_port::dpdk::{self, Device, Receiver, Sender, Wish};
+
+/// A device's name without its arguments: so elements of one port know each other if only one of
+/// them gives these.
+fn short(port: &str) -> &str {
+    port.split(',').next().unwrap_or(port)
+}
+
+/// What an element that receives wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Input {
+    pub(in super::super) element: String,
+    pub(in super::super) port: String,
+    /// The first queue, if it matters.
+    pub(in super::super) first: Option<u16>,
+    pub(in super::super) queues: u16,
+    pub(in super::super) promiscuous: bool,
+    pub(in super::super) mtu: Option<u16>,
+    pub(in super::super) slots: u16,
+}
+
+/// What a replica of an element that sends wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Output {
+    pub(in super::super) element: String,
+    /// The thread that it is for.
+    pub(in super::super) thread: usize,
+    pub(in super::super) port: String,
+    pub(in super::super) queue: Option<u16>,
+    pub(in super::super) mtu: Option<u16>,
+    pub(in super::super) slots: u16,
+}
+
+#[derive(Default)]
+struct State {
+    /// The element that gave the EAL's arguments, and these.
+    arguments: Option<(String, Vec<String>)>,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    /// Of the configuration that this one replaces, so that they go on running.
+    kept: Vec<Arc<Device>>,
+}
+
+/// See the module's description.
+#[derive(Default)]
+pub(in super::super) struct Ports(Mutex<State>);
+
+impl Ports {
+    /// Those of the configuration that is being built.
+    pub(in super::super) fn of(args: &Args<'_>) -> Arc<Ports> {
+        // Elements have names; the empty one is free for what belongs to none.
+        args.env().shared.get("", "dpdk", Ports::default).expect("one type per key")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// The EAL's arguments, which one element gives.
+    pub(in super::super) fn set_arguments(
+        &self,
+        args: &Args<'_>,
+        arguments: Vec<String>,
+    ) -> Result<(), ArgError> {
+        let mut state = self.state();
+        match &state.arguments {
+            Some((other, _)) if other != args.name() => {
+                let why = format!(
+                    "'{other}' gives DPDK's arguments already: write all of them into one element"
+                );
+                Err(ArgError { index: None, message: why })
+            }
+            _ => {
+                state.arguments = Some((args.name().to_owned(), arguments));
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes an element that receives.
+    pub(in super::super) fn receives(&self, input: Input) {
+        let mut state = self.state();
+        // A replica of one that is there takes the same queues, and is told so when it wants them.
+        if !state.inputs.iter().any(|other| other.element == input.element) {
+            state.inputs.push(input);
+        }
+    }
+
+    /// Notes a replica of an element that sends.
+    pub(in super::super) fn sends(&self, output: Output) {
+        self.state().outputs.push(output);
+    }
+
+    /// Forgets replicas to which no thread brings packets, as their elements' handlers tell: those
+    /// that stand where the element's task would run, if it pulled.
+    /// To be called before a port is opened.
+    pub(in super::super) fn forget_idle(&self, cx: &mut Cx<'_>) {
+        let mut names: Vec<String> =
+            self.state().outputs.iter().map(|output| output.element.clone()).collect();
+        names.dedup();
+        for name in names {
+            // Of an element that has no replica in this thread nothing is known yet: each counts.
+            let Ok(text) = cx.read_handler(&format!("{name}.passing_threads")) else { continue };
+            let passing = threads(&text);
+            let is_idle =
+                |output: &Output| output.element == name && !passing.contains(&output.thread);
+            self.state().outputs.retain(|output| !is_idle(output));
+        }
+    }
+
+    /// Starts DPDK with the configuration's arguments; how it runs.
+    pub(in super::super) fn start(&self) -> Result<String, String> {
+        let arguments = self.state().arguments.clone().map_or(Vec::new(), |(_, all)| all);
+        dpdk::start(&arguments).map_err(|error| error.to_string())
+    }
+
+    /// Opens a port with all that the configuration wants of it.
+    fn open(&self, port: &str) -> Result<Arc<Device>, String> {
+        self.start()?;
+        let (wish, port) = {
+            let state = self.state();
+            (state.wish(port), state.whole_name(port))
+        };
+        let port = port.as_str();
+        let error = match Device::open(port, &wish) {
+            Ok(device) => return Ok(device),
+            Err(error) => error,
+        };
+        // Perhaps only the configuration that is being replaced wanted it otherwise.
+        if std::mem::take(&mut self.state().kept).is_empty() {
+            return Err(error.to_string());
+        }
+        Device::open(port, &wish).map_err(|error| error.to_string())
+    }
+
+    /// The end of a port that this element receives by.
+    pub(in super::super) fn receiver(&self, input: &Input) -> Result<Receiver, String> {
+        let device = self.open(&input.port)?;
+        let queues = self.state().queues_of(&input.element);
+        device.receiver(queues).map_err(|error| error.to_string())
+    }
+
+    /// An end of a port to send by; none for a replica to which no packets come.
+    pub(in super::super) fn sender(&self, output: &Output) -> Result<Option<Sender>, String> {
+        let device = self.open(&output.port)?;
+        if !self.state().outputs.contains(output) {
+            return Ok(None);
+        }
+        device.sender(output.queue).map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Keeps a port running that the configuration before this one used.
+    pub(in super::super) fn keep(&self, device: Arc<Device>) {
+        self.state().kept.push(device);
+    }
+
+    /// The configuration runs: what it does not use itself is closed.
+    pub(in super::super) fn let_go(&self) {
+        // Not under the lock: closing a port takes its time.
+        let kept = std::mem::take(&mut self.state().kept);
+        drop(kept);
+    }
+}
+
+impl State {
+    /// A port's name with the arguments that some element gives.
+    fn whole_name(&self, port: &str) -> String {
+        let inputs = self.inputs.iter().map(|input| input.port.as_str());
+        let all = inputs.chain(self.outputs.iter().map(|output| output.port.as_str()));
+        let same = all.filter(|other| short(other) == short(port));
+        same.max_by_key(|name| name.len()).unwrap_or(port).to_owned()
+    }
+
+    /// All that is wanted of a port.
+    fn wish(&self, port: &str) -> Wish {
+        let mut wish = Wish { promiscuous: false, ..Wish::default() };
+        for (input, queues) in self.layout(port) {
+            wish.rx_queues = wish.rx_queues.max(queues.end);
+            wish.promiscuous |= input.promiscuous;
+            wish.rx_slots = wish.rx_slots.max(input.slots);
+            wish.mtu = wish.mtu.max(input.mtu);
+        }
+        let mut free = 0;
+        for output in self.outputs.iter().filter(|output| short(&output.port) == short(port)) {
+            free += u16::from(output.queue.is_none());
+            wish.tx_queues = wish.tx_queues.max(output.queue.map_or(0, |queue| queue + 1));
+            wish.tx_slots = wish.tx_slots.max(output.slots);
+            wish.mtu = wish.mtu.max(output.mtu);
+        }
+        let named = self.outputs.iter().filter(|output| short(&output.port) == short(port));
+        let named = named.filter(|output| output.queue.is_some()).count() as u16;
+        wish.tx_queues = wish.tx_queues.max(free + named);
+        wish
+    }
+
+    /// Who receives by which queues of a port: those that want certain ones, and the others in the
+    /// room that is left, in order.
+    fn layout(&self, port: &str) -> Vec<(&Input, Range<u16>)> {
+        let all = || self.inputs.iter().filter(|input| short(&input.port) == short(port));
+        let mut taken: Vec<(&Input, Range<u16>)> = Vec::new();
+        for input in all() {
+            if let Some(first) = input.first {
+                taken.push((input, first..first.saturating_add(input.queues)));
+            }
+        }
+        for input in all().filter(|input| input.first.is_none()) {
+            let mut first = 0_u16;
+            let hits = |first: u16, other: &Range<u16>| {
+                first < other.end && other.start < first.saturating_add(input.queues)
+            };
+            while let Some((_, other)) = taken.iter().find(|(_, other)| hits(first, other)) {
+                first = other.end;
+            }
+            taken.push((input, first..first.saturating_add(input.queues)));
+        }
+        taken
+    }
+
+    fn queues_of(&self, element: &str) -> Range<u16> {
+        let input = self.inputs.iter().find(|input| input.element == element);
+        let layout = input.map(|input| self.layout(&input.port)).unwrap_or_default();
+        let own = layout.into_iter().find(|(input, _)| input.element == element);
+        own.map_or(0..0, |(_, queues)| queues)
+    }
+}
+
+/// The numbers in a text such as `0,2-3`.
+fn threads(text: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_read() {
+        assert_eq!(threads("0,2-4"), [0, 2, 3, 4]);
+        assert_eq!(threads("1\n"), [1]);
+        assert!(threads("").is_empty());
+    }
+
+    fn input(element: &str, first: Option<u16>, queues: u16) -> Input {
+        Input {
+            element: element.to_owned(),
+            port: "p".to_owned(),
+            first,
+            queues,
+            promiscuous: element == "a",
+            mtu: None,
+            slots: 0,
+        }
+    }
+
+    fn output(queue: Option<u16>) -> Output {
+        let (element, port) = ("t".to_owned(), "p".to_owned());
+        Output { element, thread: 0, port, queue, mtu: Some(1400), slots: 512 }
+    }
+
+    #[test]
+    fn queues_are_dealt_out() {
+        let inputs = vec![
+            input("a", None, 1),
+            input("b", Some(0), 2),
+            input("c", None, 2),
+            input("d", Some(3), 1),
+        ];
+        let state = State { inputs, ..State::default() };
+        let of = |name| state.queues_of(name);
+        assert_eq!((of("a"), of("b"), of("c"), of("d")), (2..3, 0..2, 4..6, 3..4));
+        let wish = state.wish("p");
+        assert_eq!((wish.rx_queues, wish.tx_queues, wish.promiscuous), (6, 0, true));
+        assert_eq!(state.wish("q"), Wish { promiscuous: false, ..Wish::default() });
+    }
+
+    #[test]
+    fn every_replica_that_sends_has_a_queue() {
+        let outputs = vec![output(None), output(None), output(Some(0))];
+        let mut state = State { outputs, ..State::default() };
+        let wish = state.wish("p");
+        assert_eq!((wish.tx_queues, wish.mtu, wish.tx_slots), (3, Some(1400), 512));
+        let with_arguments = Output { port: "p,x=1".to_owned(), ..output(Some(7)) };
+        state.outputs.push(with_arguments);
+        assert_eq!(state.whole_name("p"), "p,x=1");
+        assert_eq!(state.wish("p").tx_queues, 8);
+    }
+}

@@ -1,0 +1,278 @@
+//! The environment abstraction layer (EAL): started once, for as long as the process lives.
+
+use super::arguments::{self, Host};
+use super::mbufs::Mbufs;
+use super::sys::{self, Room};
+use crate::error::PortError;
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use thruway_packet::Frames;
+
+/// What runs, once it does.
+pub(super) struct Eal {
+    /// The user's arguments.
+    arguments: Vec<String>,
+    pub(super) mbufs: Mbufs,
+    /// How it was started, for the user.
+    pub(super) about: String,
+}
+
+static EAL: OnceLock<Eal> = OnceLock::new();
+/// Why it cannot be started in this process any more.
+static FAILED: Mutex<Option<String>> = Mutex::new(None);
+/// Ports are opened, asked and closed one at a time; DPDK wants that.
+static CONTROL: Mutex<()> = Mutex::new(());
+
+/// Taken also where a thread panicked: what is guarded is whole at any time.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+/// Ports' own lock.
+pub(super) fn control() -> MutexGuard<'static, ()> {
+    lock(&CONTROL)
+}
+
+/// An error of DPDK as such.
+pub(super) fn wrong(what: impl Into<String>) -> PortError {
+    PortError::Dpdk { what: what.into() }
+}
+
+/// What runs, if it does.
+pub(super) fn running() -> Option<&'static Eal> {
+    EAL.get()
+}
+
+/// Starts the EAL with these arguments, besides which come some of our own; or finds that it runs
+/// with them, or that nothing is asked of it.
+///
+/// # Errors
+/// It runs with other arguments, or refuses these; there is no memory for it.
+pub(super) fn start(given: &[String]) -> Result<&'static Eal, PortError> {
+    let mut failed = lock(&FAILED);
+    if let Some(eal) = EAL.get() {
+        if !given.is_empty() && eal.arguments != given {
+            return Err(wrong(format!(
+                "DPDK runs in this process with the arguments {}, which count for as long as it \
+                 lives; they cannot become {}: end the program and start it anew",
+                told(&eal.arguments),
+                told(given)
+            )));
+        }
+        return Ok(eal);
+    }
+    if let Some(why) = &*failed {
+        return Err(wrong(format!("DPDK failed to start before, and can be started once: {why}")));
+    }
+    let host = host();
+    let all = arguments::complete(given, host);
+    let result = initialize(&all, arguments::shows_log(given)).and_then(|()| {
+        let mbufs = Mbufs::make(Frames::small())?;
+        Ok(Eal { arguments: given.to_vec(), mbufs, about: about(given, host) })
+    });
+    match result {
+        Ok(eal) => Ok(EAL.get_or_init(|| eal)),
+        Err(error) => {
+            *failed = Some(error.to_string());
+            Err(error)
+        }
+    }
+}
+
+fn told(arguments: &[String]) -> String {
+    if arguments.is_empty() { "(none)".to_owned() } else { format!("'{}'", arguments.join(" ")) }
+}
+
+fn about(given: &[String], host: Host) -> String {
+    let chosen = arguments::complete(given, host);
+    let memory = match (given.is_empty() || chosen.iter().any(|a| a == "--no-huge"), host) {
+        (true, Host { has_huge_pages: false, .. }) => {
+            ", without huge pages (none are free; thruway doctor says how to get some)"
+        }
+        _ => "",
+    };
+    format!("{}{memory}", version())
+}
+
+/// DPDK's version, as it says it: "DPDK 22.11.11".
+pub(super) fn version() -> String {
+    // JUSTIFICATION: a function of the shim.
+    // SAFETY: it has no preconditions.
+    let text = unsafe { sys::tw_version() };
+    // JUSTIFICATION: a string of C.
+    // SAFETY: the version is a constant string of the library.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+fn host() -> Host {
+    let cpus = rustix::thread::sched_getaffinity(None).ok();
+    let cpu = cpus.and_then(|cpus| (0..1024).find(|&cpu| cpus.is_set(cpu))).unwrap_or(0);
+    let pools = std::fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
+    let free = |pool: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(pool.path().join("free_hugepages")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    Host { cpu, has_huge_pages: pools.filter_map(free).any(|free| free > 0) }
+}
+
+/// Starts it in a thread of its own: the EAL binds its caller to a processor.
+fn initialize(arguments: &[String], show: bool) -> Result<(), PortError> {
+    let strings: Result<Vec<CString>, _> =
+        arguments.iter().map(|argument| CString::new(argument.as_str())).collect();
+    let strings = strings.map_err(|_| wrong("an argument of DPDK contains a NUL"))?;
+    let had_directory = std::path::Path::new(RUN_DIR).exists();
+    let started = std::thread::scope(|scope| scope.spawn(|| call(strings, show)).join());
+    if !had_directory {
+        tidy();
+    }
+    let (result, printed) = started.map_err(|_| wrong("DPDK's start panicked"))?;
+    if result == 0 {
+        return Ok(());
+    }
+    let lines = reasons(&printed, &log());
+    let cause = std::io::Error::from_raw_os_error(-result);
+    let hint = match -result {
+        libc::EINVAL => "; see the EAL's parameters in DPDK's guide for Linux",
+        _ if -result == libc::ENOMEM || lines.contains("hugepage") => {
+            "; free huge pages for it (thruway doctor says how), or give it --no-huge"
+        }
+        libc::EACCES | libc::EPERM => "; run as root",
+        _ => "",
+    };
+    Err(wrong(format!("DPDK does not start with '{}': {lines}{cause}{hint}", arguments.join(" "))))
+}
+
+/// Where the EAL makes a directory even if no file of it is to be shared.
+const RUN_DIR: &str = "/var/run/dpdk";
+
+/// Removes the directories that the EAL made and put nothing into.
+fn tidy() {
+    for directory in ["/var/run/dpdk/rte", RUN_DIR] {
+        // It stays where somebody else put something into it.
+        let _ = std::fs::remove_dir(directory);
+    }
+}
+
+fn call(strings: Vec<CString>, show: bool) -> (c_int, String) {
+    // The EAL keeps pointers to some of them.
+    let mut pointers: Vec<*mut c_char> = strings.into_iter().map(CString::into_raw).collect();
+    let count = pointers.len() as c_int;
+    pointers.push(std::ptr::null_mut());
+    let pointers = pointers.leak();
+    let mut room = Room::new();
+    // JUSTIFICATION: functions of the shim.
+    // SAFETY: it has no preconditions.
+    unsafe { sys::tw_log_show(show.into()) };
+    // SAFETY: the arguments are strings of C with a null pointer at their end, and live for ever;
+    // the text has room.
+    let result = unsafe { sys::tw_eal_start(count, pointers.as_mut_ptr(), room.text()) };
+    (result, room.into_string())
+}
+
+/// Of what DPDK printed and logged the lines that tell a reason, each with a separator behind it.
+fn reasons(printed: &str, log: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    // A wrong option makes it print all those there are.
+    let manual = printed.lines().position(|line| line.starts_with("Usage:") || line.is_empty());
+    let before = printed.lines().take(manual.unwrap_or(usize::MAX));
+    let is_fault = |line: &&str| {
+        !line.starts_with(char::is_whitespace)
+            && (line.contains(" option ") || line.contains("rror"))
+    };
+    for line in before.chain(log.lines()).chain(printed.lines().filter(is_fault)) {
+        let line = line.trim().trim_start_matches("EAL: ").trim_start_matches("FATAL: ");
+        let is_noise = line.is_empty() || line.starts_with("Detected ");
+        if !is_noise && !lines.contains(&line) && lines.len() < 6 {
+            lines.push(line);
+        }
+    }
+    lines.iter().map(|line| format!("{line}; ")).collect()
+}
+
+/// What DPDK logged since the last call.
+pub(super) fn log() -> String {
+    let mut room = Room::new();
+    // JUSTIFICATION: a function of the shim.
+    // SAFETY: the text has room.
+    unsafe { sys::tw_log_take(room.text()) };
+    room.into_string()
+}
+
+/// The same in a row, for an error: ` (a; b)`, or nothing.
+pub(super) fn logged() -> String {
+    let lines = reasons("", &log());
+    if lines.is_empty() { lines } else { format!(" ({})", lines.trim_end_matches("; ")) }
+}
+
+/// A thread that DPDK knows: it has a cache of frames of its own. Without, every frame would go
+/// through the pool by itself.
+struct Known(Cell<bool>);
+
+thread_local! {
+    static KNOWN: Known = const { Known(Cell::new(false)) };
+}
+
+/// Makes this thread known to DPDK, where it is not.
+#[inline]
+pub(super) fn enter() {
+    let _ = KNOWN.try_with(|known| {
+        if !known.0.get() {
+            register(known);
+        }
+    });
+}
+
+#[cold]
+fn register(known: &Known) {
+    // JUSTIFICATION: a function of the shim.
+    // SAFETY: it has no preconditions. It fails where there are more threads than DPDK can count,
+    // and then this one has no cache.
+    let _ = unsafe { sys::tw_thread_register() };
+    known.0.set(true);
+}
+
+/// Gives the frames that DPDK keeps for this thread back.
+pub(super) fn flush() {
+    let Some(eal) = EAL.get() else { return };
+    if KNOWN.try_with(|known| known.0.get()).unwrap_or(true) {
+        flush_pool(eal.mbufs.pool());
+    }
+}
+
+fn flush_pool(pool: *mut c_void) {
+    // JUSTIFICATION: a function of the shim.
+    // SAFETY: the pool lives as long as the process; the cache is this thread's.
+    unsafe { sys::tw_cache_flush(pool) };
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        if !self.0.get() {
+            return;
+        }
+        if let Some(eal) = EAL.get() {
+            flush_pool(eal.mbufs.pool());
+        }
+        // JUSTIFICATION: a function of the shim.
+        // SAFETY: the thread was registered, or the call does nothing.
+        unsafe { sys::tw_thread_unregister() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_is_left_out_of_errors() {
+        let printed = "thruway: unrecognized option '--nonsense'\n\nUsage: thruway [options]\n\n\
+                       EAL common options:\n  -c COREMASK   Hexadecimal\n";
+        let log = "EAL: Detected CPU lcores: 2\nEAL: FATAL: Invalid 'command line' arguments.\n";
+        let told = reasons(printed, log);
+        assert_eq!(
+            told,
+            "thruway: unrecognized option '--nonsense'; Invalid 'command line' arguments.; "
+        );
+    }
+}
