@@ -13,8 +13,12 @@ use crate::table::Table;
 pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
     let name = source.name.clone();
-    let options =
-        Options { threads: usize::from(args.threads), spread: true, ..Options::default() };
+    let options = Options {
+        threads: usize::from(args.threads),
+        spread: true,
+        placement: args.placement.placement(),
+        ..Options::default()
+    };
     let (router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
@@ -27,6 +31,13 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     print!("{}", elements(layout).render());
+    if args.ways {
+        println!("\nBy which ways threads reach elements (<- is a pull)\n");
+        for (node, decl) in layout.graph.elements.iter().enumerate() {
+            println!("  {}: {}", decl.name, layout.tell_ways(node));
+        }
+        println!();
+    }
     if args.explain {
         let flows = router.flows();
         match flows.plan.entries.is_empty() {

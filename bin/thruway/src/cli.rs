@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
-use thruway_engine::ClockKind;
+use thruway_engine::{ClockKind, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
@@ -97,14 +97,45 @@ impl ClockArg {
     }
 }
 
+/// How threads share the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PlacementArg {
+    /// Every thread serves every interface, as far as its queues go
+    Balanced,
+    /// The threads are divided among the interfaces
+    Dedicated,
+    /// As balanced; a Pipeliner lets packets pass in the thread that they came by
+    Parallel,
+    /// Each input in one thread, each Pipeliner in another
+    Pipeline,
+}
+
+impl PlacementArg {
+    /// As the engine takes it.
+    pub fn placement(self) -> Placement {
+        match self {
+            PlacementArg::Balanced => Placement::Balanced,
+            PlacementArg::Dedicated => Placement::Dedicated,
+            PlacementArg::Parallel => Placement::Parallel,
+            PlacementArg::Pipeline => Placement::Pipeline,
+        }
+    }
+}
+
 /// Arguments of `thruway run`.
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Threads
-    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub threads: u16,
+    /// Threads [default: as many as --cores names, else 1]
+    #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// The cores of the threads, one for each, in their order: 2-5,8
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<String>,
+    /// How threads share the work
+    #[arg(long, value_enum, default_value_t = PlacementArg::Balanced)]
+    pub placement: PlacementArg,
     /// Packets that sources make or take at once, where the configuration does not say
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: u16,
@@ -127,6 +158,24 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
+impl RunArgs {
+    /// How many threads, and the cores that the user named for them.
+    pub fn crew(&self) -> anyhow::Result<(usize, Vec<usize>)> {
+        let Some(text) = &self.cores else {
+            return Ok((self.threads.map_or(1, usize::from), Vec::new()));
+        };
+        let cores = named_cores(text).map_err(|why| anyhow::anyhow!("--cores: {why}"))?;
+        let threads = self.threads.map_or(cores.len(), usize::from);
+        if threads > cores.len() {
+            anyhow::bail!(
+                "--cores names {} for {threads} threads: name more, or lower -j",
+                cores.len()
+            );
+        }
+        Ok((threads, cores))
+    }
+}
+
 /// Arguments of `thruway check`.
 #[derive(Args)]
 pub struct CheckArgs {
@@ -135,9 +184,15 @@ pub struct CheckArgs {
     /// Also print how packets are classified and where functions keep their sessions' state
     #[arg(long)]
     pub explain: bool,
+    /// Also print by which ways threads reach each element
+    #[arg(long)]
+    pub ways: bool,
     /// Threads to lay the configuration out for
     #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
+    /// How threads share the work
+    #[arg(long, value_enum, default_value_t = PlacementArg::Balanced)]
+    pub placement: PlacementArg,
 }
 
 /// Arguments of `thruway graph`.

@@ -191,6 +191,7 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
         let doing = match error.stage {
             Stage::Arguments => "configuring",
             Stage::Initialize => "initializing",
+            Stage::Run => "running",
             Stage::Finish => "closing",
         };
         let said = Diagnostic::error(span, error.message.clone()).note(format!("in {what}"));

@@ -23,12 +23,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
+    let (threads, cores) = args.crew()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
     let options = Options {
-        threads: usize::from(args.threads),
+        threads,
+        cores,
         spread: true,
+        placement: args.placement.placement(),
         burst: usize::from(args.burst),
         drain: true,
         clock: args.clock.kind(),
@@ -73,8 +76,9 @@ fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Ou
     swap.offer(router.control());
     loop {
         let mut outcome = router.run_threads();
-        let Some(next) = swap.take() else {
-            outcome.errors = router.finish();
+        let next = swap.take().filter(|_| outcome.errors.is_empty());
+        let Some(next) = next else {
+            outcome.errors.extend(router.finish());
             return Ok(outcome);
         };
         swap.replace(router, next);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use thruway_engine::{Control, Router};
+use thruway_engine::{BuildError, Control, Router};
 use thruway_lang::Diagnostics;
 
 use crate::load;
@@ -68,10 +68,15 @@ impl Swap {
 /// Closes everything; false when something could not be finished.
 pub fn finish(router: &mut Router) -> bool {
     let errors = router.finish();
-    let graph = &router.layout().graph;
-    let told = load::explain(graph, &errors, Diagnostics::about(&graph.sources));
-    eprint!("{}", told.click.click());
+    say(router, &errors);
     errors.is_empty()
+}
+
+/// Tells what went wrong while it ran.
+pub fn say(router: &Router, errors: &[BuildError]) {
+    let graph = &router.layout().graph;
+    let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));
+    eprint!("{}", told.click.click());
 }
 
 /// Why a configuration does not run, in Click's words.

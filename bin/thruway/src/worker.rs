@@ -38,8 +38,12 @@ pub fn main() -> ExitCode {
     let host: Arc<Host> = Arc::new(Mutex::new(Some(attached)));
     match router(text, &host) {
         Ok(mut router) => {
-            router.run();
-            ExitCode::SUCCESS
+            let outcome = router.run();
+            for error in &outcome.errors {
+                eprintln!("thruway worker: {error}");
+            }
+            // What a panic of the only thread would end the process with.
+            if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
         }
         Err(why) => {
             let attached = host.lock().unwrap_or_else(PoisonError::into_inner).take();

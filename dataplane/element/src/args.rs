@@ -94,10 +94,24 @@ pub struct Env<'a> {
     pub threads: usize,
     /// How many of them come before this replica's.
     pub rank: usize,
+    /// Tells by which ways they reach it, for who asks.
+    pub ways: &'a dyn Fn() -> String,
     /// Input ports in use.
     pub inputs: usize,
     /// Output ports in use.
     pub outputs: usize,
+}
+
+impl Env<'_> {
+    /// That an element is for one thread, why, and by which ways several reach it.
+    pub fn one_thread(&self, why: &str) -> String {
+        format!(
+            "one thread only can use it ({why}), and {} reach it: {}; put a Pipeliner in front, or \
+             place what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
+            self.threads,
+            (self.ways)()
+        )
+    }
 }
 
 /// Arguments sorted by the spec.
@@ -222,6 +236,17 @@ impl<'a> Args<'a> {
     /// What surrounds the element.
     pub fn env(&self) -> &Env<'a> {
         self.env
+    }
+
+    /// Refuses to be reached by several threads, and says by which ways they come.
+    ///
+    /// # Errors
+    /// There are several.
+    pub fn for_one_thread(&self, why: &str) -> Result<(), ArgErrors> {
+        match self.env.threads > 1 {
+            false => Ok(()),
+            true => Err(ArgErrors::whole(self.env.one_thread(why))),
+        }
     }
 
     /// The element's name.
@@ -399,6 +424,7 @@ impl Names {
             thread: 0,
             threads: 1,
             rank: 0,
+            ways: &String::new,
             inputs: 0,
             outputs: 0,
         };

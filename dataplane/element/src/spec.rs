@@ -53,6 +53,9 @@ pub struct Spec {
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
     /// in each thread that any such element runs in, and all of these are asked.
     pub speaks_for_threads: bool,
+    /// Why one thread only can use it, if that is so whatever its arguments are
+    /// ([`crate::Args::for_one_thread`] says it where they matter).
+    pub one_thread: Option<&'static str>,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -82,6 +85,7 @@ impl Spec {
         task_pulls: false,
         leaves_at_home: false,
         speaks_for_threads: false,
+        one_thread: None,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],

@@ -81,6 +81,7 @@ impl Rig {
             thread: 0,
             threads: 1,
             rank: 0,
+            ways: &String::new,
             inputs,
             outputs,
         };

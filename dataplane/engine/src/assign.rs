@@ -9,7 +9,7 @@ use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::BuildError;
 use crate::placed::{Place, placements};
-use crate::spread::{self, Spread, Task};
+use crate::spread::{self, Placement, Spread, Task};
 use crate::traverse::{Reached, Ways};
 
 /// The threads of every element.
@@ -20,6 +20,8 @@ pub(crate) struct Assigned {
     pub tasks: Vec<Vec<usize>>,
     /// Whose tasks and timers no thread runs.
     pub parked: Vec<bool>,
+    /// Whether packets stay in their threads: what hands them to others lets them pass.
+    pub passes: bool,
 }
 
 /// Gives out threads; `shares` are those of the inputs that several can serve.
@@ -37,6 +39,7 @@ pub(crate) fn assign(
     for (node, decl) in graph.elements.iter().enumerate() {
         let has_task = has_task(graph, checked, node);
         match placed[node] {
+            _ if spread.lets_pass(decl.spec) => {}
             // Also one without a task is where it is placed: its timers and handlers are.
             Some(Place::Thread(thread)) => tasks[node] = vec![thread],
             Some(Place::Nowhere) => {}
@@ -62,7 +65,8 @@ pub(crate) fn assign(
     let mut home: Vec<usize> = tasks.iter().map(|row| row.first().copied().unwrap_or(0)).collect();
     let row = |row: &Vec<usize>| (0..threads).map(|thread| row.contains(&thread)).collect();
     let begin: Reached = tasks.iter().map(row).collect();
-    let ways = Ways { graph, checked, home: &home };
+    let passes = spread.placement == Placement::Parallel;
+    let ways = Ways { graph, checked, home: &home, passes };
     let switched = ways.settle(&begin);
     let mut reached = switched.clone();
     // What no task reaches is driven by timers and handlers, in its home thread.
@@ -82,12 +86,12 @@ pub(crate) fn assign(
         if graph.elements[node].spec.task_everywhere && placed[node].is_none() {
             tasks[node].clone_from(row);
         }
-        if !has_task(graph, checked, node) {
+        if !has_task(graph, checked, node) || spread.lets_pass(graph.elements[node].spec) {
             tasks[node].clear();
         }
     }
     let parked = placed.iter().map(|place| *place == Some(Place::Nowhere)).collect();
-    Ok(Assigned { threads, home, tasks, parked })
+    Ok(Assigned { threads, home, tasks, parked, passes })
 }
 
 /// Elements without ports (Script, DriverManager, ControlSocket) stay in the first thread.

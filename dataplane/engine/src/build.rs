@@ -17,6 +17,8 @@ pub enum Stage {
     Arguments,
     /// While initialising: files, devices.
     Initialize,
+    /// While packets flow: a thread died.
+    Run,
     /// While closing: what could not be written.
     Finish,
 }
@@ -76,6 +78,9 @@ fn element(
     let Some(entry) = registry.entry(&decl.class) else {
         return Err(ArgErrors::whole(format!("unknown element class '{}'", decl.class)));
     };
+    if let Some(why) = entry.spec.one_thread.filter(|_| env.threads > 1) {
+        return Err(ArgErrors::whole(env.one_thread(why)));
+    }
     let texts = texts(decl);
     (entry.build)(&Args::sort(&entry.spec, &texts, env)?)
 }
@@ -150,6 +155,7 @@ fn alone<'a>(
         thread: 0,
         threads: 1,
         rank: 0,
+        ways: &String::new,
         inputs: ports.map_or(0, |ports| ports.inputs.len()),
         outputs: ports.map_or(0, |ports| ports.outputs.len()),
     }
@@ -173,6 +179,7 @@ pub(crate) fn elements(
             built.push(None);
             continue;
         }
+        let ways = || layout.tell_ways(node);
         let env = Env {
             name: &decl.name,
             class: &decl.class,
@@ -181,6 +188,7 @@ pub(crate) fn elements(
             thread,
             threads: layout.threads[node].len(),
             rank: layout.threads[node].iter().filter(|other| **other < thread).count(),
+            ways: &ways,
             inputs: layout.checked.ninputs(node),
             outputs: layout.checked.noutputs(node),
         };

@@ -25,6 +25,8 @@ pub(crate) struct Mailbox {
     mails: Mutex<Vec<Mail>>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
+    /// Whether the thread has ended: nobody opens the mail.
+    left: AtomicBool,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
     /// What its clock is at.
@@ -68,7 +70,14 @@ impl Control {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
                 let waiting = AtomicBool::new(false);
                 let (idle, clock) = (Counter::new(), ClockWords::new());
-                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle, clock })
+                Ok(Mailbox {
+                    waiting,
+                    left: AtomicBool::new(false),
+                    mails: Mutex::default(),
+                    wake,
+                    idle,
+                    clock,
+                })
             })
             .collect();
         Ok(Control {
@@ -297,6 +306,21 @@ impl Mailbox {
     #[inline]
     pub fn waiting(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
+    }
+
+    /// The thread begins to open its mail.
+    pub fn enter(&self) {
+        self.left.store(false, Ordering::Release);
+    }
+
+    /// The thread opens no mail any more.
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody opens the mail.
+    pub fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     pub fn take(&self) -> Vec<Mail> {

@@ -288,7 +288,7 @@ impl Core {
             let _ = reply.send(work(wires, core));
         });
         self.control.mailbox(thread).send(mail);
-        while self.control.running() {
+        while self.control.running() && !self.control.mailbox(thread).is_left() {
             if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
                 return Ok(answer);
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use thruway_element::{PullFrom, Slot, Target};
-use thruway_lang::{Checked, EdgeKind, Graph, Processing};
+use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
 use crate::traverse::Ways;
 
@@ -21,6 +21,8 @@ pub struct Layout {
     pub tasks: Vec<Vec<usize>>,
     /// Per element: whether StaticThreadSched says that no thread runs its task and timers.
     pub parked: Vec<bool>,
+    /// Whether packets stay in their threads: a Pipeliner lets them pass.
+    passes: bool,
     names: HashMap<String, usize>,
     slots: Vec<Slot>,
     first_slot: Vec<usize>,
@@ -37,8 +39,8 @@ impl Layout {
             let inputs = checked.ninputs(*node) as u32;
             slots.extend((0..inputs).map(|port| Slot { node: *node as u32, port }));
         }
-        let crate::assign::Assigned { threads, home, tasks, parked } = assigned;
-        Layout { graph, checked, threads, home, tasks, parked, names, slots, first_slot }
+        let crate::assign::Assigned { threads, home, tasks, parked, passes } = assigned;
+        Layout { graph, checked, threads, home, tasks, parked, passes, names, slots, first_slot }
     }
 
     /// Index of the element with this full name.
@@ -66,7 +68,7 @@ impl Layout {
 
     /// The ways that threads take through it.
     pub(crate) fn ways(&self) -> Ways<'_> {
-        Ways { graph: &self.graph, checked: &self.checked, home: &self.home }
+        Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
     }
 
     /// All slots in dispatch order.
@@ -78,16 +80,28 @@ impl Layout {
     pub(crate) fn targets(&self, node: usize) -> impl Iterator<Item = Target> {
         self.checked.elements[node].outputs.iter().map(|port| match port.processing {
             Processing::Pull => Target::Puller,
-            Processing::Push => {
-                let edge = port.edges.iter().map(|edge| &self.graph.edges[*edge]);
-                // A context link carries packets as any other until the flow manager splits there.
-                let mut edge =
-                    edge.filter(|e| matches!(e.kind, EdgeKind::Packet | EdgeKind::Context));
-                edge.next().map_or(Target::Unconnected, |edge| {
-                    Target::Slot((self.first_slot[edge.to.element] + edge.to.port) as u32)
-                })
-            }
+            Processing::Push => self.target(port),
         })
+    }
+
+    fn target(&self, port: &Port) -> Target {
+        let mut port = port;
+        // One after another, but never in a circle of nothing else.
+        for _ in 0..self.graph.elements.len() {
+            let edges = port.edges.iter().map(|edge| &self.graph.edges[*edge]);
+            // A context link carries packets as any other until the flow manager splits there.
+            let mut carry =
+                edges.filter(|e| matches!(e.kind, EdgeKind::Packet | EdgeKind::Context));
+            let Some(edge) = carry.next() else { return Target::Unconnected };
+            let to = edge.to.element;
+            if !(self.passes && self.graph.elements[to].spec.leaves_at_home) {
+                return Target::Slot((self.first_slot[to] + edge.to.port) as u32);
+            }
+            // It would hand packets to another thread: they pass it by.
+            let Some(next) = self.checked.elements[to].outputs.get(edge.to.port) else { break };
+            port = next;
+        }
+        Target::Unconnected
     }
 
     /// What each input of `node` draws from, where it pulls.

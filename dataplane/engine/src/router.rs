@@ -11,12 +11,14 @@ use crate::build::{self, BuildError, Stage};
 use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
+use crate::crew;
 use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
+use crate::topology::Topology;
 use crate::trace::{Event, Order, Place};
 
 /// See [`Options::provide`].
@@ -32,6 +34,8 @@ pub struct Options {
     pub spread: bool,
     /// Where they are spread: how threads share the inputs.
     pub placement: Placement,
+    /// The core of each thread; empty: chosen, where there are several threads and enough cores.
+    pub cores: Vec<usize>,
     /// Packets that sources make per run when the user did not say.
     pub burst: usize,
     /// Whether a stop that an element asks for lets queued packets reach their end first, for a
@@ -52,6 +56,7 @@ impl Default for Options {
             threads: 1,
             spread: false,
             placement: Placement::Balanced,
+            cores: Vec::new(),
             burst: 1,
             drain: false,
             clock: ClockKind::System,
@@ -68,7 +73,7 @@ pub struct Outcome {
     pub elapsed: std::time::Duration,
     /// Cycles of the time stamp counter in the same time.
     pub cycles: u64,
-    /// What could not be finished: files not written to the end.
+    /// Threads that died, and what could not be finished: files not written to the end.
     pub errors: Vec<BuildError>,
 }
 
@@ -79,6 +84,8 @@ pub struct Router {
     engines: Vec<Engine>,
     flows: Flows,
     streams: Streams,
+    /// The core of each thread, if it is to have one.
+    cores: Vec<Option<usize>>,
 }
 
 impl Router {
@@ -95,11 +102,14 @@ impl Router {
         let threads = options.threads.max(1);
         let addresses = build::declare(&graph, registry)?;
         let shares = build::shares(&graph, &checked, registry, &addresses)?;
+        let topology = Topology::of_this_machine();
+        let devices: Vec<usize> = shares.iter().flatten().filter_map(|share| share.node).collect();
+        let cores = topology.choose(threads, &options.cores, &devices);
         let spread = Spread {
             threads,
             around: options.spread,
             placement: options.placement,
-            nodes: Vec::new(),
+            nodes: cores.iter().map(|core| topology.node((*core)?)).collect(),
         };
         let assigned = assign::assign(&graph, &checked, &spread, &shares)?;
         let layout = Arc::new(Layout::new(graph, checked, assigned));
@@ -135,7 +145,7 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
-        Ok(Router { layout, control, engines, flows, streams })
+        Ok(Router { layout, control, engines, flows, streams, cores })
     }
 
     /// The contexts of streams.
@@ -221,7 +231,7 @@ impl Router {
     /// Runs until a stop and finishes: files are flushed and closed.
     pub fn run(&mut self) -> Outcome {
         let mut outcome = self.run_threads();
-        outcome.errors = self.finish();
+        outcome.errors.extend(self.finish());
         outcome
     }
 
@@ -231,50 +241,20 @@ impl Router {
     }
 
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
-    /// own, each on a core of its own where there are enough.
+    /// own, each on a core of its own where there are enough. A thread that dies (an element's panic)
+    /// ends the run of all.
     pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();
         self.control.set_running(true);
         let engines = std::mem::take(&mut self.engines);
-        let several = engines.len() > 1;
-        let mut handles = Vec::new();
-        let mut first = None;
-        for mut engine in engines {
-            if first.is_none() {
-                first = Some(engine);
-                continue;
-            }
-            let thread = engine.core.thread;
-            let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
-            handles.push(spawned.spawn(move || {
-                let _ = pin(thread);
-                engine.run();
-                engine
-            }));
-        }
-        if let Some(mut engine) = first {
-            let before = if several { pin(0) } else { None };
-            engine.run();
-            self.engines.push(engine);
-            if let Some(cores) = before {
-                // Threads that the caller starts later inherit its cores: those of what a hot swap
-                // brings, say. A refusal costs speed, not correctness.
-                let _ = rustix::thread::sched_setaffinity(None, &cores);
-            }
-        }
-        for handle in handles {
-            match handle.map(std::thread::JoinHandle::join) {
-                Ok(Ok(engine)) => self.engines.push(engine),
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => self.control.say(&format!("cannot start a thread: {error}")),
-            }
-        }
+        let (engines, errors) = crew::run(engines, &self.control, &self.cores);
+        self.engines = engines;
         self.control.set_running(false);
         Outcome {
             elapsed: begin.elapsed(),
             cycles: thruway_packet::cycles().wrapping_sub(cycles),
-            errors: Vec::new(),
+            errors,
         }
     }
 
@@ -282,14 +262,7 @@ impl Router {
     pub fn finish(&mut self) -> Vec<BuildError> {
         let mut errors = Vec::new();
         for engine in &mut self.engines {
-            engine.end_sessions();
-            for node in 0..self.layout.graph.elements.len() {
-                let Engine { wires, core, .. } = engine;
-                let done = core.with(wires, node as u32, |element, cx| element.finish(cx));
-                if let Some(Err(message)) = done {
-                    errors.push(BuildError { stage: Stage::Finish, node, arg: None, message });
-                }
-            }
+            engine.finish(&mut errors);
         }
         errors
     }
@@ -359,19 +332,4 @@ fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event
         return Err(HandlerError::refused(format!("thread {thread} did not start")));
     };
     Ok(core.obey(wires, order))
-}
-
-/// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
-/// the cores it could use before.
-fn pin(thread: usize) -> Option<rustix::thread::CpuSet> {
-    let cores = rustix::thread::sched_getaffinity(None).ok()?;
-    let allowed: Vec<usize> =
-        (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
-    if let Some(core) = allowed.get(thread) {
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(*core);
-        // Not being pinned costs speed, not correctness.
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
-    Some(cores)
 }

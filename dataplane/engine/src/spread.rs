@@ -1,6 +1,6 @@
 //! How tasks that nobody placed are given to threads. Pure.
 
-use thruway_element::Share;
+use thruway_element::{Share, Spec};
 
 /// How the threads of a run share its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,6 +11,11 @@ pub enum Placement {
     Balanced,
     /// The threads are divided among the inputs that can be shared: each has its own.
     Dedicated,
+    /// As balanced, and packets stay in the thread that took them in: what would hand them to
+    /// another one (Pipeliner) lets them pass.
+    Parallel,
+    /// Each input is served by one thread, each Pipeliner by another one: stages.
+    Pipeline,
 }
 
 /// What there is to give out, and how.
@@ -23,6 +28,13 @@ pub(crate) struct Spread {
     pub placement: Placement,
     /// The NUMA node of each thread's core, as far as they are known.
     pub nodes: Vec<Option<usize>>,
+}
+
+impl Spread {
+    /// Whether an element hands packets to no other thread, though it would.
+    pub fn lets_pass(&self, spec: &Spec) -> bool {
+        self.placement == Placement::Parallel && spec.leaves_at_home
+    }
 }
 
 /// A task that nobody placed.
@@ -52,8 +64,8 @@ pub(crate) fn give_out(spread: &Spread, mut free: Vec<Task>, tasks: &mut [Vec<us
     }
     free.sort_by_key(|task| !task.is_source);
     let own = match spread.placement {
-        Placement::Balanced => vec![None; free.len()],
         Placement::Dedicated => divided(spread, &free),
+        _ => vec![None; free.len()],
     };
     for (task, own) in free.into_iter().zip(own) {
         let share = task.share.unwrap_or_else(Share::one);
@@ -63,7 +75,11 @@ pub(crate) fn give_out(spread: &Spread, mut free: Vec<Task>, tasks: &mut [Vec<us
             None => near(spread, &share),
         };
         threads.sort_by_key(|thread| (load[*thread], *thread));
-        threads.truncate(share.most.unwrap_or(usize::MAX).max(1));
+        let most = match spread.placement {
+            Placement::Pipeline if share.threads.is_empty() => 1,
+            _ => share.most.unwrap_or(usize::MAX).max(1),
+        };
+        threads.truncate(most);
         threads.sort_unstable();
         for thread in &threads {
             load[*thread] += 1;
@@ -164,6 +180,15 @@ mod tests {
         let inputs = devices(&[None, Some(4), Some(1), None]);
         let few = given(&spread(2, Placement::Dedicated), &inputs, 0);
         assert_eq!(few, [[0], [0], [1], [1]]);
+    }
+
+    #[test]
+    fn stages_have_a_thread_each() {
+        let inputs = devices(&[None]);
+        let tasks = given(&spread(3, Placement::Pipeline), &inputs, 3);
+        assert_eq!(tasks, [[0], [1], [2], [0]]);
+        let tasks = given(&spread(3, Placement::Parallel), &inputs, 0);
+        assert_eq!(tasks, [[0, 1, 2]]);
     }
 
     #[test]

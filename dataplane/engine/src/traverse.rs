@@ -2,6 +2,7 @@
 
 use thruway_lang::{Checked, Edge, Graph, Processing};
 
+use crate::handlers::ranges;
 use crate::layout::Layout;
 
 /// Name of the element class that has an output for each thread.
@@ -22,6 +23,8 @@ pub(crate) struct Ways<'a> {
     pub checked: &'a Checked,
     /// Per element: the thread of its task, where that is one.
     pub home: &'a [usize],
+    /// Whether packets stay in their threads.
+    pub passes: bool,
 }
 
 /// Where a thread may go on to from an element that it reaches.
@@ -71,6 +74,22 @@ impl Ways<'_> {
         }
     }
 
+    /// Elements whose code runs at the same time, in the order of their calls.
+    pub fn calls(&self, running: &[usize]) -> Vec<usize> {
+        let mut left = running.to_vec();
+        let mut calls = Vec::new();
+        while !left.is_empty() {
+            let is_called = |node: &usize| {
+                let edges = self.graph.edges.iter().map(|edge| direction(self.checked, edge));
+                edges.into_iter().any(|(runs, called)| called == *node && left.contains(&runs))
+            };
+            // In a circle anyone may be first.
+            let at = left.iter().position(|node| !is_called(node)).unwrap_or(0);
+            calls.push(left.remove(at));
+        }
+        calls
+    }
+
     /// Whether `thread` can go along `edge` from the element there whose code it runs; of the
     /// threads that do, `rank` come before it.
     fn goes_by(&self, edge: &Edge, thread: usize, rank: Option<usize>) -> bool {
@@ -85,7 +104,9 @@ impl Ways<'_> {
     fn leaving(&self, node: usize, thread: usize, rank: Option<usize>) -> Leaving {
         let decl = &self.graph.elements[node];
         match decl.spec {
-            spec if spec.leaves_at_home && thread != self.home[node] => Leaving::Nowhere,
+            spec if spec.leaves_at_home && !self.passes && thread != self.home[node] => {
+                Leaving::Nowhere
+            }
             _ if decl.class == EXACT_SWITCH => rank.map_or(Leaving::Anywhere, Leaving::By),
             spec if spec.name == SWITCH => Leaving::By(thread),
             _ => Leaving::Anywhere,
@@ -98,6 +119,91 @@ fn direction(checked: &Checked, edge: &Edge) -> (usize, usize) {
     match checked.elements[edge.from.element].outputs[edge.from.port].processing {
         Processing::Push => (edge.from.element, edge.to.element),
         Processing::Pull => (edge.to.element, edge.from.element),
+    }
+}
+
+impl Layout {
+    /// The shortest way by which a thread reaches an element: the elements whose code it runs, from
+    /// where its task is on.
+    fn way(&self, thread: usize, node: usize) -> Vec<usize> {
+        let nodes = 0..self.graph.elements.len();
+        let begins = |at: &usize| self.tasks[*at].contains(&thread);
+        // What no task drives is driven by timers and handlers, at home.
+        let rests = |at: &usize| self.home[*at] == thread && self.tasks[*at].is_empty();
+        let tasks = self.way_from(thread, nodes.clone().filter(begins).collect(), node);
+        tasks
+            .or_else(|| self.way_from(thread, nodes.filter(rests).collect(), node))
+            .unwrap_or_else(|| vec![node])
+    }
+
+    fn way_from(&self, thread: usize, begin: Vec<usize>, node: usize) -> Option<Vec<usize>> {
+        let ways = self.ways();
+        let mut from: Vec<Option<usize>> = vec![None; self.graph.elements.len()];
+        begin.iter().for_each(|at| from[*at] = Some(*at));
+        let mut queue = std::collections::VecDeque::from(begin);
+        while let Some(at) = queue.pop_front() {
+            if at == node {
+                let back = |at: &usize| from[*at].filter(|before| before != at);
+                let mut way: Vec<usize> = std::iter::successors(Some(node), back).collect();
+                way.reverse();
+                return Some(way);
+            }
+            let rank = self.threads[at].iter().position(|other| *other == thread);
+            for edge in &self.graph.edges {
+                let (runs, called) = direction(&self.checked, edge);
+                if runs == at && from[called].is_none() && ways.goes_by(edge, thread, rank) {
+                    from[called] = Some(at);
+                    queue.push_back(called);
+                }
+            }
+        }
+        None
+    }
+
+    /// A way in words: arrows point where packets go.
+    fn tell_way(&self, way: &[usize]) -> String {
+        let name = |node: usize| self.graph.elements[node].name.as_str();
+        let mut text = way.first().map_or("", |first| name(*first)).to_owned();
+        for step in way.windows(2) {
+            let pushes = |edge: &&Edge| {
+                (edge.from.element, edge.to.element) == (step[0], step[1])
+                    && direction(&self.checked, edge).0 == step[0]
+            };
+            let arrow = if self.graph.edges.iter().any(|e| pushes(&e)) { "->" } else { "<-" };
+            text += &format!(" {arrow} {}", name(step[1]));
+        }
+        text
+    }
+
+    /// By which ways threads reach an element: `thread 0 comes from a -> b -> c, threads 1,2 from
+    /// d -> c`. An arrow `<-` is a pull.
+    pub fn tell_ways(&self, node: usize) -> String {
+        let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+        for thread in &self.threads[node] {
+            let way = self.way(*thread, node);
+            match groups.iter_mut().find(|(known, _)| *known == way) {
+                Some((_, threads)) => threads.push(*thread),
+                None => groups.push((way, vec![*thread])),
+            }
+        }
+        let mut texts = Vec::new();
+        for (at, (way, threads)) in groups.iter().enumerate() {
+            let numbers = ranges(threads);
+            let s = if threads.len() > 1 { "s" } else { "" };
+            let verb = match (at, way.len(), threads.len()) {
+                (_, 1, 1) => " runs",
+                (_, 1, _) => " run",
+                (0, _, 1) => " comes from",
+                (0, _, _) => " come from",
+                _ => " from",
+            };
+            let what = match way.len() {
+                1 => "it itself".to_owned(),
+                _ => self.tell_way(way),
+            };
+            texts.push(format!("thread{s} {numbers}{verb} {what}"));
+        }
+        texts.join(", ")
     }
 }
 

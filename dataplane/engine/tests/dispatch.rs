@@ -5,12 +5,12 @@ mod support;
 use std::sync::Mutex;
 
 use support::{LOG, router};
-use thruway_engine::{ClockKind, Options};
+use thruway_engine::{ClockKind, Options, Router};
 
 /// The recorders' log is shared: one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-fn run(text: &str, options: &Options) -> (Vec<(String, u8)>, thruway_engine::Router) {
+fn run(text: &str, options: &Options) -> (Vec<(String, u8)>, Router) {
     LOG.lock().unwrap().clear();
     let mut router = router(text, options);
     let outcome = router.run();
@@ -203,4 +203,62 @@ fn a_run_leaves_its_caller_the_cores_that_it_had() {
     let (log, _) =
         run("Source(5, 5) -> Record -> Sink", &Options { threads: 2, ..Options::default() });
     assert_eq!((log.len(), cores()), (5, before));
+}
+
+#[test]
+fn a_thread_that_dies_ends_the_run_and_is_named() {
+    let _turn = TURN.lock().unwrap();
+    for (bomb, other) in [(0, 1), (1, 0)] {
+        let text = format!(
+            "Tick -> Record -> Sink; s :: Source(100, 10, STOP false) -> b :: Bomb -> Sink;
+             StaticThreadSched(s {bomb}, Tick@1 {other})"
+        );
+        let mut router = router(&text, &Options { threads: 2, ..Options::default() });
+        let outcome = router.run();
+        let [death] = &outcome.errors[..] else { panic!("{:?}", outcome.errors) };
+        assert_eq!(Some(death.node), router.layout().find("b"));
+        let told = format!("thread {bomb} died: a panic, 'boom' (in b); all threads were stopped");
+        assert!(death.message.starts_with(&told), "{}", death.message);
+        assert!(router.read("s.count").is_ok(), "the others can still be asked");
+    }
+    // Whoever pulled is named, too.
+    let text = "Source(9, 9) -> Store -> b :: Bomb -> p :: Puller -> Sink";
+    let mut router = router(text, &Options::default());
+    let outcome = router.run();
+    assert!(outcome.errors[0].message.contains("(in b, called by p)"), "{:?}", outcome.errors);
+}
+
+#[test]
+fn what_is_for_one_thread_is_refused_with_the_ways_of_others() {
+    let _turn = TURN.lock().unwrap();
+    let refusal = |text: &str| {
+        let loaded = thruway_lang::load(
+            thruway_lang::Source::new("test", text),
+            &support::REGISTRY,
+            &thruway_lang::Variables::new(),
+            &thruway_lang::NoLibraries,
+        );
+        let loaded = loaded.unwrap_or_else(|wrong| panic!("{}", wrong.render(false)));
+        let options = Options { threads: 3, ..Options::default() };
+        let made = Router::new(loaded.graph, loaded.checked, &support::REGISTRY, &options);
+        made.err().map(|errors| errors[0].message.clone())
+    };
+    let text = "a :: Source(1) -> b :: Record -> one :: Single -> Sink; c :: Source(1) -> one;
+                d :: Source(1) -> b;";
+    assert_eq!(refusal(text), None);
+    let remedy = "put a Pipeliner in front, or place what is before it in one thread \
+                  (StaticThreadSched, THREADS of FromDevice)";
+    let told = format!(
+        "one thread only can use it (it is a test), and 3 reach it: thread 0 comes from \
+         a -> b -> one, thread 1 from c -> one, thread 2 from d -> b -> one; {remedy}"
+    );
+    assert_eq!(refusal(&format!("{text} StaticThreadSched(c 1, d 2)")), Some(told));
+    // Pulls go against the packets.
+    let text = "a :: Source(1) -> q :: Store -> one :: Single -> p :: Puller -> Sink;
+                b :: Source(1) -> x :: Record -> Sink; StaticThreadSched(p 1, one 2)";
+    let told = format!(
+        "one thread only can use it (it is a test), and 2 reach it: thread 1 comes from \
+         p <- one, thread 2 runs it itself; {remedy}"
+    );
+    assert_eq!(refusal(text), Some(told));
 }

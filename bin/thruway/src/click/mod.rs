@@ -114,7 +114,12 @@ fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
     let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
     swap.offer(router.control());
     loop {
-        router.run_threads();
+        let errors = router.run_threads().errors;
+        if !errors.is_empty() {
+            crate::swap::say(router, &errors);
+            finish(router);
+            return false;
+        }
         if let Some(next) = swap.take() {
             swap.replace(router, next);
             if let Ok(signals) = &signals {

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::network::{Network, Site};
-use crate::process::{Done, need, privileged};
+use crate::process::{Done, LIMIT, Running, need, privileged, run, thruway, wait_for};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -151,4 +151,113 @@ fn files_pass_by_several_threads() {
         fetch(&network.wan, &network.lan, "10.3.0.1", 5 << 20);
         network.stop().expect(0);
     }
+}
+
+/// What an element that panics in one of two threads, both of which have the interface, leaves.
+#[test]
+fn a_thread_that_dies_ends_the_program_and_gives_interfaces_back() {
+    if !privileged("a_thread_that_dies_ends_the_program_and_gives_interfaces_back") {
+        return;
+    }
+    for (input, queues) in [("METHOD XDP", 2), ("METHOD LINUX", 1)] {
+        let network = Network::with_queues(&LAN, &WAN, queues);
+        let state = || network.middle.succeed("ip -d link show lan0");
+        let before = state();
+        let text = format!(
+            "in :: FromDevice(lan0, PROMISC true, {input}) -> s :: CPUSwitch; s[0] -> Discard;
+             s[1] -> bad :: Crash(AFTER 10) -> ToDevice(wan0)"
+        );
+        let mut command = network.middle.thruway();
+        let mut running = Running::start(command.args(["run", "-q", "-j", "2", "-e", &text]));
+        wait_for("the interface to be read", || {
+            assert!(!running.ended(), "{}", running.stderr());
+            (!state().contains("promiscuity 0")).then_some(())
+        });
+        network.lan.ip("neigh add 10.3.0.2 lladdr 02:00:00:00:00:09 dev eth0");
+        // Flows enough for both threads.
+        let send = || {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
+            socket.send_to(b"12345678", (Ipv4Addr::new(10, 3, 0, 2), PORT)).map(drop)
+        };
+        wait_for("the end", || {
+            // What is sent to nobody is as good.
+            let _ = network.lan.within(|| (0..64).try_for_each(|_| send()));
+            running.ended().then_some(())
+        });
+        let done = running.wait(LIMIT);
+        assert_eq!(done.code(), 1, "{done:#?}");
+        let done = done.says(&[
+            "error: thread 1 died: a panic, 'Crash does what it is for' (in bad); all threads",
+            "in bad :: Crash",
+        ]);
+        assert_eq!(state(), before, "{done:#?}");
+    }
+}
+
+fn thruway_with(options: &[&str], text: &str) -> Done {
+    run(thruway().args(options).args(["-e", text]))
+}
+
+/// The threads of each element, by `thruway check`.
+fn threads(options: &[&str], text: &str) -> Vec<String> {
+    let done = thruway_with(&[&["check"], options].concat(), text).expect(0);
+    let rows = done.stdout.lines().filter(|line| line.ends_with(']'));
+    rows.filter_map(|row| row.split_whitespace().last().map(str::to_owned)).collect()
+}
+
+#[test]
+fn one_argument_makes_a_pipeline_of_parallel_threads() {
+    let text = "FromDevice(nosuch0) -> p :: Pipeliner -> Counter -> ToDevice(nosuch1);
+                StaticThreadSched(p 1)";
+    let placed = |placement| {
+        let all = threads(&["-j", "2", "--placement", placement], text);
+        all[..4].to_vec()
+    };
+    assert_eq!(placed("parallel"), ["[0,1]", "[0,1]", "[0,1]", "[0,1]"]);
+    assert_eq!(placed("pipeline"), ["[0]", "[0,1]", "[1]", "[1]"]);
+    assert_eq!(placed("balanced"), ["[0,1]", "[0,1]", "[1]", "[1]"]);
+    let two = "FromDevice(nosuch0) -> Discard; FromDevice(nosuch1) -> Discard";
+    let divided = threads(&["-j", "4", "--placement", "dedicated"], two);
+    assert_eq!(divided, ["[0,1]", "[0,1]", "[2,3]", "[2,3]"]);
+    let whole =
+        "s :: InfiniteSource(LENGTH 60, LIMIT 1000, STOP true) -> p :: Pipeliner(BLOCKING true)
+                 -> c :: Counter -> Discard; StaticThreadSched(s 0, p 1)";
+    for (placement, handed) in [("parallel", "0"), ("pipeline", "1,000")] {
+        let options = ["run", "-j", "2", "--placement", placement];
+        let done = thruway_with(&options, whole).expect(0);
+        assert_eq!(packets(&done, "c"), 1000);
+        let by_ring = done.stdout.lines().any(|line| line.trim_start().starts_with("p "));
+        assert_eq!(by_ring, handed != "0", "{done:#?}");
+    }
+}
+
+#[test]
+fn what_is_for_one_thread_is_refused_with_the_ways_of_the_others() {
+    let text = "in :: FromDevice(nosuch0, THREADS 0) -> c :: Counter -> [1] k :: MixedQueue;
+                k -> out :: Unqueue -> Discard; StaticThreadSched(out 1);
+                in2 :: FromDevice(nosuch1, THREADS 0) -> k";
+    let done = thruway_with(&["check", "-j", "2"], text).expect(1);
+    done.says(&[
+        "error: one thread only can use it (packets enter at both of its ends), and 2 reach it: \
+         thread 0 comes from in2 -> k, thread 1 from out <- k; put a Pipeliner in front, or place \
+         what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
+        "in k :: MixedQueue",
+    ]);
+    let done = thruway_with(&["check", "-j", "2", "--ways"], "a :: Idle -> b :: Discard").expect(0);
+    done.prints(&["  a: thread 0 "]);
+}
+
+#[test]
+fn cores_that_are_not_ours_are_refused() {
+    let source = "InfiniteSource(LIMIT 3, STOP true) -> Discard";
+    let refused = |options: &[&str]| thruway_with(&[&["run"], options].concat(), source).expect(1);
+    refused(&["--cores", "1000"])
+        .says(&["--cores: core 1000 is not this process's to use; it may"]);
+    refused(&["--cores", "2-1"]).says(&["--cores: '2-1' is no list of cores; write 2-5 or 2,4-7"]);
+    let allowed = rustix::thread::sched_getaffinity(None).expect("an affinity");
+    let own = (0..rustix::thread::CpuSet::MAX_CPU).find(|core| allowed.is_set(*core));
+    let own = own.expect("a core").to_string();
+    refused(&["--cores", &format!("{own},{own}")]).says(&["is named twice"]);
+    refused(&["-j", "2", "--cores", &own]).says(&["--cores names 1 for 2 threads"]);
+    thruway_with(&["run", "-q", "--cores", &own], source).expect(0);
 }

@@ -1,6 +1,7 @@
 //! Faults to inject.
 
 mod corrupt;
+mod crash;
 mod delay;
 mod dice;
 mod duplicate;
@@ -10,5 +11,11 @@ mod reorder;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] =
-    &[&corrupt::ENTRY, &delay::ENTRY, &duplicate::ENTRY, &loss::ENTRY, &reorder::ENTRY];
+pub static ELEMENTS: &[&Entry] = &[
+    &corrupt::ENTRY,
+    &crash::ENTRY,
+    &delay::ENTRY,
+    &duplicate::ENTRY,
+    &loss::ENTRY,
+    &reorder::ENTRY,
+];

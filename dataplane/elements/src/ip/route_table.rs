@@ -297,6 +297,7 @@ impl<F: Fib> RouteTable<F> {
             thread: 0,
             threads: 1,
             rank: 0,
+            ways: &String::new,
             inputs: 0,
             outputs: self.outputs as usize,
         })

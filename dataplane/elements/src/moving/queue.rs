@@ -202,9 +202,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }
     let store = if args.env().threads > 1 {
         if args.class() == "MixedQueue" {
-            let message = "a MixedQueue cannot be reached by several threads; \
-                           place all that push into it and pull from it on one";
-            return Err(ArgErrors::whole(message));
+            args.for_one_thread("packets enter at both of its ends")?;
         }
         // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
         Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))

@@ -85,6 +85,7 @@ impl Stage {
             thread: 0,
             threads: 1,
             rank: 0,
+            ways: &String::new,
             inputs: 2,
             outputs: 2,
         };

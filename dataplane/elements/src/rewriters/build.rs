@@ -229,10 +229,8 @@ fn meeting(
         return Ok(None);
     }
     if !matches!(keeper, Keeper::Own) {
-        let why = "packets for it come from several threads, and a capacity can only be shared \
-                   within one: give a number, or have its sources run by one thread \
-                   (StaticThreadSched)";
-        return Err(args.error("MAPPING_CAPACITY", why).into());
+        let why = "a capacity can be shared within one thread; a number is for any";
+        return Err(args.error("MAPPING_CAPACITY", args.env().one_thread(why)).into());
     }
     let seeds = [fresh_seed() << 32 | fresh_seed(), fresh_seed() << 32 | fresh_seed()];
     let make = || Rendezvous::new(capacity, WORDS, seeds).map(Arc::new);

@@ -37,6 +37,7 @@ fn two_threads(entry: &'static Entry, texts: &[&str]) -> [Rig; 2] {
             thread,
             threads: 2,
             rank: thread,
+            ways: &String::new,
             inputs: 2,
             outputs: 3,
         };

@@ -115,9 +115,7 @@ struct FromDump {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.env().threads > 1 {
-        return Err(ArgErrors::whole("several threads pull here; put a Queue behind FromDump"));
-    }
+    args.for_one_thread(super::text_dump::READ_ONCE)?;
     let at_end = match (args.get("STOP")?, args.opt::<String>("END_CALL")?) {
         (true, Some(_)) => {
             return Err(args.error("END_CALL", "give STOP or END_CALL, not both").into());

@@ -82,9 +82,7 @@ struct KernelTap {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.env().threads > 1 {
-        return Err(ArgErrors::whole("several threads push here; put a Queue in front"));
-    }
+    args.for_one_thread("its device sends what comes in one order; a Queue in front does, too")?;
     let name: Option<String> = args.opt("NAME")?;
     let name = match name {
         Some(name) => Some(name),

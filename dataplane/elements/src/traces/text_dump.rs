@@ -122,6 +122,10 @@ pub(super) struct TextDump {
     batch: Batch,
 }
 
+/// Why one thread reads a file.
+pub(super) const READ_ONCE: &str = "it reads a file from one end to the other; a Queue behind it \
+                                    does for several that pull";
+
 /// What the next step came to.
 enum Next {
     Emit(Packet),
@@ -136,10 +140,7 @@ impl TextDump {
         source: Source,
         dialect: Box<dyn Dialect>,
     ) -> Result<TextDump, ArgErrors> {
-        if args.env().threads > 1 {
-            let why = format!("several threads pull here; put a Queue behind {}", args.class());
-            return Err(ArgErrors::whole(why));
-        }
+        args.for_one_thread(READ_ONCE)?;
         let burst = args.opt("BURST")?;
         if burst == Some(0) {
             return Err(args.error("BURST", "must be at least 1").into());

@@ -15,7 +15,7 @@ pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
     &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
-    &REFUSE,
+    &REFUSE, &BOMB, &SINGLE,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -247,6 +247,27 @@ impl Element for Refuse {
         });
     }
 }
+
+static BOMB: Entry = Entry::new(Spec { name: "Bomb", ..Spec::DEFAULT }, |_args| Ok(Box::new(Bomb)));
+
+/// Panics.
+struct Bomb;
+
+impl Element for Bomb {
+    fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, _batch: &mut Batch) {
+        panic!("boom");
+    }
+}
+
+static SINGLE: Entry = Entry::new(
+    Spec { name: "Single", one_thread: Some("it is a test"), ..Spec::DEFAULT },
+    |_args| Ok(Box::new(Single)),
+);
+
+/// For one thread.
+struct Single;
+
+impl Element for Single {}
 
 /// A router for this text.
 pub fn router(text: &str, options: &Options) -> Router {

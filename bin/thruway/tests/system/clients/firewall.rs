@@ -63,6 +63,21 @@ fn thruway_guards() {
     lab.stop().expect(0).prints(&["firewall", "not-syn", "no-match"]);
 }
 
+#[test]
+fn two_threads_guard() {
+    if !privileged("two_threads_guard") {
+        return;
+    }
+    // The threads have a queue of each interface, or a socket on each.
+    for mut lab in [Lab::with_queues(2), Lab::new().for_packet_sockets()] {
+        lab.route_inside();
+        lab.example(&["run", "-j", "2"], "firewall.click", &[]);
+        undergo(&lab, TRIALS);
+        let told = lab.stop().expect(0).prints(&["firewall", "not-syn", "no-match"]);
+        told.says(&["2 threads"]);
+    }
+}
+
 fn plain_questions(lab: &Lab) {
     for (asked, address) in questions(lab).iter().zip(INSIDE) {
         asked.iter().for_each(|exchange| assert_eq!(exchange.seen.ip().to_string(), address));

@@ -40,6 +40,20 @@ pub struct Lab {
 impl Lab {
     /// Cables, addresses and routes; nothing is in the middle yet.
     pub fn new() -> Lab {
+        Lab::with_queues(1)
+    }
+
+    /// Has the middle's own stack use its interfaces: then the middlebox takes packet sockets.
+    pub fn for_packet_sockets(self) -> Lab {
+        for port in ["lan0", "wan0"] {
+            self.middle.ip(&format!("address add 169.254.77.1/32 dev {port}"));
+        }
+        self
+    }
+
+    /// The same, with so many queues each way at the middlebox's interfaces.
+    pub fn with_queues(count: u32) -> Lab {
+        let queues = format!("numrxqueues {count} numtxqueues {count}");
         need("ping", "iputils-ping");
         let lab = Lab {
             middlebox: None,
@@ -49,8 +63,8 @@ impl Lab {
             outside: OUTSIDE.map(|_| Namespace::new("outside")).into(),
             bridge: Namespace::new("bridge"),
         };
-        lab.middle.cable("lan0", (&lab.bridge, "up0"), "");
-        lab.middle.cable("wan0", (&lab.provider, "wan0"), "");
+        lab.middle.cable("lan0", (&lab.bridge, "up0"), &queues);
+        lab.middle.cable("wan0", (&lab.provider, "wan0"), &queues);
         segment(&lab.bridge, &lab.inside, &INSIDE, GATEWAY);
         lab.bridge.ip("link set up0 master br0 up");
         segment(&lab.provider, &lab.outside, &OUTSIDE, "198.51.100.1");
@@ -68,6 +82,10 @@ impl Lab {
         // Errors are wanted each time, not only the first of a second.
         let hosts = lab.inside.iter().chain(&lab.outside);
         hosts.chain([provider]).for_each(|host| host.set("ipv4/icmp_ratelimit", "0"));
+        // A host's kernel picks a queue by a number of the socket, and another one after a timeout:
+        // the connection would go on in another thread, as behind no NIC that hashes headers.
+        let hosts = lab.inside.iter().chain(&lab.outside).filter(|_| count > 1);
+        hosts.for_each(|host| host.set("core/txrehash", "0"));
         lab
     }
 

@@ -9,9 +9,9 @@ use super::everyday::{
 use super::lab::{Lab, OUTSIDE, PUBLIC, Trial};
 use super::sockets::{Echo, ask};
 use super::strays::strays;
-use crate::process::{privileged, run, wait_for};
+use crate::process::{Done, privileged, run, wait_for};
 use crate::trials::undergo;
-use crate::web::{Files, get, no_way, put};
+use crate::web::{Files, fetch_many, get, no_way, put};
 
 /// What runs in the middle forwards TCP port 8080 of [`PUBLIC`] to port 80 of the second host
 /// inside, and UDP port 5353 to its port 53, and translates what goes out to [`PUBLIC`].
@@ -58,10 +58,12 @@ fn the_kernel_translates() {
 
 /// Thruway, with these options, undergoes trials.
 fn thruway_translates(test: &str, options: &[&str], trials: &[Trial]) {
-    if !privileged(test) {
-        return;
+    if privileged(test) {
+        translates(Lab::new(), options, trials).prints(&["nat"]);
     }
-    let mut lab = Lab::new();
+}
+
+fn translates(mut lab: Lab, options: &[&str], trials: &[Trial]) -> Done {
     lab.example(options, "nat.click", &[]);
     let outcome = catch_unwind(AssertUnwindSafe(|| undergo(&lab, trials)));
     let told = lab.stop();
@@ -70,7 +72,7 @@ fn thruway_translates(test: &str, options: &[&str], trials: &[Trial]) {
         println!("{}", told.stdout);
         resume_unwind(failed);
     }
-    told.expect(0).prints(&["nat"]);
+    told.expect(0)
 }
 
 #[test]
@@ -95,6 +97,49 @@ fn two_threads_translate() {
         ("hairpin", hairpin),
     ];
     thruway_translates("two_threads_translate", &["run", "-j", "2"], trials);
+}
+
+/// What two threads may do wrong where each has part of every interface.
+const SHARED: &[Trial] = &[
+    ("pings with the same identifier", pings),
+    ("datagrams are answered by whom was asked", translated_questions),
+    ("many files", many_files),
+    ("ports are used again", ports_again),
+    ("ports forwarded inside", forwarded),
+    ("hairpin", hairpin),
+];
+
+/// Two hosts inside get files at the same time, over connections enough for both threads.
+fn many_files(lab: &Lab) {
+    let files = Files::new();
+    let web = files.serve(&lab.outside[0], "outside");
+    std::thread::scope(|scope| {
+        for client in [0, 1] {
+            let files = &files;
+            scope.spawn(move || fetch_many(&lab.inside[client], files, OUTSIDE[0], 60));
+        }
+    });
+    put(&lab.inside[0], &web, OUTSIDE[0], 5 << 20);
+    web.content();
+}
+
+/// Each thread has a queue of each interface: replies come by the other one's as often as not.
+#[test]
+fn two_threads_on_two_queues_translate() {
+    if !privileged("two_threads_on_two_queues_translate") {
+        return;
+    }
+    let told = translates(Lab::with_queues(2), &["run", "-j", "2"], SHARED);
+    told.says(&["AF_XDP, native mode, the kernel copies, 2 queues, for 2 threads"]);
+}
+
+#[test]
+fn two_threads_with_packet_sockets_translate() {
+    if !privileged("two_threads_with_packet_sockets_translate") {
+        return;
+    }
+    let lab = Lab::new().for_packet_sockets();
+    translates(lab, &["run", "-j", "2"], SHARED).says(&["a socket for each of 2 threads"]);
 }
 
 /// A client's port serves one connection after the other to the same server: each thread has to

@@ -172,6 +172,7 @@ fn a_new_configuration_goes_on_counting() {
             thread: 0,
             threads: 1,
             rank: 0,
+            ways: &String::new,
             inputs: 1,
             outputs: 1,
         };

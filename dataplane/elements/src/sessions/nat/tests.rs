@@ -23,6 +23,7 @@ fn nat_of(texts: &[&str], outputs: usize, thread: (usize, usize)) -> Result<Nat,
         thread: thread.0,
         threads: thread.1,
         rank: thread.0,
+        ways: &String::new,
         inputs: 2,
         outputs,
     };

@@ -142,9 +142,9 @@ impl Transport {
         plan: Plan,
         guard: Guard,
     ) -> Result<Box<dyn Element>, ArgErrors> {
-        if args.env().threads > 1 {
-            return Err(ArgErrors::whole("several threads push here; put a Queue in front"));
-        }
+        args.for_one_thread(
+            "its socket sends what comes in one order; a Queue in front does, too",
+        )?;
         let snaplen: usize = args.get("SNAPLEN")?;
         if !(1..=SNAPLEN_MAX).contains(&snaplen) {
             let why = format!("must be from 1 to {SNAPLEN_MAX} bytes");
