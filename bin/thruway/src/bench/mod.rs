@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod alloc_tests;
 mod case;
+mod clock;
 mod counters;
 mod ends;
 mod exchange;
@@ -95,6 +96,8 @@ enum Own {
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),
+    /// The engine's clock: how exact it is, and what reading it costs: the figures of the thesis
+    Clock(clock::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
@@ -113,6 +116,7 @@ fn suites() -> String {
 pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::Clock(options)) => clock::run(options),
         Some(Own::Ends(options)) => ends::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
