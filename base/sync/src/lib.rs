@@ -79,6 +79,7 @@ pub mod cell {
 }
 
 mod bucket;
+mod doze;
 mod rcu;
 mod rw;
 mod rxw;
@@ -92,6 +93,7 @@ mod words;
 
 use atomic::{AtomicU64, Ordering};
 pub use bucket::{PerThreadLock, PerThreadRw};
+pub use doze::Doze;
 pub use rcu::Rcu;
 pub use rw::RwSpin;
 pub use rxw::{Preferred, RxW};

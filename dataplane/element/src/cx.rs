@@ -99,6 +99,11 @@ pub trait Host {
         let _ = (wires, node, visit);
     }
 
+    /// Wakes the other threads that take what `node` stores, those of them that sleep.
+    fn wake_takers(&mut self, node: u32) {
+        let _ = node;
+    }
+
     /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
     /// `None` ends that.
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>);
@@ -430,6 +435,14 @@ impl<'a> Cx<'a> {
     /// Forgets the timers of this token.
     pub fn clear_timer(&mut self, token: u32) {
         self.host.clear_timer(self.node, token);
+    }
+
+    /// Wakes the other threads that take what this element stores (who pull at it; its home thread, if
+    /// what is behind it runs only there), those of them that sleep. An element that threads share
+    /// calls this once for a batch, when the packets are where the others look.
+    #[inline]
+    pub fn wake_takers(&mut self) {
+        self.host.wake_takers(self.node);
     }
 
     /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use thruway_element::{HandlerError, Stats, Wires};
-use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use thruway_sync::{Counter, Doze};
 
 use crate::clock::ClockWords;
 use crate::core::Core;
@@ -24,6 +24,8 @@ pub(crate) struct Mailbox {
     mails: Mutex<Vec<Mail>>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
+    /// Whether it sleeps.
+    pub doze: Doze,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
     /// What its clock is at.
@@ -64,7 +66,8 @@ impl Control {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
                 let waiting = AtomicBool::new(false);
                 let (idle, clock) = (Counter::new(), ClockWords::new());
-                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle, clock })
+                let doze = Doze::new();
+                Ok(Mailbox { waiting, mails: Mutex::default(), wake, doze, idle, clock })
             })
             .collect();
         Ok(Control {
@@ -274,7 +277,15 @@ impl Mailbox {
         self.mails.lock().unwrap_or_else(|poison| poison.into_inner()).push(mail);
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
-        self.ring();
+        self.rouse();
+    }
+
+    /// Wakes the thread, if it sleeps, after something was left for it.
+    #[inline]
+    pub fn rouse(&self) {
+        if self.doze.must_wake() {
+            self.ring();
+        }
     }
 
     /// Whether there is mail: one load, asked once per round.

@@ -70,6 +70,8 @@ pub struct Core {
     /// Handler writes to be done once no element is running.
     pub(crate) later: Vec<(u32, String, String)>,
     pub(crate) burst: usize,
+    /// Per element: the other threads that take what it stores.
+    takers: Vec<Vec<usize>>,
     pub(crate) meter: Meter,
     /// A copy of the state of a session that has ended, while its function is told.
     telling: Vec<u8>,
@@ -88,7 +90,9 @@ impl Core {
     ) -> Core {
         let tasks = layout.graph.elements.iter().zip(&layout.home);
         let scheduled = tasks.map(|(decl, home)| decl.spec.task && *home == thread).collect();
+        let takers = (0..layout.graph.elements.len()).map(|node| layout.takers(node, thread));
         Core {
+            takers: takers.collect(),
             layout,
             scheduled,
             control,
@@ -358,6 +362,13 @@ impl Host for Core {
 
     fn clear_timer(&mut self, node: u32, token: u32) {
         self.timers.clear(node, token);
+    }
+
+    #[inline]
+    fn wake_takers(&mut self, node: u32) {
+        for thread in &self.takers[node as usize] {
+            self.control.mailbox(*thread).rouse();
+        }
     }
 
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {

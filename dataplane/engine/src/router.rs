@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
+use crate::patience::Idle;
 use crate::streams::{self, Streams};
 
 /// See [`Options::provide`].
@@ -35,6 +36,8 @@ pub struct Options {
     pub drain: bool,
     /// Which time elements see.
     pub clock: ClockKind,
+    /// What threads do that have nothing to do.
+    pub idle: Idle,
     /// Where elements' lines for the user go.
     pub chatter: Chatter,
     /// Puts what the driver gives to its elements among the state that they share, under names
@@ -50,6 +53,7 @@ impl Default for Options {
             burst: 1,
             drain: false,
             clock: ClockKind::System,
+            idle: Idle::Sleep,
             chatter: Arc::new(|line| eprintln!("{line}")),
             provide: None,
         }
@@ -120,7 +124,7 @@ impl Router {
                 elements,
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, time));
+            engines.push(Engine::new(wires, core, time, options.idle));
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());

@@ -16,6 +16,7 @@ mod frames;
 mod functions;
 mod gateway;
 mod hostile;
+mod idle;
 mod network;
 mod plan;
 mod process;

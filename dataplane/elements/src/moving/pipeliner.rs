@@ -21,8 +21,8 @@ pub static ENTRY: Entry = Entry::new(
                packets of each at a time, and what is behind runs in that thread only. What that \
                thread pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A \
                packet that comes to a full ring is dropped or, with BLOCKING true, its thread \
-               waits, for a second at most. Both ends of a ring are polled, so ALWAYS_UP makes no \
-               difference.",
+               waits, for a second at most. The thread that empties a ring is woken if it \
+               sleeps, so ALWAYS_UP makes no difference.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> p :: Pipeliner -> Discard;\n\
                   StaticThreadSched(p 1)",
         ports: "1/1",
@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ACTIVE", Ty::Bool, "whether rings are emptied").or("true"),
             Arg::keyword("DIRECT_TRAVERSAL", Ty::Bool, "whether its own thread uses no ring")
                 .or("true"),
-            Arg::keyword("ALWAYS_UP", Ty::Bool, "makes no difference: rings are always polled"),
+            Arg::keyword("ALWAYS_UP", Ty::Bool, "makes no difference: packets wake the thread"),
             Arg::keyword(
                 "NOUSELESS",
                 Ty::Bool,
@@ -112,11 +112,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Pipeliner {
     /// Puts a packet into the ring, or gives it back.
-    fn store(&self, packet: Packet) -> Result<(), Packet> {
+    fn store(&self, cx: &mut Cx<'_>, packet: Packet) -> Result<(), Packet> {
         let mut packet = match self.ring.push(packet) {
             Err(packet) if self.blocking && !self.is_home() => packet,
             stored => return stored,
         };
+        cx.wake_takers();
         let since = Instant::now();
         while since.elapsed() < WAIT_MAX {
             std::thread::yield_now();
@@ -152,7 +153,7 @@ impl Element for Pipeliner {
             return;
         }
         for packet in batch.drain() {
-            match self.store(packet) {
+            match self.store(cx, packet) {
                 Ok(()) => self.count += 1,
                 Err(packet) => {
                     self.dropped += 1;
@@ -160,6 +161,7 @@ impl Element for Pipeliner {
                 }
             }
         }
+        cx.wake_takers();
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
