@@ -3,10 +3,14 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p thruway-sync --test loom`
 #![cfg(loom)]
 
+use std::ptr::NonNull;
+
 use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
-use thruway_sync::{Consistency, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies};
+use thruway_sync::{
+    Consistency, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc,
+};
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
 /// interleavings else.
@@ -232,7 +236,7 @@ fn a_seat_changes_hands() {
 /// it sleeps a second time.
 #[test]
 fn no_wake_up_is_lost() {
-    bounded(3, || {
+    bounded(2, || {
         let doze = Arc::new(Doze::default());
         let left = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let rung = Arc::new(AtomicU64::new(0));
@@ -271,5 +275,34 @@ fn no_wake_up_is_lost() {
             // More was left than it saw, so somebody rang after it had looked for rings.
             assert!(seen == 2 || rung.load(Ordering::SeqCst) > before, "it sleeps for ever");
         }
+    });
+}
+
+/// Pointers arrive once and in order, through a ring that is smaller than what goes through, and
+/// what was written before they were put in is seen.
+#[test]
+fn a_ring_carries_each_once_and_in_order() {
+    bounded(3, || {
+        let (mut producer, mut consumer) = spsc::<AtomicU64>(2, |_| ());
+        let words: Arc<[AtomicU64; 3]> = Arc::default();
+        let theirs = words.clone();
+        let thread = thread::spawn(move || {
+            theirs.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+            let mut pointers = theirs.iter().map(NonNull::from);
+            let first = producer.put(&mut pointers);
+            assert_eq!(first, 2);
+            first + producer.put(&mut pointers)
+        });
+        let mut seen = 0;
+        for _ in 0..2 {
+            for pointer in consumer.take(2) {
+                assert_eq!(pointer, NonNull::from(&words[seen]));
+                assert_eq!(words[seen].load(Ordering::Relaxed), 1);
+                seen += 1;
+            }
+        }
+        let put = thread.join().unwrap();
+        assert_eq!(consumer.len(), put - seen);
+        assert_eq!(consumer.take(3).count(), put - seen);
     });
 }

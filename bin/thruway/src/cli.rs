@@ -10,7 +10,7 @@ use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, worker,
+    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.
@@ -40,6 +40,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Show what a running Thruway does: threads, ports, elements, drops, functions, sessions
     Top(top::TopArgs),
+    /// Follow chosen packets: every element that they passed, what it did, and the time between
+    Trace(trace::TraceArgs),
     /// Find where chains run: which functions on which cores of which hosts, how full these get, and
     /// what breaks first
     Plan(plan::PlanArgs),
@@ -192,6 +194,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
         Command::Top(args) => top::main(&args),
+        Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
         Command::Doctor => {
             print!("{}", doctor::report());

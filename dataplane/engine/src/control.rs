@@ -1,6 +1,6 @@
 //! How the outside and the threads talk to each other: stop flags and mailboxes.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -11,6 +11,7 @@ use thruway_sync::{Counter, Doze};
 use crate::clock::ClockWords;
 use crate::core::Core;
 use crate::signals::Takers;
+use crate::trace;
 
 /// Work for another thread, done between two of its rounds.
 pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
@@ -54,6 +55,9 @@ pub struct Control {
     stats: OnceLock<Vec<Arc<Stats>>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    /// Traces that run, and how many there were.
+    traces: Mutex<Vec<Arc<trace::Shared>>>,
+    traces_begun: AtomicU32,
     chatter: Chatter,
     /// Who else hears the lines for the user.
     ears: Mutex<Vec<Chatter>>,
@@ -82,6 +86,8 @@ impl Control {
             stats: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            traces: Mutex::default(),
+            traces_begun: AtomicU32::new(0),
             chatter,
             ears: Mutex::default(),
         })
@@ -183,6 +189,16 @@ impl Control {
 
     pub(crate) fn takers(&self) -> &Takers {
         &self.takers
+    }
+
+    /// The traces that run.
+    pub(crate) fn traces(&self) -> MutexGuard<'_, Vec<Arc<trace::Shared>>> {
+        self.traces.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// How many traces there were before this one.
+    pub(crate) fn next_trace(&self) -> u32 {
+        self.traces_begun.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Gives the router a writable `hotconfig` handler.

@@ -37,7 +37,7 @@ pub(crate) struct Engine {
     stopping: Option<Instant>,
     drained: bool,
     /// Packets under way, rotated through the slots so that no batch is allocated twice.
-    batch: Batch,
+    pub(crate) batch: Batch,
 }
 
 impl Engine {
@@ -153,9 +153,13 @@ impl Engine {
             worked = true;
             self.core.sample();
             self.core.meter(&self.wires, timer.node);
+            let traced = self.trace_begins(timer.node);
             self.core.with(&mut self.wires, timer.node, |element, cx| {
                 element.timer(cx, timer.token);
             });
+            if traced {
+                self.core.trace_made(&mut self.wires, timer.node);
+            }
             self.count_made(timer.node);
             self.drain();
             if self.core.control.halted() {
@@ -169,7 +173,11 @@ impl Engine {
         let node = self.tasks[at].node;
         self.core.sample();
         self.core.meter(&self.wires, node);
+        let traced = self.trace_begins(node);
         let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
+        if traced {
+            self.core.trace_made(&mut self.wires, node);
+        }
         let made = self.count_made(node);
         self.drain();
         self.tasks[at].at = match result {
@@ -178,6 +186,16 @@ impl Engine {
         };
         self.core.scheduled[node as usize] = !matches!(result, Some(Run::Idle));
         result == Some(Run::Again) || made
+    }
+
+    /// Whether someone traces while a task or timer runs.
+    #[inline]
+    fn trace_begins(&mut self, node: u32) -> bool {
+        let traced = self.core.tracer.is_some();
+        if traced {
+            self.core.trace_enter(&self.wires, node);
+        }
+        traced
     }
 
     /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
@@ -281,6 +299,15 @@ impl Engine {
     /// Has a slot's element process `self.batch`, and sends on what it left in it.
     #[inline]
     fn dispatch(&mut self, slot: usize) {
+        if self.core.tracer.is_some() {
+            return self.dispatch_traced(slot);
+        }
+        self.dispatch_plain(slot);
+    }
+
+    /// [`Engine::dispatch`] where nobody looks.
+    #[inline]
+    pub(crate) fn dispatch_plain(&mut self, slot: usize) {
         let at = self.wires.slots[slot];
         self.core.meter(&self.wires, at.node);
         let stats = &self.wires.stats[at.node as usize];

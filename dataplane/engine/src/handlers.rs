@@ -58,6 +58,7 @@ const GLOBAL: &[(&str, Access)] = &[
     ("statistics", Access::Read),
     ("stop", Access::Write),
     ("threads", Access::Read),
+    ("trace", Access::ReadWrite),
     ("version", Access::Read),
 ];
 

@@ -26,6 +26,7 @@ mod signals;
 mod statistics;
 mod streams;
 mod timers;
+mod trace;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::{ClockKind, Machine, has_constant_cycles};
@@ -35,3 +36,4 @@ pub use layout::Layout;
 pub use patience::{Idle, POLL_MAX_NS};
 pub use router::{Options, Outcome, Provide, Router};
 pub use streams::Streams;
+pub use trace::{Filter, Layers, SHOT_MAX};

@@ -17,6 +17,7 @@ use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::patience::Idle;
 use crate::streams::{self, Streams};
+use crate::trace::{Event, Order, Place};
 
 /// See [`Options::provide`].
 pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
@@ -241,17 +242,20 @@ impl Router {
             let thread = engine.core.thread;
             let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
             handles.push(spawned.spawn(move || {
-                pin(thread);
+                let _ = pin(thread);
                 engine.run();
                 engine
             }));
         }
         if let Some(mut engine) = first {
-            if several {
-                pin(0);
-            }
+            let before = if several { pin(0) } else { None };
             engine.run();
             self.engines.push(engine);
+            if let Some(cores) = before {
+                // Threads that the caller starts later inherit its cores: those of what a hot swap
+                // brings, say. A refusal costs speed, not correctness.
+                let _ = rustix::thread::sched_setaffinity(None, &cores);
+            }
         }
         for handle in handles {
             match handle.map(std::thread::JoinHandle::join) {
@@ -292,6 +296,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.read(&mut |thread, order| obey(engines, thread, order), call.param);
+            }
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -316,6 +325,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.write(&mut |thread, order| obey(engines, thread, order), value);
+            }
             return handlers::write_global(&self.control, call.name, value);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -333,9 +347,18 @@ impl Router {
     }
 }
 
-/// Binds the calling thread to one core, where there are enough; else the system schedules.
-fn pin(thread: usize) {
-    let Ok(cores) = rustix::thread::sched_getaffinity(None) else { return };
+/// Has a thread that is not running do something about traces.
+fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event>, HandlerError> {
+    let Some(Engine { wires, core, .. }) = engines.get_mut(thread) else {
+        return Err(HandlerError::refused(format!("thread {thread} did not start")));
+    };
+    Ok(core.obey(wires, order))
+}
+
+/// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
+/// the cores it could use before.
+fn pin(thread: usize) -> Option<rustix::thread::CpuSet> {
+    let cores = rustix::thread::sched_getaffinity(None).ok()?;
     let allowed: Vec<usize> =
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
     if let Some(core) = allowed.get(thread) {
@@ -344,4 +367,5 @@ fn pin(thread: usize) {
         // Not being pinned costs speed, not correctness.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
+    Some(cores)
 }

@@ -5,6 +5,7 @@
 //! once, whatever the borrower says.
 
 use crate::batch::Batch;
+use crate::mark;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
 
@@ -44,11 +45,11 @@ impl Lending {
     /// # Errors
     /// The packet, when its frame is a large one.
     #[inline]
-    pub fn lend(&mut self, packet: Packet) -> Result<u64, Packet> {
-        let meta = packet.meta();
-        if meta.pool != SMALL {
+    pub fn lend(&mut self, mut packet: Packet) -> Result<u64, Packet> {
+        if packet.meta().pool != SMALL && !unmarked(&mut packet) {
             return Err(packet);
         }
+        let meta = packet.meta();
         let start = meta.start as usize;
         let index = self.pool.index_of(packet.into_meta());
         self.lent[index / 64] |= 1 << (index % 64);
@@ -96,6 +97,16 @@ impl Lending {
         // in the frame.
         Some(unsafe { Packet::from_meta(meta) })
     }
+}
+
+/// Ends the mark of a packet that is going to be lent; whether its frame is a small one.
+#[cold]
+fn unmarked(packet: &mut Packet) -> bool {
+    let is_small = pool::frame_size(packet.meta().pool) == SMALL_FRAME;
+    if is_small {
+        mark::unmark(packet.meta_mut());
+    }
+    is_small
 }
 
 impl Default for Lending {

@@ -15,6 +15,7 @@ use thruway_region::{HUGE_PAGE_LEN, Pages, Region, RegionError};
 use thruway_sync::CachePadded;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
+use crate::mark;
 use crate::meta::Meta;
 use crate::packet::Packet;
 
@@ -46,10 +47,11 @@ const CACHE: usize = 4 * BUNDLE;
 pub(crate) const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 
-/// Bytes that packets may use of a frame, by its pool's number in a metadata line.
+/// Bytes that packets may use of a frame, by its pool's number in a metadata line, beside which a
+/// mark may stand.
 #[inline]
 pub(crate) fn frame_size(pool: u8) -> usize {
-    if pool == SMALL { SMALL_FRAME } else { LARGE_FRAME }
+    if pool & 1 == SMALL { SMALL_FRAME } else { LARGE_FRAME }
 }
 
 /// Where a frame begins in its pool's region.
@@ -332,7 +334,7 @@ impl Pool {
 
     /// Takes odd numbers of frames from a thread that ends, and bundles them for the others.
     #[cold]
-    fn adopt(&self, frames: &[NonNull<Meta>]) {
+    pub(crate) fn adopt(&self, frames: &[NonNull<Meta>]) {
         let mut orphans = self.orphans.lock().unwrap_or_else(|poison| poison.into_inner());
         orphans.extend_from_slice(frames);
         while let Some(bundle) = orphans.last_chunk::<BUNDLE>().copied() {
@@ -346,7 +348,7 @@ impl Pool {
 }
 
 /// One thread's free frames of one pool.
-struct Cache {
+pub(crate) struct Cache {
     len: usize,
     frames: [NonNull<Meta>; CACHE],
 }
@@ -357,7 +359,7 @@ impl Cache {
     }
 
     #[inline]
-    fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
         if self.len == 0 {
             pool.refill(self);
         }
@@ -366,7 +368,7 @@ impl Cache {
     }
 
     #[inline]
-    fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
+    pub(crate) fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
         if self.len == CACHE {
             pool().give_back(self);
         }
@@ -394,7 +396,7 @@ thread_local! {
 
 /// Runs `f` on this thread's cache; `None` when the thread is ending and has no cache any more.
 #[inline]
-fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
+pub(crate) fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option<T> {
     CACHES
         .try_with(|caches| {
             // JUSTIFICATION: a RefCell's check on every packet, for what cannot happen.
@@ -439,7 +441,12 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
 pub(crate) fn release_one(meta: NonNull<Meta>) {
     // JUSTIFICATION: the line is reached by pointer.
     // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
-    let id = unsafe { meta.as_ref() }.pool;
+    let pool = unsafe { meta.as_ref() }.pool;
+    if pool == SMALL { release_to(SMALL, meta) } else { mark::release(meta) }
+}
+
+#[inline]
+pub(crate) fn release_to(id: u8, meta: NonNull<Meta>) {
     if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
         Memory::get().pool(id).adopt(&[meta]);
     }
@@ -455,7 +462,8 @@ pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         if release_small(packets, &mut caches.0[usize::from(SMALL)]) {
             return;
         }
-        for packet in packets.drain(..) {
+        for mut packet in packets.drain(..) {
+            mark::unmark(packet.meta_mut());
             let id = packet.meta().pool;
             let meta = packet.into_meta();
             caches.0[usize::from(id & 1)].push(meta, || Memory::get().pool(id));

@@ -10,6 +10,7 @@ pub mod af_xdp;
 mod bpf;
 pub mod capture;
 mod error;
+pub mod generator;
 pub mod interface;
 mod interface_driver;
 pub mod socket;

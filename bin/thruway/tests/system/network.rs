@@ -137,6 +137,11 @@ impl Network {
         self.router.insert(router).pid()
     }
 
+    /// What the router said on standard error so far.
+    pub fn said(&self) -> String {
+        self.router.as_ref().expect("the router was started").stderr()
+    }
+
     /// Stops the router as Ctrl-C does.
     #[track_caller]
     pub fn stop(&mut self) -> Done {

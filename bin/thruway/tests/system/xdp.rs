@@ -3,10 +3,8 @@
 
 use std::process::Command;
 
-use rustix::process::Signal;
-
 use crate::network::{Network, Site};
-use crate::process::{Done, LIMIT, Running, need, privileged, run, wait_for};
+use crate::process::{Done, need, privileged, run};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -134,33 +132,6 @@ fn two_queues_are_shared_by_two_threads() {
 }
 
 #[test]
-fn a_killed_process_leaves_nothing_attached() {
-    if !privileged("a_killed_process_leaves_nothing_attached") {
-        return;
-    }
-    let text = wire(", METHOD XDP", "");
-    let network = Network::new(&LAN, &WAN);
-    let (before_lan, before_wan) = (link(&network, "lan0"), link(&network, "wan0"));
-    let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
-    for _ in 0..3 {
-        // Again at once: the queues may still be bound by the one before.
-        let mut running = Running::start(&mut thruway(&network, &text));
-        wait_for("a ping through the wire", || {
-            assert!(!running.ended(), "{}", running.stderr());
-            reaches().then_some(())
-        });
-        assert!(link(&network, "lan0").contains(" xdp "), "{}", link(&network, "lan0"));
-        running.signal(Signal::KILL);
-        assert_eq!(running.wait(LIMIT).code(), -1);
-        wait_for("the programs to go", || {
-            let now = (link(&network, "lan0"), link(&network, "wan0"));
-            (now == (before_lan.clone(), before_wan.clone())).then_some(())
-        });
-    }
-    assert!(!reaches());
-}
-
-#[test]
 fn an_interface_with_another_program_is_refused_or_used_otherwise() {
     if !privileged("an_interface_with_another_program_is_refused_or_used_otherwise") {
         return;
@@ -226,27 +197,4 @@ fn jumbo_frames_go_by_packet_sockets() {
     assert!(pings.contains("3 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
     network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);
-}
-
-#[test]
-fn an_interface_that_comes_again_is_used_again() {
-    if !privileged("an_interface_that_comes_again_is_used_again") {
-        return;
-    }
-    for method in ["XDP", "LINUX"] {
-        let input = format!(", METHOD {method}");
-        let mut network = wired(&wire(&input, &input));
-        let reaches = || network.lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0;
-        network.middle.ip("link del wan0");
-        assert!(!reaches(), "its peer went with it");
-        network.cable_wan(&WAN);
-        // The new one has another Ethernet address.
-        network.lan.ip("neigh flush dev eth0");
-        wait_for("a ping through the new cable", || reaches().then_some(()));
-        let way = if method == "XDP" { "AF_XDP, native mode" } else { "AF_PACKET" };
-        let done = network.stop().expect(0);
-        let lines = done.stderr.lines().filter(|line| line.contains("'wan0'"));
-        // Both ends at the start and again.
-        assert_eq!(lines.filter(|line| line.contains(way)).count(), 4, "{done:#?}");
-    }
 }

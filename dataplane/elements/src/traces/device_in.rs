@@ -7,9 +7,9 @@ use thruway_port::af_packet::{
     Bytes, Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType,
 };
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
-use thruway_port::interface::{self, Interface};
+use thruway_port::interface::{self, Interface, State};
 
-use super::from_device::Lost;
+use super::from_device::{Lost, complain};
 use super::way::{Way, Wish};
 
 /// Longest head room and header that must fit a frame.
@@ -38,6 +38,8 @@ pub(super) struct DeviceIn {
     options: PacketOptions,
     /// What was counted as dropped so far.
     told: Drops,
+    /// What was told of the interface.
+    state: State,
     /// Runs without a packet.
     idle: u32,
 }
@@ -68,12 +70,21 @@ impl DeviceIn {
 
     fn of(socket: Socket, way: String, wish: &Wish, options: &PacketOptions) -> DeviceIn {
         let (wish, options) = (wish.clone(), *options);
-        DeviceIn { socket, way, wish, options, told: Drops::default(), idle: 0 }
+        let (told, state) = (Drops::default(), State::Up);
+        DeviceIn { socket, way, wish, options, told, state, idle: 0 }
     }
 
     /// What it is, and why.
     pub(super) fn way(&self) -> &str {
         &self.way
+    }
+
+    /// What is to be told of it besides, the first time that it is asked.
+    pub(super) fn warning(&self) -> Option<String> {
+        match &self.socket {
+            Socket::Packet(_) => None,
+            Socket::Xdp(receiver) => receiver.device().warning(),
+        }
     }
 
     /// Whether it is an AF_XDP receiver: there can be one of a queue only.
@@ -93,6 +104,24 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => socket.interface(),
             Socket::Xdp(receiver) => receiver.interface(),
+        }
+    }
+
+    /// Tells what became of the interface, once.
+    pub(super) fn watch_state(&mut self, cx: &mut Cx<'_>) {
+        let state = interface::state(self.interface());
+        let before = std::mem::replace(&mut self.state, state);
+        let name = &self.interface().name;
+        match (before, state) {
+            (State::Down, State::Up) => complain(cx, &format!("interface '{name}' is up again")),
+            (State::Up | State::Gone, State::Down) => {
+                complain(cx, &PortError::Down { name: name.clone() }.to_string());
+            }
+            (State::Up | State::Down, State::Gone) => {
+                let gone = PortError::Gone { name: name.clone() };
+                complain(cx, &format!("{gone}; one that gets its name will be used"));
+            }
+            _ => {}
         }
     }
 
@@ -155,7 +184,10 @@ impl DeviceIn {
         if self.idle.is_multiple_of(64)
             && let Err(error) = self.take_error()
         {
-            cx.chatter(&error.to_string());
+            match error {
+                PortError::Down { .. } | PortError::Gone { .. } => self.watch_state(cx),
+                error => complain(cx, &error.to_string()),
+            }
         }
     }
 
@@ -191,6 +223,7 @@ impl DeviceIn {
     pub(super) fn count_drops(&mut self, cx: &mut Cx<'_>) {
         if let Socket::Xdp(receiver) = &mut self.socket {
             receiver.refill();
+            receiver.device().refresh();
         }
         let now = self.drops();
         let before = std::mem::replace(&mut self.told, now);

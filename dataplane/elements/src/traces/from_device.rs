@@ -336,7 +336,7 @@ impl FromDevice {
                     None => Box::new(DeviceIn::open(name, &self.wish, &self.options)?),
                 };
                 live.watch(cx)?;
-                say(cx, name, live.way());
+                tell(cx, &live);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
                 Ok(Source::Live(live))
@@ -345,11 +345,25 @@ impl FromDevice {
     }
 }
 
+/// Tells the user by what way an interface is used, and what to know of it.
+fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
+    let name = &live.interface().name;
+    say(cx, name, live.way());
+    if let Some(warning) = live.warning() {
+        say(cx, name, &warning);
+    }
+}
+
 /// Tells the user by what way an interface is used.
 pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+    complain(cx, &format!("interface '{interface}': {way}"));
+}
+
+/// Tells the user something, with the element's name.
+pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: interface '{interface}': {way}"));
+    cx.chatter(&format!("{name}: {what}"));
 }
 
 impl Element for FromDevice {
@@ -401,8 +415,9 @@ impl Element for FromDevice {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
+            live.watch_state(cx);
             if live.follow(cx, &self.wish, &self.options) {
-                say(cx, &live.interface().name, live.way());
+                tell(cx, live);
             }
         }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));

@@ -13,7 +13,7 @@ use thruway_port::capture::WriterOptions;
 use super::capture_out::CaptureOut;
 use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
-use super::from_device::say;
+use super::from_device::{complain, say};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::way::{self, Method, Wish};
 
@@ -88,8 +88,8 @@ reasons! {
 const WAITING_MAX: usize = 1024;
 /// When a full queue is tried again, nanoseconds.
 const RETRY_NS: i64 = 50_000;
-/// Token of the timer that looks whether an interface that failed came again, and how often it
-/// does, nanoseconds.
+/// Token of the timer that looks whether an interface that failed came again, or one that refused
+/// packets takes them now, and how often it does, nanoseconds.
 const FOLLOW: u32 = 1;
 const FOLLOW_NS: i64 = 500_000_000;
 
@@ -116,6 +116,8 @@ struct ToDevice {
     inherited: Option<Box<DeviceOut>>,
     /// An error was told and nothing was sent since.
     complained: bool,
+    /// The interface is to be looked at soon.
+    following: bool,
     count: u64,
     bytes: u64,
 }
@@ -149,6 +151,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         is_pending: false,
         inherited: None,
         complained: false,
+        following: false,
         count: 0,
         bytes: 0,
     }))
@@ -197,7 +200,16 @@ impl ToDevice {
         if let Some(error) = sent.error
             && !std::mem::replace(&mut self.complained, true)
         {
-            cx.chatter(&error);
+            complain(cx, &error);
+        }
+        if self.complained || sent.refused > 0 {
+            self.look_later(cx);
+        }
+    }
+
+    /// Asks for a look at the interface.
+    fn look_later(&mut self, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.following, true) {
             cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
         }
     }
@@ -212,8 +224,10 @@ impl ToDevice {
         Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
     }
 
-    /// The interface failed: opens it again if it went and another one came that has its name.
+    /// The interface failed, or refused packets: looks whether it takes longer ones now; opens it
+    /// again if it went and another one came that has its name.
     fn follow(&mut self, cx: &mut Cx<'_>) {
+        self.following = false;
         let Sink::Live(live) = &mut self.sink else { return };
         let name = live.name().to_owned();
         if live.has_a_successor()
@@ -223,8 +237,13 @@ impl ToDevice {
             self.complained = false;
             say(cx, &name, next.way());
             self.sink = Sink::Live(next);
-        } else if self.complained {
-            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
+            return;
+        }
+        if let Sink::Live(live) = &self.sink {
+            live.refresh();
+        }
+        if self.complained {
+            self.look_later(cx);
         }
     }
 

@@ -3,14 +3,14 @@
 //! A local stack hands down work that it expects hardware to finish: checksums left open, TCP and
 //! UDP frames of up to 64 kB to be cut, VLAN tags beside the frame. The kernel says so in a virtio
 //! header (PACKET_VNET_HDR), and receiving finishes that work in software, so every frame given out
-//! is one that could have been on a wire.
+//! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
+//! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
 //! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when
 //! the receiver of a virtual link orphans the buffer, which may be before it has read it, so a
 //! reused slot could change a frame in flight.
 
 mod finish;
-mod offload;
 mod options;
 mod ring;
 mod segment;
@@ -26,7 +26,6 @@ pub use transmit::SEND_BATCH;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use finish::Finisher;
-use offload::OffloadGuard;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use thruway_packet::Packet;
@@ -146,7 +145,6 @@ pub struct PacketSocket {
     transmit: Transmitter,
     interface: Interface,
     finisher: Finisher,
-    offloads: Option<OffloadGuard>,
 }
 
 impl PacketSocket {
@@ -163,13 +161,9 @@ impl PacketSocket {
         let receive = options::receive_socket(name, options)?;
         let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
         options::attach(&receive, &interface, options)?;
-        let offloads = match options.offloads_off {
-            true => Some(OffloadGuard::new(name)?),
-            false => None,
-        };
         let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
-        Ok(PacketSocket { ring, receive, transmit, interface, finisher, offloads })
+        Ok(PacketSocket { ring, receive, transmit, interface, finisher })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
@@ -236,11 +230,6 @@ impl PacketSocket {
     /// The interface, as it was when the socket was opened.
     pub fn interface(&self) -> &Interface {
         &self.interface
-    }
-
-    /// The offloads that were switched off for the time of use.
-    pub fn offloads_switched_off(&self) -> &[&'static str] {
-        self.offloads.as_ref().map_or(&[], OffloadGuard::switched_off)
     }
 }
 

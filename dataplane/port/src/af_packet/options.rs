@@ -42,9 +42,6 @@ pub struct PacketOptions {
     pub fanout: Option<Fanout>,
     /// Size of the receive ring, in bytes.
     pub ring_len: usize,
-    /// Switch GRO and LRO off on the interface until the socket is dropped (needs CAP_NET_ADMIN).
-    /// Merged frames are segmented again in any case; this saves the work.
-    pub offloads_off: bool,
     /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
     /// of up to 64 kB, with right lengths and checksums. Others are cut here.
     pub whole: bool,
@@ -59,7 +56,6 @@ impl Default for PacketOptions {
             fanout: None,
             // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
             ring_len: 8 << 20,
-            offloads_off: false,
             whole: false,
         }
     }

@@ -55,8 +55,8 @@ fn what_is_sent_arrives_and_too_long_frames_are_refused() {
         return;
     }
     let (far, here) = pair();
-    let options = PacketOptions { offloads_off: true, ..PacketOptions::default() };
-    let mut near = here.run(move || PacketSocket::open("near", &options)).expect("near is up");
+    let opened = here.run(|| PacketSocket::open("near", &PacketOptions::default()));
+    let mut near = opened.expect("near is up");
     let opened = far.run(|| PacketSocket::open("eth0", &PacketOptions::default()));
     let mut sockets = [opened.expect("eth0 is up")];
     let frames: Vec<Vec<u8>> =

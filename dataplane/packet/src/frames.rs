@@ -1,0 +1,190 @@
+//! Frames by their numbers, for a library of this process that keeps count of them itself, as a
+//! driver with pools of its own does. Unlike a [`Lending`](crate::Lending) nothing here remembers
+//! who has what, so that several threads may give and take at once, and a frame may come back in
+//! another thread than the one that it left by.
+
+use crate::meta::PacketKind;
+use crate::packet::Packet;
+use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
+
+/// Where a packet lies whose frame was given away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Number of its frame.
+    pub number: usize,
+    /// Where its bytes begin, from the frame's start.
+    pub start: u16,
+    /// Length in bytes.
+    pub len: u16,
+}
+
+/// The frames of the pool of small frames.
+#[derive(Clone, Copy)]
+pub struct Frames {
+    pool: &'static Pool,
+}
+
+impl Frames {
+    /// Bytes of a frame.
+    pub const LEN: usize = SMALL_FRAME;
+
+    /// Those of the process's packet memory.
+    pub fn small() -> Frames {
+        Frames { pool: Memory::get().small() }
+    }
+
+    /// The pool that they are of.
+    pub fn pool(&self) -> &'static Pool {
+        self.pool
+    }
+
+    /// How many there are; numbers are below.
+    pub fn count(&self) -> usize {
+        self.pool.capacity()
+    }
+
+    /// Where a frame begins, in bytes from the start of the pool's [memory](Pool::memory).
+    pub fn place(number: usize) -> usize {
+        pool::frame_start(number)
+    }
+
+    /// Takes up to `count` free frames and tells `give` the number of each; says how many: fewer
+    /// when there are no more. They are the caller's until [`free`](Self::free) or
+    /// [`packet`](Self::packet).
+    #[inline]
+    pub fn take(&self, count: usize, mut give: impl FnMut(usize)) -> usize {
+        pool::with_cache(SMALL, |cache| {
+            for taken in 0..count {
+                let Some(meta) = cache.pop(self.pool) else { return taken };
+                give(self.pool.index_of(meta));
+            }
+            count
+        })
+        .unwrap_or(0)
+    }
+
+    /// Frees frames.
+    ///
+    /// # Safety
+    /// Each number came from [`take`](Self::take) or [`give`](Self::give), and nobody uses that
+    /// frame any more.
+    #[inline]
+    pub unsafe fn free(&self, numbers: impl Iterator<Item = usize>) {
+        let mut lines = numbers.map(|number| self.pool.line_of(number));
+        let freed = pool::with_cache(SMALL, |cache| {
+            for line in &mut lines {
+                cache.push(line, || self.pool);
+            }
+        });
+        if freed.is_none() {
+            // The thread is ending.
+            self.pool.adopt(&lines.collect::<Vec<_>>());
+        }
+    }
+
+    /// Gives a packet's frame away, and says where the packet lies in it.
+    ///
+    /// # Errors
+    /// The packet, when its frame is a large one.
+    #[inline]
+    pub fn give(&self, packet: Packet) -> Result<Extent, Packet> {
+        let meta = packet.meta();
+        if meta.pool != SMALL {
+            return Err(packet);
+        }
+        // Both are below the frame's size.
+        let (start, len) = (meta.start as u16, meta.len as u16);
+        Ok(Extent { number: self.pool.index_of(packet.into_meta()), start, len })
+    }
+
+    /// The packet in a frame, which begins with its link-layer header.
+    ///
+    /// # Safety
+    /// The number came from [`take`](Self::take) or [`give`](Self::give), and nobody else uses that
+    /// frame any more; the extent lies in the frame.
+    #[inline]
+    pub unsafe fn packet(&self, extent: Extent, kind: PacketKind, timestamp: i64) -> Packet {
+        let mut line = self.pool.line_of(extent.number);
+        // JUSTIFICATION: the line is reached by pointer.
+        // SAFETY: the frame was taken or given (as the caller says), so no Packet has it and this
+        // is its only user; the line was initialised when it first left the pool.
+        let meta = unsafe { line.as_mut() };
+        meta.reset(u32::from(extent.start), u32::from(extent.len));
+        meta.l2 = extent.start;
+        meta.kind = kind;
+        meta.timestamp = timestamp;
+        // JUSTIFICATION: the handle was given up when the frame was.
+        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The extent
+        // lies in the frame, as the caller says.
+        unsafe { Packet::from_meta(line) }
+    }
+
+    /// Asks the processor for the metadata line of a frame.
+    #[inline]
+    pub fn prefetch(&self, number: usize) {
+        crate::packet::prefetch_line(self.pool.line_of(number).as_ptr().cast());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Batch;
+
+    fn taken(count: usize) -> Vec<usize> {
+        let mut numbers = Vec::new();
+        assert_eq!(Frames::small().take(count, |number| numbers.push(number)), count);
+        numbers
+    }
+
+    #[test]
+    fn a_frame_that_was_taken_becomes_a_packet() {
+        let frames = Frames::small();
+        let number = taken(1)[0];
+        let extent = Extent { number, start: 200, len: 60 };
+        // JUSTIFICATION: what is tested.
+        // SAFETY: it was taken, and the extent lies in the frame.
+        let mut packet = unsafe { frames.packet(extent, PacketKind::Multicast, 7) };
+        assert_eq!((packet.headroom(), packet.len(), packet.mac_offset()), (200, 60, Some(0)));
+        assert_eq!((packet.kind(), packet.timestamp()), (PacketKind::Multicast, 7));
+        packet.data_mut().fill(9);
+        assert_eq!(frames.give(packet).expect("a small one"), extent);
+        // SAFETY: it was given, and nobody uses it.
+        unsafe { frames.free([number].into_iter()) };
+    }
+
+    #[test]
+    fn nobody_else_gets_what_was_taken() {
+        let frames = Frames::small();
+        let mut numbers = taken(700);
+        let batch: Batch = (0..300).map(|_| Packet::new(b"x").expect("memory")).collect();
+        numbers.extend(batch.iter().map(|packet| frames.pool.index_of(packet.line())));
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 1000);
+        let given = batch.iter().map(|packet| frames.pool.index_of(packet.line()));
+        let given: Vec<usize> = given.collect();
+        // JUSTIFICATION: what is tested.
+        // SAFETY: they were taken, and nobody uses them; those of the batch are left out.
+        unsafe { frames.free(numbers.into_iter().filter(|number| !given.contains(number))) };
+    }
+
+    #[test]
+    fn large_frames_are_not_given() {
+        let packet = Packet::zeroed(SMALL_FRAME + 1).expect("memory");
+        assert_eq!(Frames::small().give(packet).expect_err("large").len(), SMALL_FRAME + 1);
+    }
+
+    #[test]
+    fn what_is_freed_can_be_taken_again() {
+        let frames = Frames::small();
+        // The interpreter is slow.
+        let wanted = if cfg!(miri) { 300 } else { frames.count() / 4 };
+        for _ in 0..6 {
+            let numbers = taken(wanted);
+            // JUSTIFICATION: what is tested; and in another thread.
+            // SAFETY: they were taken, and nobody uses them.
+            std::thread::spawn(move || unsafe { frames.free(numbers.into_iter()) }).join().unwrap();
+        }
+    }
+}
