@@ -91,9 +91,9 @@ impl Core {
         elements: Elements,
         burst: usize,
     ) -> Core {
-        let tasks = layout.graph.elements.iter().zip(&layout.home);
-        let scheduled = tasks.map(|(decl, home)| decl.spec.task && *home == thread).collect();
         let takers = (0..layout.graph.elements.len()).map(|node| layout.takers(node, thread));
+        let nodes = 0..layout.graph.elements.len();
+        let scheduled = nodes.map(|node| layout.runs_task(node, thread)).collect();
         Core {
             takers: takers.collect(),
             layout,

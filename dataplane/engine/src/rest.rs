@@ -147,8 +147,26 @@ impl Engine {
         if !fds[0].revents().is_empty() {
             mailbox.quiet();
         }
-        fds.clear();
-        // The same room, free of what it was borrowed for: nothing is left to be mapped.
-        self.rest.room = fds.into_iter().filter_map(|_| None).collect();
+        self.rest.room = emptied(fds);
+    }
+}
+
+/// The same room, free of what it was borrowed for: collecting a vector of what another one of the
+/// same type gave uses that one's memory.
+fn emptied(fds: Vec<PollFd<'_>>) -> Vec<PollFd<'static>> {
+    fds.into_iter().map_while(|_| None).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_kept() {
+        let file = std::fs::File::open("/dev/null").expect("there is one");
+        let fds: Vec<PollFd<'_>> = (0..9).map(|_| PollFd::new(&file, PollFlags::IN)).collect();
+        let capacity = fds.capacity();
+        let room = emptied(fds);
+        assert!(room.is_empty() && room.capacity() == capacity);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
-use crate::assign::{self, Spread};
+use crate::assign;
 use crate::build::{self, BuildError, Stage};
 use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
@@ -16,6 +16,7 @@ use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::patience::Idle;
+use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
 use crate::trace::{Event, Order, Place};
 
@@ -30,6 +31,8 @@ pub struct Options {
     /// Whether tasks that nobody placed are spread over the threads (else all are in the first, as
     /// in Click).
     pub spread: bool,
+    /// Where they are spread: how threads share the inputs.
+    pub placement: Placement,
     /// Packets that sources make per run when the user did not say.
     pub burst: usize,
     /// Whether a stop that an element asks for lets queued packets reach their end first, for a
@@ -51,6 +54,7 @@ impl Default for Options {
         Options {
             threads: 1,
             spread: false,
+            placement: Placement::Balanced,
             burst: 1,
             drain: false,
             clock: ClockKind::System,
@@ -93,8 +97,15 @@ impl Router {
         options: &Options,
     ) -> Result<Router, Vec<BuildError>> {
         let threads = options.threads.max(1);
-        let spread = if options.spread { Spread::Around } else { Spread::First };
-        let assigned = assign::assign(&graph, &checked, threads, spread)?;
+        let addresses = build::declare(&graph, registry)?;
+        let shares = build::shares(&graph, &checked, registry, &addresses)?;
+        let spread = Spread {
+            threads,
+            around: options.spread,
+            placement: options.placement,
+            nodes: Vec::new(),
+        };
+        let assigned = assign::assign(&graph, &checked, &spread, &shares)?;
         let layout = Arc::new(Layout::new(graph, checked, assigned));
         let control = Control::new(threads, options.drain, Arc::clone(&options.chatter)).map_err(
             |error| {
@@ -104,7 +115,6 @@ impl Router {
             },
         )?;
         let control = Arc::new(control);
-        let addresses = build::declare(&layout.graph, registry)?;
         let shared = Shared::default();
         if let Some(provide) = &options.provide {
             provide(&shared);

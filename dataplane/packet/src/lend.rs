@@ -5,9 +5,8 @@
 //! once, whatever the borrower says.
 
 use crate::batch::Batch;
-use crate::mark;
 use crate::packet::Packet;
-use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
+use crate::pool::{self, Memory, Pool, SMALL_FRAME};
 
 /// The frames of the pool of small frames that one borrower has. Places are told in bytes from the
 /// start of the pool's [memory](Pool::memory).
@@ -46,7 +45,7 @@ impl Lending {
     /// The packet, when its frame is a large one.
     #[inline]
     pub fn lend(&mut self, mut packet: Packet) -> Result<u64, Packet> {
-        if packet.meta().pool != SMALL && !unmarked(&mut packet) {
+        if !packet.leaves_small() {
             return Err(packet);
         }
         let meta = packet.meta();
@@ -97,16 +96,6 @@ impl Lending {
         // in the frame.
         Some(unsafe { Packet::from_meta(meta) })
     }
-}
-
-/// Ends the mark of a packet that is going to be lent; whether its frame is a small one.
-#[cold]
-fn unmarked(packet: &mut Packet) -> bool {
-    let is_small = pool::frame_size(packet.meta().pool) == SMALL_FRAME;
-    if is_small {
-        mark::unmark(packet.meta_mut());
-    }
-    is_small
 }
 
 impl Default for Lending {

@@ -16,7 +16,7 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 
 use crate::meta::Meta;
 use crate::packet::Packet;
-use crate::pool;
+use crate::pool::{self, SMALL, SMALL_FRAME};
 
 /// Packets that can be marked at once: what seven bits number, but for "none".
 pub const MARKS_MAX: usize = 127;
@@ -182,6 +182,21 @@ pub(crate) fn release(mut meta: NonNull<Meta>) {
 }
 
 impl Packet {
+    /// Whether its frame, which is going to leave the packet, is a small one; if so a mark ends.
+    #[inline]
+    pub(crate) fn leaves_small(&mut self) -> bool {
+        self.meta().pool == SMALL || self.leaves_small_marked()
+    }
+
+    #[cold]
+    fn leaves_small_marked(&mut self) -> bool {
+        let is_small = pool::frame_size(self.meta().pool) == SMALL_FRAME;
+        if is_small {
+            unmark(self.meta_mut());
+        }
+        is_small
+    }
+
     /// Whether someone follows it.
     #[inline]
     pub fn is_marked(&self) -> bool {

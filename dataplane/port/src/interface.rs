@@ -2,7 +2,7 @@
 
 use crate::error::PortError;
 pub(crate) use crate::interface_driver::exists;
-pub use crate::interface_driver::is_tap;
+pub use crate::interface_driver::{is_tap, rx_queues};
 use crate::system::{self, IfRequest};
 use std::ffi::CStr;
 use std::io;
@@ -87,6 +87,17 @@ pub fn find(name: &str) -> Result<Interface, PortError> {
 pub fn index(name: &str) -> Option<u32> {
     let socket = system::control_socket(name).ok()?;
     rustix::net::netdevice::name_to_index(&socket, name).ok()
+}
+
+/// The NUMA node that the device behind `name` is at, if it is at one.
+pub fn node(name: &str) -> Option<usize> {
+    // The name is a path's component: it must not be another way.
+    if name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).ok()?;
+    // -1 of a device that is at none.
+    text.trim().parse().ok()
 }
 
 /// Whether an interface can be used.

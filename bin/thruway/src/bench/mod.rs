@@ -6,15 +6,19 @@
 #[cfg(test)]
 mod alloc_tests;
 mod case;
+mod child;
 mod clock;
 mod counters;
 mod ends;
 mod exchange;
 mod flow;
+mod idle;
+mod io;
 mod latency;
 mod machine;
 mod measure;
 mod model;
+mod namespace;
 mod path;
 mod plot;
 mod registry;
@@ -96,12 +100,16 @@ enum Own {
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),
+    /// What an idle or partly loaded router takes of a processor, and how soon a packet wakes it
+    Idle(idle::Options),
     /// The engine's clock: how exact it is, and what reading it costs: the figures of the thesis
     Clock(clock::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
+    /// Packets a second that one core forwards, beside the kernel's own forwarding
+    Io(io::Options),
     /// A Worker of `bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -118,6 +126,8 @@ pub fn main(options: &Options) -> ExitCode {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Clock(options)) => clock::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Idle(options)) => idle::run(options),
+        Some(Own::Io(options)) => io::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),

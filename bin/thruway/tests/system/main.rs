@@ -32,6 +32,7 @@ mod sessions;
 mod sockets;
 mod streams;
 mod tags;
+mod threads;
 mod top;
 mod traffic;
 mod trials;

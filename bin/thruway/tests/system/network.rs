@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::process::{Done, Running, run, wait_for};
 
-#[path = "../../src/bench/ends/namespace.rs"]
+#[path = "../../src/bench/namespace.rs"]
 mod namespace;
 
 /// A network namespace; it goes with this value. What fails in it is the test's failure.

@@ -26,6 +26,8 @@ pub(super) struct Drops {
 enum Socket {
     Packet(Box<PacketSocket>),
     Xdp(Box<Receiver>),
+    /// No queue was left for this thread.
+    None(Interface),
 }
 
 /// See the module's description.
@@ -36,6 +38,8 @@ pub(super) struct DeviceIn {
     /// How it was to be used.
     wish: Wish,
     options: PacketOptions,
+    /// Whose it is of how many that share the interface.
+    seat: (usize, usize),
     /// What was counted as dropped so far.
     told: Drops,
     /// What was told of the interface.
@@ -45,33 +49,46 @@ pub(super) struct DeviceIn {
 }
 
 impl DeviceIn {
-    /// Opens an interface by the way that is wished or works best.
+    /// Opens an interface by the way that is wished or works best, for so many threads: AF_XDP's
+    /// queues in turn, or a packet socket for each.
     pub(super) fn open(
         name: &str,
         wish: &Wish,
         options: &PacketOptions,
-    ) -> Result<DeviceIn, String> {
+        count: usize,
+    ) -> Result<Vec<DeviceIn>, String> {
         let way = wish.choose(name)?;
-        let text = way.to_string();
-        if let Way::Xdp(device) = way {
-            match device.receiver(wish.queue) {
-                Ok(receiver) => {
-                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish, options));
-                }
-                // A wrong queue is wrong by any way.
-                Err(error) => return Err(error.to_string()),
+        let mut text = way.to_string();
+        let sockets: Vec<Socket> = if let Way::Xdp(device) = way {
+            // A wrong queue is wrong by any way.
+            let all = device.receivers(wish.queue, count).map_err(|error| error.to_string())?;
+            let busy = all.iter().flatten().count();
+            if count > 1 {
+                text += &match busy == count {
+                    true => format!(", for {count} threads"),
+                    false => format!(", for {busy} of {count} threads"),
+                };
             }
-        }
-        let whole = wish.large;
-        let options = &PacketOptions { whole, ..*options };
-        let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
-        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish, options))
-    }
-
-    fn of(socket: Socket, way: String, wish: &Wish, options: &PacketOptions) -> DeviceIn {
-        let (wish, options) = (wish.clone(), *options);
-        let (told, state) = (Drops::default(), State::Up);
-        DeviceIn { socket, way, wish, options, told, state, idle: 0 }
+            let none = || Socket::None(device.interface().clone());
+            all.into_iter()
+                .map(|own| own.map_or_else(none, |own| Socket::Xdp(own.into())))
+                .collect()
+        } else {
+            let options = &PacketOptions { whole: wish.large, ..*options };
+            if count > 1 {
+                text += &format!(", a socket for each of {count} threads");
+            }
+            let all = PacketSocket::open_group(name, options, count);
+            let all = all.map_err(|error| error.to_string())?;
+            all.into_iter().map(|own| Socket::Packet(own.into())).collect()
+        };
+        let of = |(rank, socket)| {
+            let (way, wish, told) = (text.clone(), wish.clone(), Drops::default());
+            let seat = (rank, count);
+            let state = State::Up;
+            DeviceIn { socket, way, wish, options: *options, seat, told, state, idle: 0 }
+        };
+        Ok(sockets.into_iter().enumerate().map(of).collect())
     }
 
     /// What it is, and why.
@@ -82,7 +99,7 @@ impl DeviceIn {
     /// What is to be told of it besides, the first time that it is asked.
     pub(super) fn warning(&self) -> Option<String> {
         match &self.socket {
-            Socket::Packet(_) => None,
+            Socket::Packet(_) | Socket::None(_) => None,
             Socket::Xdp(receiver) => receiver.device().warning(),
         }
     }
@@ -93,10 +110,17 @@ impl DeviceIn {
     }
 
     /// Whether it is what opening this interface so would give.
-    pub(super) fn suits(&self, name: &str, wish: &Wish, options: &PacketOptions) -> bool {
+    pub(super) fn suits(
+        &self,
+        name: &str,
+        wish: &Wish,
+        options: &PacketOptions,
+        seat: (usize, usize),
+    ) -> bool {
         let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
         self.interface().name == name
             && self.wish == *wish
+            && self.seat == seat
             && heard(&self.options) == heard(options)
     }
 
@@ -104,6 +128,7 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => socket.interface(),
             Socket::Xdp(receiver) => receiver.interface(),
+            Socket::None(interface) => interface,
         }
     }
 
@@ -113,6 +138,8 @@ impl DeviceIn {
         let before = std::mem::replace(&mut self.state, state);
         let name = &self.interface().name;
         match (before, state) {
+            // One of those that share it tells.
+            _ if self.seat.0 > 0 => {}
             (State::Down, State::Up) => complain(cx, &format!("interface '{name}' is up again")),
             (State::Up | State::Gone, State::Down) => {
                 complain(cx, &PortError::Down { name: name.clone() }.to_string());
@@ -125,22 +152,10 @@ impl DeviceIn {
         }
     }
 
-    /// Opens the interface again if it went and another one came that has its name; says whether.
-    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, wish: &Wish, options: &PacketOptions) -> bool {
+    /// The kernel's number of the interface, if it went and another one came that has its name.
+    pub(super) fn successor(&self) -> Option<u32> {
         let before = self.interface();
-        let name = before.name.clone();
-        if interface::index(&name).is_none_or(|index| index == before.index) {
-            return false;
-        }
-        // It may not be up yet: then again at the next call.
-        let Ok(next) = DeviceIn::open(&name, wish, options) else { return false };
-        self.count_drops(cx);
-        self.unwatch(cx);
-        *self = next;
-        if let Err(error) = self.watch(cx) {
-            cx.chatter(&error);
-        }
-        true
+        interface::index(&before.name).filter(|index| *index != before.index)
     }
 
     /// Lets the thread's sleep end when packets come.
@@ -148,6 +163,7 @@ impl DeviceIn {
         let watched = match &self.socket {
             Socket::Packet(socket) => cx.watch(socket.as_ref()),
             Socket::Xdp(receiver) => cx.watch(receiver.as_ref()),
+            Socket::None(_) => Ok(()),
         };
         watched.map_err(|error| format!("interface '{}': {error}", self.interface().name))
     }
@@ -157,6 +173,7 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => cx.unwatch(socket.as_ref()),
             Socket::Xdp(receiver) => cx.unwatch(receiver.as_ref()),
+            Socket::None(_) => {}
         }
     }
 
@@ -174,6 +191,7 @@ impl DeviceIn {
                     packet.set_kind(kind_of_address(packet, mac));
                 }
             }
+            Socket::None(_) => return,
         }
         if !batch.is_empty() {
             self.idle = 0;
@@ -195,6 +213,7 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => socket.take_error(),
             Socket::Xdp(receiver) => receiver.take_error(),
+            Socket::None(_) => Ok(()),
         }
     }
 
@@ -216,6 +235,7 @@ impl DeviceIn {
                     receiver.statistics();
                 Drops { ring_full: dropped_ring_full, too_long: dropped_too_long, offload: 0 }
             }
+            Socket::None(_) => Drops::default(),
         }
     }
 

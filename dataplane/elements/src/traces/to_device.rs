@@ -65,6 +65,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         ..Spec::DEFAULT

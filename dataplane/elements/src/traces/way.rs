@@ -133,6 +133,22 @@ impl Wish {
         Ok(wish)
     }
 
+    /// How many threads can read the interface at most, as far as that can be told without opening
+    /// it: by AF_XDP one for each of its queues, by packet sockets (`None`) any number. Of one that
+    /// is not there nothing is known.
+    pub(super) fn readers_max(&self, name: &str) -> Option<usize> {
+        let is_packet = match self.method {
+            Method::Packet(_) => true,
+            Method::Xdp => false,
+            Method::Best => interface::is_tap(name) || used_by_host(name).is_some(),
+        };
+        if is_packet || interface::index(name).is_none() {
+            return None;
+        }
+        let queues = self.queue.map_or_else(|| interface::rx_queues(name), |_| Ok(1));
+        queues.ok().map(|count| count as usize)
+    }
+
     /// The best way that works, or the one that was asked for.
     pub(super) fn choose(&self, name: &str) -> Result<Way, String> {
         match self.method {

@@ -11,6 +11,7 @@
 //! reused slot could change a frame in flight.
 
 mod finish;
+mod group;
 mod options;
 mod ring;
 mod segment;
@@ -18,8 +19,8 @@ mod sender;
 mod transmit;
 mod whole;
 
+pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
-pub use options::{Fanout, FanoutMode, PacketOptions};
 pub use sender::PacketSender;
 pub use transmit::SEND_BATCH;
 
@@ -153,6 +154,42 @@ impl PacketSocket {
     /// # Errors There is no such interface, it is down, the process may not open packet sockets, or
     /// the kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
+        PacketSocket::make(name, options, options::attach)
+    }
+
+    /// Opens `name` for `count` threads: each frame goes to one of the sockets, those of a flow to
+    /// the same, and by their addresses and ports those of the other direction, too. Fragments go by
+    /// their addresses alone. No socket receives before all are there.
+    ///
+    /// # Errors
+    /// As [`PacketSocket::open`].
+    pub fn open_group(
+        name: &str,
+        options: &PacketOptions,
+        count: usize,
+    ) -> Result<Vec<PacketSocket>, PortError> {
+        if count < 2 {
+            return Ok(vec![PacketSocket::open(name, options)?]);
+        }
+        let mut group = group::Group::new();
+        let mut sockets = Vec::new();
+        for _ in 0..count {
+            let attach = |socket: &OwnedFd, interface: &Interface, options: &PacketOptions| {
+                group.join(socket, interface, options)
+            };
+            sockets.push(PacketSocket::make(name, options, attach)?);
+        }
+        for socket in &sockets {
+            group::open_up(&socket.receive, name)?;
+        }
+        Ok(sockets)
+    }
+
+    fn make(
+        name: &str,
+        options: &PacketOptions,
+        attach: impl FnOnce(&OwnedFd, &Interface, &PacketOptions) -> Result<(), PortError>,
+    ) -> Result<PacketSocket, PortError> {
         let interface = interface::find(name)?;
         if !interface.is_up {
             return Err(PortError::Down { name: name.to_owned() });
@@ -160,7 +197,7 @@ impl PacketSocket {
         let frame_len = interface::mtu(name)? + 18;
         let receive = options::receive_socket(name, options)?;
         let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
-        options::attach(&receive, &interface, options)?;
+        attach(&receive, &interface, options)?;
         let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
         Ok(PacketSocket { ring, receive, transmit, interface, finisher })

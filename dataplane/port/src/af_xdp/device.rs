@@ -142,6 +142,20 @@ impl Device {
     /// # Errors
     /// There is no such queue, or it has a receiver; or the steering program cannot be attached.
     pub fn receiver(self: &Arc<Device>, queue: Option<u32>) -> Result<Receiver, PortError> {
+        let mut all = self.receivers(queue, 1)?;
+        all.pop().flatten().ok_or_else(|| self.taken("receiver", queue))
+    }
+
+    /// The ends that receive from one queue, or from all that no receiver has, for `count` threads:
+    /// the queues in turn. A thread for which none is left gets nothing.
+    ///
+    /// # Errors
+    /// As [`Device::receiver`].
+    pub fn receivers(
+        self: &Arc<Device>,
+        queue: Option<u32>,
+        count: usize,
+    ) -> Result<Vec<Option<Receiver>>, PortError> {
         self.check_queue(queue)?;
         let steering = {
             let mut steering = lock(&self.steering);
@@ -155,11 +169,30 @@ impl Device {
         let wanted = |number: u32| queue.is_none_or(|queue| queue == number);
         let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
         let numbers = (0..self.queues.len() as u32).filter(|&number| wanted(number));
-        let ends: Vec<(u32, RxEnd)> = numbers.filter_map(free).collect();
-        if ends.is_empty() {
+        let count = count.max(1);
+        let mut parts: Vec<Vec<(u32, RxEnd)>> = (0..count).map(|_| Vec::new()).collect();
+        for (nth, end) in numbers.filter_map(free).enumerate() {
+            parts[nth % count].push(end);
+        }
+        if parts.iter().all(Vec::is_empty) {
             return Err(self.taken("receiver", queue));
         }
-        Receiver::new(self.clone(), steering, ends)
+        // Whatever fails, the ends that no receiver has yet are given back.
+        let mut receivers = Vec::new();
+        let mut failed = None;
+        for part in parts {
+            if failed.is_some() {
+                part.into_iter().for_each(|(number, end)| self.give_rx(number, end));
+            } else if part.is_empty() {
+                receivers.push(None);
+            } else {
+                match Receiver::new(self.clone(), Arc::clone(&steering), part) {
+                    Ok(receiver) => receivers.push(Some(receiver)),
+                    Err(error) => failed = Some(error),
+                }
+            }
+        }
+        failed.map_or(Ok(receivers), Err)
     }
 
     /// The end that sends by one queue, or by the first that no sender has.

@@ -2,7 +2,6 @@
 
 use super::Device;
 use super::repair;
-use super::ring::place_of;
 use super::socket::RxEnd;
 use super::steering::Steering;
 use crate::error::PortError;
@@ -91,12 +90,13 @@ impl Receiver {
             }
             self.turn = (self.turn + 1) % self.ends.len();
             let (queue, end) = &mut self.ends[self.turn];
-            let lent = &mut end.lent;
-            let count = end.received.take(left, |slot| {
-                batch.extend(lent.take_back(place_of(slot.place), slot.len));
-            });
-            let is_waiting = count > 0 && end.refill();
-            if is_waiting || (is_driven && count == 0) {
+            let mut count = end.take(left, batch);
+            if count == 0 && is_driven {
+                // The driver looks at its queue now, in our time, and what it finds is there.
+                wake(self.device.socket(*queue));
+                count = end.take(left, batch);
+            }
+            if count > 0 && end.refill() {
                 wake(self.device.socket(*queue));
             }
         }

@@ -21,6 +21,7 @@ use crate::bpf::{self, Array, Hook};
 use crate::error::PortError;
 use crate::interface;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 /// Frames that are under way in the kernel at once: the most that it allows
 /// (`TEST_XDP_MAX_BATCH`).
@@ -32,12 +33,18 @@ const STATE_WORDS: usize = 8;
 /// Sends a stream of frames to an interface.
 pub struct Generator {
     program: OwnedFd,
-    state: Array<STATE_WORDS>,
+    count: GeneratorCount,
     /// Kept open: the program sends by it.
     _interfaces: OwnedFd,
     frame: Vec<u8>,
+}
+
+/// What a generator made, also while it sends.
+#[derive(Clone)]
+pub struct GeneratorCount {
+    state: Arc<Array<STATE_WORDS>>,
     flows: u32,
-    name: String,
+    name: Arc<str>,
 }
 
 impl Generator {
@@ -59,8 +66,9 @@ impl Generator {
         let program = program::generating(stream, state.as_fd(), interfaces.as_fd());
         let program =
             bpf::load(Hook::Xdp, &program).map_err(failed("bpf(BPF_PROG_LOAD) of a generator"))?;
-        let (frame, flows, name) = (stream.frame(), stream.flows, name.to_owned());
-        Ok(Generator { program, state, _interfaces: interfaces, frame, flows, name })
+        let (state, flows, name) = (Arc::new(state), stream.flows, name.into());
+        let count = GeneratorCount { state, flows, name };
+        Ok(Generator { program, count, _interfaces: interfaces, frame: stream.frame() })
     }
 
     /// Makes and sends so many frames, the next of the stream, and then comes back. What the
@@ -77,14 +85,29 @@ impl Generator {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 let what = "the kernel has no live frames for BPF_PROG_RUN; Linux 5.18 has";
-                Err(PortError::unfit(&self.name, what))
+                Err(PortError::unfit(&self.count.name, what))
             }
             result => {
-                result.map_err(|error| PortError::xdp(&self.name, "bpf(BPF_PROG_RUN)", error))
+                result.map_err(|error| PortError::xdp(&self.count.name, "bpf(BPF_PROG_RUN)", error))
             }
         }
     }
 
+    /// Frames made since the beginning.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn made(&self) -> Result<u64, PortError> {
+        self.count.made()
+    }
+
+    /// Tells [`Generator::made`], also while it sends.
+    pub fn count(&self) -> GeneratorCount {
+        self.count.clone()
+    }
+}
+
+impl GeneratorCount {
     /// Frames made since the beginning, those that the interface did not take included.
     ///
     /// # Errors
