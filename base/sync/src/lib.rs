@@ -6,7 +6,7 @@
 //! # Which structure to take
 //!
 //! First none: what is one thread's own, and told to others by messages, needs nothing here, or a
-//! ring from one thread to one other ([`spsc`]) where it is much. What is shared is words, and two
+//! ring from one thread to one other ([`spsc()`]) where it is much. What is shared is words, and two
 //! questions decide: is it mostly read or mostly written, and must what is read be of one moment?
 //! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by `thruway
 //! bench sync` on two cores, rows in `bench/record`.)

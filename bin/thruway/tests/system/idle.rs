@@ -29,7 +29,7 @@ fn ticks(pid: u32) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     let of = |task: &Path| -> Option<u64> {
         let text = std::fs::read_to_string(task.join("stat")).ok()?;
-        // Behind the name, which may hold anything: user time is field 14, system time 15 (proc(5)).
+        // Behind the name, which may hold anything: fields 14 and 15 of proc(5).
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
     };
