@@ -80,6 +80,7 @@ pub mod cell {
 }
 
 mod bucket;
+mod doze;
 mod rcu;
 mod rw;
 mod rxw;
@@ -94,6 +95,7 @@ mod words;
 
 use atomic::{AtomicU64, Ordering};
 pub use bucket::{PerThreadLock, PerThreadRw};
+pub use doze::Doze;
 pub use rcu::Rcu;
 pub use rw::RwSpin;
 pub use rxw::{Preferred, RxW};

@@ -8,7 +8,9 @@ use std::ptr::NonNull;
 use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
-use thruway_sync::{Consistency, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc};
+use thruway_sync::{
+    Consistency, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc,
+};
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
 /// interleavings else.
@@ -227,6 +229,52 @@ fn a_seat_changes_hands() {
         thread.join().unwrap();
         let mut last = tallies.join().expect("everybody left");
         assert_eq!(last.totals(), [1 + u64::from(early); 2]);
+    });
+}
+
+/// Who sleeps after looking in vain is woken by one of those who left something meanwhile, also when
+/// it sleeps a second time.
+#[test]
+fn no_wake_up_is_lost() {
+    bounded(2, || {
+        let doze = Arc::new(Doze::default());
+        let left = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let rung = Arc::new(AtomicU64::new(0));
+        let leave = |at: usize| {
+            let (doze, left, rung) = (doze.clone(), left.clone(), rung.clone());
+            thread::spawn(move || {
+                left[at].store(1, Ordering::Release);
+                if doze.must_wake() {
+                    // What ends a sleep is the kernel's: it is seen by whoever sleeps.
+                    rung.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        };
+        let others = [leave(0), leave(1)];
+        let found = || left.iter().filter(|one| one.load(Ordering::Acquire) == 1).count();
+        let mut rings = 0;
+        let mut slept = None;
+        for _ in 0..2 {
+            doze.lie_down();
+            let seen = found();
+            if seen == 2 {
+                doze.get_up();
+                break;
+            }
+            // It sleeps: on a ring that has come already it gets up at once.
+            let now = rung.load(Ordering::SeqCst);
+            if now == rings {
+                slept = Some((seen, now));
+                break;
+            }
+            rings = now;
+            doze.get_up();
+        }
+        others.into_iter().for_each(|other| other.join().unwrap());
+        if let Some((seen, before)) = slept {
+            // More was left than it saw, so somebody rang after it had looked for rings.
+            assert!(seen == 2 || rung.load(Ordering::SeqCst) > before, "it sleeps for ever");
+        }
     });
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
-use thruway_engine::{ClockKind, Placement, named_cores};
+use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
@@ -122,6 +122,28 @@ impl PlacementArg {
     }
 }
 
+/// What to do when there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum IdleArg {
+    /// Look again without end: the shortest delay, for a core each
+    Poll,
+    /// Look again as long as packets tend to come soon, 20 us at most, then sleep
+    Adaptive,
+    /// Sleep at once
+    Sleep,
+}
+
+impl IdleArg {
+    /// As the engine takes it.
+    pub fn idle(self) -> Idle {
+        match self {
+            IdleArg::Poll => Idle::Poll,
+            IdleArg::Adaptive => Idle::Adaptive,
+            IdleArg::Sleep => Idle::Sleep,
+        }
+    }
+}
+
 /// Arguments of `thruway run`.
 #[derive(Args)]
 pub struct RunArgs {
@@ -146,6 +168,9 @@ pub struct RunArgs {
     /// that
     #[arg(long)]
     pub huge_pages: bool,
+    /// What threads do that have nothing to do
+    #[arg(long, value_enum, default_value_t = IdleArg::Adaptive)]
+    pub idle: IdleArg,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,

@@ -35,6 +35,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         burst: usize::from(args.burst),
         drain: true,
         clock: args.clock.kind(),
+        idle: args.idle.idle(),
         ..Options::default()
     };
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {
@@ -58,6 +59,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let outcome = run(&mut router, &swap, &watched);
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
+        watch.thread().unpark();
         // It ends by itself when all is over; its panic would be told by the system.
         let _ = watch.join();
     }
@@ -149,11 +151,8 @@ fn watch(
                 control.halt();
             }
             show(&bar, &control, &layout, &captures(&layout));
-            // In small steps, so that a short run is not held up by its progress bar.
-            let next = Instant::now() + LOOK;
-            while !watched.is_over() && Instant::now() < next {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            // The end of the run ends the wait.
+            std::thread::park_timeout(LOOK);
         }
         bar.finish_and_clear();
     })?))

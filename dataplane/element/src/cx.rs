@@ -1,9 +1,10 @@
 //! What an element sees of the world while it runs.
 
 mod flows;
+mod wake;
 
 use std::any::Any;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
@@ -97,6 +98,11 @@ pub trait Host {
     /// [`Element::as_neighbour`](crate::Element::as_neighbour).
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
         let _ = (wires, node, visit);
+    }
+
+    /// Wakes the other threads that take what `node` stores, those of them that sleep.
+    fn wake_takers(&mut self, node: u32) {
+        let _ = node;
     }
 
     /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
@@ -430,21 +436,6 @@ impl<'a> Cx<'a> {
     /// Forgets the timers of this token.
     pub fn clear_timer(&mut self, token: u32) {
         self.host.clear_timer(self.node, token);
-    }
-
-    /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
-    ///
-    /// # Errors
-    /// When the process has no descriptor left for the duplicate that the engine keeps.
-    pub fn watch(&mut self, fd: impl AsFd) -> std::io::Result<()> {
-        let fd = fd.as_fd();
-        self.host.watch(fd.as_raw_fd(), Some(fd.try_clone_to_owned()?));
-        Ok(())
-    }
-
-    /// Ends [`Cx::watch`]; to be called before the element closes the descriptor.
-    pub fn unwatch(&mut self, fd: impl AsFd) {
-        self.host.watch(fd.as_fd().as_raw_fd(), None);
     }
 
     /// Reads a handler: `element.handler param`.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use thruway_element::{HandlerError, Stats, Wires};
-use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use thruway_sync::{Counter, Doze};
 
 use crate::clock::ClockWords;
 use crate::core::Core;
@@ -27,6 +27,8 @@ pub(crate) struct Mailbox {
     pub wake: OwnedFd,
     /// Whether the thread has ended: nobody opens the mail.
     left: AtomicBool,
+    /// Whether it sleeps.
+    pub doze: Doze,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
     /// What its clock is at.
@@ -75,6 +77,7 @@ impl Control {
                     left: AtomicBool::new(false),
                     mails: Mutex::default(),
                     wake,
+                    doze: Doze::new(),
                     idle,
                     clock,
                 })
@@ -299,7 +302,15 @@ impl Mailbox {
         self.mails.lock().unwrap_or_else(|poison| poison.into_inner()).push(mail);
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
-        self.ring();
+        self.rouse();
+    }
+
+    /// Wakes the thread, if it sleeps, after something was left for it.
+    #[inline]
+    pub fn rouse(&self) {
+        if self.doze.must_wake() {
+            self.ring();
+        }
     }
 
     /// Whether there is mail: one load, asked once per round.

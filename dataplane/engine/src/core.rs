@@ -71,6 +71,8 @@ pub struct Core {
     /// Handler writes to be done once no element is running.
     pub(crate) later: Vec<(u32, String, String)>,
     pub(crate) burst: usize,
+    /// Per element: the other threads that take what it stores.
+    takers: Vec<Vec<usize>>,
     pub(crate) meter: Meter,
     /// Follows packets, where someone traces.
     pub(crate) tracer: Option<Box<Tracer>>,
@@ -89,9 +91,11 @@ impl Core {
         elements: Elements,
         burst: usize,
     ) -> Core {
+        let takers = (0..layout.graph.elements.len()).map(|node| layout.takers(node, thread));
         let nodes = 0..layout.graph.elements.len();
         let scheduled = nodes.map(|node| layout.runs_task(node, thread)).collect();
         Core {
+            takers: takers.collect(),
             layout,
             scheduled,
             control,
@@ -411,6 +415,13 @@ impl Host for Core {
 
     fn clear_timer(&mut self, node: u32, token: u32) {
         self.timers.clear(node, token);
+    }
+
+    #[inline]
+    fn wake_takers(&mut self, node: u32) {
+        for thread in &self.takers[node as usize] {
+            self.control.mailbox(*thread).rouse();
+        }
     }
 
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {

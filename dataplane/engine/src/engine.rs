@@ -3,19 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thruway_element::{Ended, Run, Wires};
-use thruway_packet::{Batch, MAX_BATCH, cycles};
+use thruway_packet::{Batch, MAX_BATCH};
 
-use crate::clock::{SETTLE_NS, Time};
+use crate::clock::Time;
 use crate::core::{Core, IDLE};
+use crate::patience::Idle;
+use crate::rest::{OnTime, Rest};
 
-/// Longest sleep; a stop or a mail ends it sooner.
-const SLEEP_MAX: Duration = Duration::from_millis(100);
-/// Longest sleep where another thread may hand packets over without ringing.
-const SLEEP_SHARED: Duration = Duration::from_micros(50);
-/// Rounds without work before a thread sleeps, where threads share queues.
-const SPIN_ROUNDS: u32 = 100;
 /// Dispatches before a drain looks whether it is to stop: a loop of the graph may never end.
 const LOOK_UP: u32 = 4096;
 /// How long a stop waits for packets that are under way.
@@ -36,10 +31,8 @@ pub(crate) struct Engine {
     pub wires: Wires,
     pub core: Core,
     tasks: Vec<Task>,
-    time: Time,
-    idle_rounds: u32,
-    /// Cycle counter at the end of the last round without work.
-    rested: u64,
+    pub(crate) time: Time,
+    pub(crate) rest: Rest,
     /// Since when it is stopping, and whether it has said that it is done.
     stopping: Option<Instant>,
     drained: bool,
@@ -48,7 +41,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn new(wires: Wires, core: Core, time: Time) -> Engine {
+    pub fn new(wires: Wires, core: Core, time: Time, idle: Idle) -> Engine {
         let runs = |node: &usize| core.layout.runs_task(*node, core.thread);
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
@@ -57,8 +50,7 @@ impl Engine {
             core,
             tasks,
             time,
-            idle_rounds: 0,
-            rested: 0,
+            rest: Rest::new(idle),
             stopping: None,
             drained: false,
             batch: Batch::with_room(),
@@ -69,6 +61,7 @@ impl Engine {
     pub fn run(&mut self) {
         (self.stopping, self.drained) = (None, false);
         let control = Arc::clone(&self.core.control);
+        let _on_time = (!self.time.is_simulated()).then(OnTime::new);
         while !control.halted() {
             let worked = self.round();
             if control.halted() {
@@ -78,12 +71,12 @@ impl Engine {
                 self.look_whether_drained(worked);
             }
             if worked {
-                self.idle_rounds = 0;
+                self.go_on();
             } else {
-                self.idle_rounds = self.idle_rounds.saturating_add(1);
                 self.rest();
             }
         }
+        self.go_on();
     }
 
     /// While stopping: says so when nothing is under way any more, or it takes too long.
@@ -91,14 +84,14 @@ impl Engine {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
         let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
-        let done = !worked && self.idle_rounds >= DRAIN_ROUNDS && !holds();
+        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }
     }
 
     /// When the next timer or task wants to run, if not at once.
-    fn next_event(&self) -> Option<i64> {
+    pub(crate) fn next_event(&self) -> Option<i64> {
         let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.wires.now);
         tasks.chain(self.core.timers.next()).min()
     }
@@ -144,7 +137,7 @@ impl Engine {
 
     /// Reads the clock.
     fn tick(&mut self) {
-        self.wires.now = self.time.tick(self.wires.now, self.idle_rounds > 0);
+        self.wires.now = self.time.tick(self.wires.now, self.rest.rounds > 0);
         self.time.publish(&self.core.control.mailbox(self.core.thread).clock);
     }
 
@@ -332,56 +325,5 @@ impl Engine {
             }
         });
         self.call_later();
-    }
-
-    /// Waits, and counts the time; from the second round on that the rounds take which find nothing,
-    /// too.
-    fn rest(&mut self) {
-        let begin = if self.idle_rounds > 1 { self.rested } else { cycles() };
-        self.idle();
-        self.rested = cycles();
-        let spent = self.rested.wrapping_sub(begin);
-        self.core.control.mailbox(self.core.thread).idle.add(spent);
-    }
-
-    /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.
-    fn idle(&mut self) {
-        let next = self.next_event();
-        if let (true, Some(next)) = (self.time.is_simulated(), next) {
-            self.wires.now = self.wires.now.max(next);
-            return;
-        }
-        let shared = self.core.control.stats().len() > 1;
-        if shared && self.idle_rounds < SPIN_ROUNDS {
-            std::thread::yield_now();
-            return;
-        }
-        let longest = match (shared, self.time.is_settling()) {
-            (true, _) => SLEEP_SHARED,
-            (false, true) => Duration::from_nanos(SETTLE_NS),
-            (false, false) => SLEEP_MAX,
-        };
-        self.wires.now = self.time.read(self.wires.now);
-        let now = self.wires.now;
-        let until = next.map_or(longest, |next| {
-            Duration::from_nanos(u64::try_from(next.saturating_sub(now)).unwrap_or(0)).min(longest)
-        });
-        self.sleep(until);
-        self.wires.now = self.time.read(self.wires.now);
-    }
-
-    fn sleep(&self, longest: Duration) {
-        let mailbox = self.core.control.mailbox(self.core.thread);
-        let mut fds = vec![PollFd::new(&mailbox.wake, PollFlags::IN)];
-        fds.extend(self.core.fds.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
-        let timeout = Timespec {
-            tv_sec: longest.as_secs() as i64,
-            tv_nsec: i64::from(longest.subsec_nanos()),
-        };
-        // An interrupted or failed poll means only that the next round comes sooner.
-        let _ = poll(&mut fds, Some(&timeout));
-        if !fds[0].revents().is_empty() {
-            mailbox.quiet();
-        }
     }
 }

@@ -71,6 +71,25 @@ impl Layout {
         Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
     }
 
+    /// The threads other than `but` that take what an element stores: those that pull at it, and its
+    /// home, where what is behind it runs only there.
+    pub(crate) fn takers(&self, node: usize, but: usize) -> Vec<usize> {
+        let mut takers = Vec::new();
+        if self.graph.elements[node].spec.leaves_at_home {
+            takers.push(self.home[node]);
+        }
+        let ports = self.checked.elements[node].outputs.iter();
+        for port in ports.filter(|port| port.processing == Processing::Pull) {
+            for edge in &port.edges {
+                takers.extend(&self.threads[self.graph.edges[*edge].to.element]);
+            }
+        }
+        takers.sort_unstable();
+        takers.dedup();
+        takers.retain(|thread| *thread != but);
+        takers
+    }
+
     /// All slots in dispatch order.
     pub(crate) fn slots(&self) -> &[Slot] {
         &self.slots

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
+use crate::patience::Idle;
 use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
 use crate::topology::Topology;
@@ -43,6 +44,8 @@ pub struct Options {
     pub drain: bool,
     /// Which time elements see.
     pub clock: ClockKind,
+    /// What threads do that have nothing to do.
+    pub idle: Idle,
     /// Where elements' lines for the user go.
     pub chatter: Chatter,
     /// Puts what the driver gives to its elements among the state that they share, under names
@@ -60,6 +63,7 @@ impl Default for Options {
             burst: 1,
             drain: false,
             clock: ClockKind::System,
+            idle: Idle::Sleep,
             chatter: Arc::new(|line| eprintln!("{line}")),
             provide: None,
         }
@@ -141,7 +145,7 @@ impl Router {
                 elements,
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, time));
+            engines.push(Engine::new(wires, core, time, options.idle));
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());

@@ -187,6 +187,9 @@ fn statistics_tell_all_counters_at_once() {
     assert_eq!(threads[0][3..6], ["6", "18", "6"]);
     assert_eq!(threads[1][3..6], ["0", "0", "0"]);
     assert!(threads.iter().all(|thread| thread[2].parse::<u64>().is_ok()), "{told}");
+    // Each thread's clock: the system's, as nobody asked for another one.
+    let clocks = of("clock");
+    assert!(clocks.len() == 2 && clocks.iter().all(|clock| clock[2] == "system"), "{told}");
     let element = of("element").into_iter().find(|line| line[1] == "a").unwrap();
     assert_eq!(element[2..5], ["Record", "6", "2"]);
 }

@@ -7,10 +7,12 @@
 mod alloc_tests;
 mod case;
 mod child;
+mod clock;
 mod counters;
 mod ends;
 mod exchange;
 mod flow;
+mod idle;
 mod io;
 mod latency;
 mod machine;
@@ -101,6 +103,10 @@ enum Own {
     Sync(sync::Options),
     /// Stages on several cores, in parallel or as a pipeline: the figures of the thesis
     Threads(threads::Options),
+    /// What an idle or partly loaded router takes of a processor, and how soon a packet wakes it
+    Idle(idle::Options),
+    /// The engine's clock: how exact it is, and what reading it costs: the figures of the thesis
+    Clock(clock::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
@@ -121,7 +127,9 @@ fn suites() -> String {
 pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::Clock(options)) => clock::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Idle(options)) => idle::run(options),
         Some(Own::Io(options)) => io::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),

@@ -62,6 +62,11 @@ impl Work {
     }
 }
 
+/// What a user wants to know of a clock: the cycle counter, or why not.
+fn clock_name(phase: &str) -> &str {
+    if phase == "running" { "cycle counter" } else { phase }
+}
+
 struct View<'a> {
     before: &'a Sample,
     now: &'a Sample,
@@ -80,7 +85,7 @@ impl View<'_> {
     }
 
     fn threads(&self) -> Table {
-        let head = ["thread", "busy", "packets/s", "cycles/packet", "per batch"];
+        let head = ["thread", "busy", "packets/s", "cycles/packet", "per batch", "clock"];
         let mut table = Table::new(&head);
         let cycles = span(self.before.cycles, self.now.cycles);
         for (at, now) in self.now.threads.iter().enumerate() {
@@ -93,6 +98,7 @@ impl View<'_> {
                 self.rate(before.made, now.made),
                 per(work.cycles, made),
                 per(work.packets, work.batches),
+                self.now.clocks.get(at).map_or("-", |clock| clock_name(clock)).to_owned(),
             ]);
         }
         table

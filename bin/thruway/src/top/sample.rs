@@ -14,6 +14,8 @@ pub struct Sample {
     /// Of the system's clock.
     pub nanoseconds: u64,
     pub threads: Vec<Thread>,
+    /// What each thread's clock is at.
+    pub clocks: Vec<String>,
     pub elements: Vec<Element>,
     pub ports: Vec<Port>,
     pub functions: Vec<Function>,
@@ -127,6 +129,7 @@ impl Sample {
                 made: number(3)?,
                 work: work(4)?,
             }),
+            "clock" => self.clocks.push((*words.get(2)?).to_owned()),
             "element" => self.elements.push(Element {
                 name: (*words.get(1)?).to_owned(),
                 class: (*words.get(2)?).to_owned(),
@@ -202,12 +205,13 @@ mod tests {
 
     #[test]
     fn statistics_are_read_line_by_line() {
-        let text = "time\t1000\t400\nthread\t0\t250\t8\t24\t3\t600\nelement\tc\tCheckIPHeader\t8\t1\t\
-                    99\ndrop\tc\tbad\t2\nfuture\tline\n";
+        let text = "time\t1000\t400\nthread\t0\t250\t8\t24\t3\t600\nclock\t0\trunning\t1\n\
+                    element\tc\tCheckIPHeader\t8\t1\t99\ndrop\tc\tbad\t2\nfuture\tline\n";
         let sample = Sample::parse(text).unwrap();
         assert_eq!((sample.cycles, sample.nanoseconds), (1000, 400));
         let work = Work { packets: 24, batches: 3, cycles: 600 };
         assert_eq!(sample.threads, [Thread { idle_cycles: 250, made: 8, work }]);
+        assert_eq!(sample.clocks, ["running"]);
         assert_eq!(sample.elements[0].work, Work { packets: 8, batches: 1, cycles: 99 });
         assert_eq!(sample.elements[0].drops, [("bad".to_owned(), 2)]);
     }

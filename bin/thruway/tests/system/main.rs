@@ -19,6 +19,7 @@ mod frames;
 mod functions;
 mod gateway;
 mod hostile;
+mod idle;
 mod interfaces;
 mod kinds;
 mod leavings;

@@ -126,15 +126,15 @@ impl Network {
         }
     }
 
-    /// Starts the router and waits until host `lan` reaches `far` through it.
-    pub fn route(&mut self, command: &mut Command, far: &str) {
+    /// Starts the router and waits until host `lan` reaches `far` through it; its process id.
+    pub fn route(&mut self, command: &mut Command, far: &str) -> u32 {
         let mut router = Running::start(command);
         wait_for("the first ping through the router", || {
             assert!(!router.ended(), "{}{}", router.stdout(), router.stderr());
             let ping = self.lan.run(&format!("ping -n -c 1 -W 1 {far}"));
             (ping.code() == 0).then_some(())
         });
-        self.router = Some(router);
+        self.router.insert(router).pid()
     }
 
     /// What the router said on standard error so far.

@@ -17,7 +17,7 @@ mod workload;
 use std::time::{Duration, SystemTime};
 
 pub use machine::{allowed, bind};
-pub use statistics::Summary;
+pub use statistics::{Summary, quantile};
 
 use crate::Hardware;
 use crate::hardware::BetweenCores;

@@ -20,8 +20,8 @@ pub static ENTRY: Entry = Entry::new(
                packets of each at a time, and what is behind runs in that thread only. What that \
                thread pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A \
                packet that comes to a full ring is dropped or, with BLOCKING true, its thread \
-               waits, for a second at most. Both ends of a ring are polled, so ALWAYS_UP makes no \
-               difference.",
+               waits, for a second at most. The thread that empties a ring is woken if it \
+               sleeps, so ALWAYS_UP makes no difference.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> p :: Pipeliner -> Discard;\n\
                   StaticThreadSched(p 1)",
         ports: "1/1",
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ACTIVE", Ty::Bool, "whether rings are emptied").or("true"),
             Arg::keyword("DIRECT_TRAVERSAL", Ty::Bool, "whether its own thread uses no ring")
                 .or("true"),
-            Arg::keyword("ALWAYS_UP", Ty::Bool, "makes no difference: rings are always polled"),
+            Arg::keyword("ALWAYS_UP", Ty::Bool, "makes no difference: packets wake the thread"),
             Arg::keyword(
                 "NOUSELESS",
                 Ty::Bool,
@@ -119,19 +119,21 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Pipeliner {
     /// Puts packets into the ring; those stay in the batch for which there is no room.
     #[inline]
-    fn store(&mut self, batch: &mut Batch) {
+    fn store(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
         let mut stored = self.into.put(batch);
         if !batch.is_empty() && self.blocking && !self.is_home() {
-            stored += self.wait(batch);
+            stored += self.wait(cx, batch);
         }
         self.count += stored as u64;
     }
 
     /// Goes on putting packets in as room comes, and says how many.
     #[cold]
-    fn wait(&mut self, batch: &mut Batch) -> usize {
+    fn wait(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) -> usize {
         let (mut stored, since) = (0, Instant::now());
         while !batch.is_empty() && since.elapsed() < WAIT_MAX {
+            // It may sleep: nobody told it of what is in the ring.
+            cx.wake_takers();
             std::thread::yield_now();
             stored += self.into.put(batch);
         }
@@ -170,11 +172,12 @@ impl Element for Pipeliner {
             while self.empty(cx, self.place, MAX_BATCH) {}
             return;
         }
-        self.store(batch);
+        self.store(cx, batch);
         if !batch.is_empty() {
             self.dropped += batch.len() as u64;
             cx.drop_all(Lost::Full, batch);
         }
+        cx.wake_takers();
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {

@@ -286,6 +286,9 @@ impl Element for Queue {
         }
         self.highwater = self.highwater.max(self.store.len());
         self.tell_sources(cx);
+        if matches!(self.store, Store::Shared(_)) {
+            cx.wake_takers();
+        }
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {

@@ -12,7 +12,7 @@ mod account;
 mod cases;
 mod contestant;
 mod report;
-mod site;
+pub(super) mod site;
 mod turn;
 
 use std::path::PathBuf;

@@ -1,0 +1,30 @@
+//! What ends the sleep of a thread that has nothing to do.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::Cx;
+
+impl Cx<'_> {
+    /// Wakes the other threads that take what this element stores (who pull at it; its home thread, if
+    /// what is behind it runs only there), those of them that sleep. An element that threads share
+    /// calls this once for a batch, when the packets are where the others look.
+    #[inline]
+    pub fn wake_takers(&mut self) {
+        self.host.wake_takers(self.node);
+    }
+
+    /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left for the duplicate that the engine keeps.
+    pub fn watch(&mut self, fd: impl AsFd) -> std::io::Result<()> {
+        let fd = fd.as_fd();
+        self.host.watch(fd.as_raw_fd(), Some(fd.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    /// Ends [`Cx::watch`]; to be called before the element closes the descriptor.
+    pub fn unwatch(&mut self, fd: impl AsFd) {
+        self.host.watch(fd.as_fd().as_raw_fd(), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! How long a thread that has nothing to do looks again before it sleeps.
+
+/// What threads do that have nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Idle {
+    /// They look again and again, and never sleep.
+    Poll,
+    /// They look again for as long as it has been worth while lately, [`POLL_MAX_NS`] at most; then
+    /// they sleep.
+    Adaptive,
+    /// They sleep.
+    #[default]
+    Sleep,
+}
+
+/// Longest looking before a sleep, nanoseconds: about what a sleep and its end cost, so that a thread
+/// never spends more than twice of what it would, had it known when the next packet comes.
+pub const POLL_MAX_NS: i64 = 20_000;
+
+/// What a quiet with a sleep in it seems longer than it was: the time that waking takes.
+const WAKE_NS: i64 = 10_000;
+
+/// The first looking, when it may be worth while.
+const POLL_FIRST_NS: i64 = 4_000;
+
+/// The next event is so near that a sleep until then would not end before it.
+pub(crate) const SLEEP_MIN_NS: i64 = 5_000;
+
+/// Learns from quiets how long to look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    idle: Idle,
+    /// Nanoseconds.
+    looks: i64,
+}
+
+impl Patience {
+    pub fn new(idle: Idle) -> Patience {
+        Patience { idle, looks: 0 }
+    }
+
+    /// Whether to sleep, after a quiet of so many nanoseconds and so many before the next event.
+    pub fn is_over(&self, quiet: i64, left: i64) -> bool {
+        let sleeps = match self.idle {
+            Idle::Poll => false,
+            Idle::Adaptive => quiet >= self.looks,
+            Idle::Sleep => true,
+        };
+        sleeps && left >= SLEEP_MIN_NS
+    }
+
+    /// A quiet is over.
+    pub fn learn(&mut self, quiet: i64, slept: bool) {
+        let quiet = if slept { quiet.saturating_sub(WAKE_NS) } else { quiet };
+        self.looks = if quiet <= POLL_MAX_NS {
+            (self.looks * 2).clamp(POLL_FIRST_NS, POLL_MAX_NS)
+        } else if self.looks > POLL_FIRST_NS {
+            self.looks / 2
+        } else {
+            0
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LONG: i64 = 1_000_000;
+
+    /// The time spent looking, and the number of sleeps, where packets come after these quiets.
+    fn spent(patience: &mut Patience, quiets: &[i64]) -> (i64, usize) {
+        let (mut looked, mut sleeps) = (0, 0);
+        for quiet in quiets {
+            let sleeps_then = patience.is_over(*quiet, LONG);
+            looked += if sleeps_then { patience.looks.min(*quiet) } else { *quiet };
+            sleeps += usize::from(sleeps_then);
+            patience.learn(*quiet + if sleeps_then { WAKE_NS } else { 0 }, sleeps_then);
+        }
+        (looked, sleeps)
+    }
+
+    #[test]
+    fn polling_never_sleeps_and_sleeping_always_does() {
+        let (poll, sleep) = (Patience::new(Idle::Poll), Patience::new(Idle::Sleep));
+        assert!(!poll.is_over(LONG, LONG) && sleep.is_over(0, LONG));
+        // But not for less than it takes.
+        assert!(!sleep.is_over(0, SLEEP_MIN_NS - 1));
+    }
+
+    #[test]
+    fn rare_packets_are_slept_for_and_frequent_ones_are_not() {
+        let mut patience = Patience::new(Idle::Adaptive);
+        let (looked, sleeps) = spent(&mut patience, &[LONG; 100]);
+        assert_eq!((looked, sleeps), (0, 100));
+        let (_, sleeps) = spent(&mut patience, &[10_000; 100]);
+        assert!(sleeps <= 3, "{sleeps}");
+        // What it learnt is forgotten after a few.
+        let (looked, _) = spent(&mut patience, &[LONG; 100]);
+        assert!(looked <= 2 * POLL_MAX_NS, "{looked}");
+    }
+
+    proptest! {
+        /// Against one who knows when the next packet comes, and that a sleep costs [`POLL_MAX_NS`].
+        #[test]
+        fn it_costs_little_more_than_to_know(
+            quiets in prop::collection::vec(prop_oneof![0..POLL_MAX_NS, 0..10 * POLL_MAX_NS], 1..200),
+        ) {
+            let (looked, sleeps) = spent(&mut Patience::new(Idle::Adaptive), &quiets);
+            let known: i64 = quiets.iter().map(|quiet| quiet.min(&POLL_MAX_NS)).sum();
+            let cost = looked + sleeps as i64 * POLL_MAX_NS;
+            // The first quiets are to learn from; after a long one, short ones are slept in.
+            let short = quiets.windows(2).filter(|two| two[0] > POLL_MAX_NS && two[1] < POLL_MAX_NS);
+            let learning = (4 + 4 * short.count() as i64) * POLL_MAX_NS;
+            prop_assert!(cost <= 2 * known + learning, "{cost} of {known}");
+        }
+
+        #[test]
+        fn no_quiet_panics(quiets in prop::collection::vec((any::<i64>(), any::<bool>()), 0..50)) {
+            let mut patience = Patience::new(Idle::Adaptive);
+            for (quiet, slept) in quiets {
+                patience.learn(quiet, slept);
+                prop_assert!((0..=POLL_MAX_NS).contains(&patience.looks));
+            }
+        }
+    }
+}
