@@ -115,7 +115,8 @@ pub enum State {
 /// The state of the interface that was found as `interface`.
 pub fn state(interface: &Interface) -> State {
     let name = &interface.name;
-    if !exists(name) || index(name) != Some(interface.index) {
+    let is_there = || index(name) == Some(interface.index);
+    if !is_there() {
         return State::Gone;
     }
     let flags = || -> Result<i16, PortError> {
@@ -126,8 +127,10 @@ pub fn state(interface: &Interface) -> State {
     };
     match flags() {
         Ok(flags) if flags & libc::IFF_UP as i16 != 0 => State::Up,
-        Ok(_) => State::Down,
-        Err(_) => State::Gone,
+        // One that goes is down first. Only then is the kernel asked under its lock: who holds that
+        // would hold up packets.
+        Ok(_) if exists(name) && is_there() => State::Down,
+        Ok(_) | Err(_) => State::Gone,
     }
 }
 
