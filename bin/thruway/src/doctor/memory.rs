@@ -52,7 +52,8 @@ fn huge_pages(host: &Host) -> Finding {
     let remedy = match small {
         Some(_) => format!(
             "fewer misses with large tables, and what zero-copy AF_XDP and DPDK want: write {pages} (for \
-             140 MB) or more to /proc/sys/vm/nr_hugepages, early after boot"
+             140 MB) or more to /proc/sys/vm/nr_hugepages, early after boot; then thruway run \
+             --huge-pages"
         ),
         None => "reserve some at boot: hugepagesz=2M hugepages=128".to_owned(),
     };
