@@ -7,6 +7,7 @@
 mod alloc_tests;
 mod case;
 mod counters;
+mod dpdk;
 mod ends;
 mod exchange;
 mod flow;
@@ -97,6 +98,8 @@ enum Own {
     Sync(sync::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
+    /// DPDK's null devices through the engine, against DPDK's own forwarder
+    Dpdk(dpdk::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
     /// A Worker of `bench exchange`; started by it
@@ -113,6 +116,7 @@ fn suites() -> String {
 pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::Dpdk(options)) => dpdk::run(options),
         Some(Own::Ends(options)) => ends::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
