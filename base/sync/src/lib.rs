@@ -5,10 +5,11 @@
 //!
 //! # Which structure to take
 //!
-//! First none: what is one thread's own, and told to others by messages, needs nothing here. What
-//! is shared is words, and two questions decide: is it mostly read or mostly written, and must what
-//! is read be of one moment? (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1;
-//! here measured by `thruway bench sync` on two cores, rows in `bench/record`.)
+//! First none: what is one thread's own, and told to others by messages, needs nothing here, or a
+//! ring from one thread to another ([`spsc()`]) where it is much. What is shared is words, and two
+//! questions decide: is it mostly read or mostly written, and must what is read be of one moment?
+//! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by `thruway
+//! bench sync` on two cores, rows in `bench/record`.)
 //!
 //! | a reader relies on | mostly read | both | mostly written |
 //! |---|---|---|---|
@@ -85,6 +86,7 @@ mod rxw;
 mod seat;
 mod seq;
 mod spin;
+mod spsc;
 mod tally;
 mod wait;
 mod word;
@@ -98,6 +100,7 @@ pub use rxw::{Preferred, RxW};
 pub use seat::{Seat, Seated, Seats};
 pub use seq::SeqWords;
 pub use spin::SpinLock;
+pub use spsc::{Consumer, Producer, Take, spsc};
 pub use tally::{Consistency, Structure, Tallies, Tally};
 pub use word::{AtomicWords, PerThread};
 pub use words::{Words, WordsMut};

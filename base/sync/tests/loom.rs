@@ -3,10 +3,12 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p thruway-sync --test loom`
 #![cfg(loom)]
 
+use std::ptr::NonNull;
+
 use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
-use thruway_sync::{Consistency, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies};
+use thruway_sync::{Consistency, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc};
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
 /// interleavings else.
@@ -225,5 +227,34 @@ fn a_seat_changes_hands() {
         thread.join().unwrap();
         let mut last = tallies.join().expect("everybody left");
         assert_eq!(last.totals(), [1 + u64::from(early); 2]);
+    });
+}
+
+/// Pointers arrive once and in order, through a ring that is smaller than what goes through, and
+/// what was written before they were put in is seen.
+#[test]
+fn a_ring_carries_each_once_and_in_order() {
+    bounded(3, || {
+        let (mut producer, mut consumer) = spsc::<AtomicU64>(2, |_| ());
+        let words: Arc<[AtomicU64; 3]> = Arc::default();
+        let theirs = words.clone();
+        let thread = thread::spawn(move || {
+            theirs.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+            let mut pointers = theirs.iter().map(NonNull::from);
+            let first = producer.put(&mut pointers);
+            assert_eq!(first, 2);
+            first + producer.put(&mut pointers)
+        });
+        let mut seen = 0;
+        for _ in 0..2 {
+            for pointer in consumer.take(2) {
+                assert_eq!(pointer, NonNull::from(&words[seen]));
+                assert_eq!(words[seen].load(Ordering::Relaxed), 1);
+                seen += 1;
+            }
+        }
+        let put = thread.join().unwrap();
+        assert_eq!(consumer.len(), put - seen);
+        assert_eq!(consumer.take(3).count(), put - seen);
     });
 }

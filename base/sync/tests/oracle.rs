@@ -1,14 +1,17 @@
 //! What threads share, against plain variables.
 #![cfg(not(loom))]
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
 use thruway_sync::{
     Consistency, PerThreadRw, Rcu, RwSpin, Seat, SeqWords, SpinLock, Structure, Tallies, Tally,
-    Words, WordsMut,
+    Words, WordsMut, spsc,
 };
 
 /// Threads that may join at a time.
@@ -186,4 +189,76 @@ fn a_panic_leaves_the_lock() {
     own.write(|words| words.add(0, 1));
     assert_eq!([spin.read(|words| words.get(0)), rw.read(|words| words.get(0))], [2, 2]);
     assert_eq!(own_reader.read(|words| words.get(0)), 2);
+}
+
+thread_local! {
+    /// Pointers that a ring of this thread gave up, in order.
+    static ABANDONED: RefCell<Vec<NonNull<u32>>> = const { RefCell::new(Vec::new()) };
+}
+
+proptest! {
+    /// A ring is a queue of bounded length; what is left in it at the end is given up.
+    #[test]
+    fn a_ring_is_a_bounded_queue(
+        capacity in 1_usize..10,
+        ops in prop::collection::vec((any::<bool>(), 0_usize..12, 0_usize..12), 0..60),
+    ) {
+        let values = [0_u32; 16];
+        let (mut producer, mut consumer) =
+            spsc(capacity, |left| ABANDONED.with_borrow_mut(|all| all.push(left)));
+        let mut queue = VecDeque::new();
+        for (is_put, count, end) in ops {
+            if is_put {
+                let mut items = values[..count].iter().map(NonNull::from);
+                prop_assert_eq!(producer.room(count), count.min(capacity - queue.len()));
+                let put = producer.put(&mut items);
+                prop_assert_eq!(items.len(), count - put);
+                queue.extend(values[..put].iter().map(NonNull::from));
+            } else {
+                // Whoever stops taking leaves the others in the ring.
+                for item in consumer.take(count).take(end) {
+                    prop_assert_eq!(Some(item), queue.pop_front());
+                }
+                let left = consumer.take(count).len();
+                prop_assert!(queue.is_empty() || left == count.min(queue.len()));
+            }
+            prop_assert!(queue.len() <= capacity);
+            prop_assert_eq!((producer.len(), consumer.len()), (queue.len(), queue.len()));
+        }
+        ABANDONED.with_borrow_mut(Vec::clear);
+        drop(producer);
+        ABANDONED.with_borrow(|all| assert!(all.is_empty(), "the consumer may still take them"));
+        drop(consumer);
+        ABANDONED.with_borrow(|all| assert_eq!(queue, *all));
+    }
+}
+
+/// Two threads, a ring much smaller than what goes through: each number once and in order.
+#[test]
+fn a_ring_carries_everything_between_threads() {
+    const COUNT: u32 = 100_000;
+    let numbers: Vec<u32> = (0..COUNT).collect();
+    let (mut producer, mut consumer) = spsc(64, |_| ());
+    thread::scope(|scope| {
+        let numbers = &numbers;
+        scope.spawn(move || {
+            let mut items = numbers.iter().map(NonNull::from);
+            while items.len() > 0 {
+                if producer.put(&mut items) == 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut seen = numbers.iter().map(NonNull::from);
+        while seen.len() > 0 {
+            if consumer.take(37).fold(0, |count, item| {
+                assert_eq!(Some(item), seen.next());
+                count + 1
+            }) == 0
+            {
+                thread::yield_now();
+            }
+        }
+    });
+    assert!(consumer.is_empty());
 }

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
+use thruway_engine::ClockKind;
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, worker,
+    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.
@@ -39,11 +40,13 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Show what a running Thruway does: threads, ports, elements, drops, functions, sessions
     Top(top::TopArgs),
+    /// Follow chosen packets: every element that they passed, what it did, and the time between
+    Trace(trace::TraceArgs),
     /// Find where chains run: which functions on which cores of which hosts, how full these get, and
     /// what breaks first
     Plan(plan::PlanArgs),
-    /// Tell what this host offers and what is missing for more speed
-    Doctor,
+    /// Tell what this host offers, what is missing, and what to do for more speed
+    Doctor(doctor::DoctorArgs),
     /// Tell how fast a function will be, and what limits it, before it runs
     Estimate(estimate::EstimateArgs),
     /// Measure and compare; every row of bench/record comes from here
@@ -74,6 +77,26 @@ pub struct ConfigArgs {
     pub variables: Vec<String>,
 }
 
+/// A clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ClockArg {
+    /// The processor's cycle counter, corrected by the system's clock every second; where it is not
+    /// to be relied upon, the system's clock
+    Tsc,
+    /// The system's clock
+    System,
+}
+
+impl ClockArg {
+    /// As the engine takes it.
+    pub fn kind(self) -> ClockKind {
+        match self {
+            ClockArg::Tsc => ClockKind::Tsc,
+            ClockArg::System => ClockKind::System,
+        }
+    }
+}
+
 /// Arguments of `thruway run`.
 #[derive(Args)]
 pub struct RunArgs {
@@ -85,6 +108,13 @@ pub struct RunArgs {
     /// Packets that sources make or take at once, where the configuration does not say
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: u16,
+    /// Where the time on the packet path comes from
+    #[arg(long, value_enum, default_value_t = ClockArg::Tsc)]
+    pub clock: ClockArg,
+    /// Keep packets in huge pages: fewer misses, and AF_XDP may go without a copy where a driver has
+    /// that
+    #[arg(long)]
+    pub huge_pages: bool,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
@@ -143,11 +173,9 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
         Command::Top(args) => top::main(&args),
+        Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
-        Command::Doctor => {
-            print!("{}", doctor::report());
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Doctor(args) => doctor::main(&args),
         Command::Worker => Ok(worker::main()),
         Command::Estimate(args) => estimate::main(&args),
         Command::Bench(options) => Ok(bench::main(&options)),

@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Writes a handler; the value may be of several lines.
-    fn write(&mut self, handler: &str, value: &str) -> anyhow::Result<()> {
+    pub fn write(&mut self, handler: &str, value: &str) -> anyhow::Result<()> {
         if !value.contains(['\n', '\r']) || handler.contains(['\n', '\r']) {
             return self.command(&format!("WRITE {handler} {value}"));
         }

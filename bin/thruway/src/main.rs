@@ -1,4 +1,4 @@
-//! One binary: run, check, graph, elements, fmt, ctl, doctor, bench, estimate, calibrate, plan; and,
+//! One binary: run, check, graph, elements, fmt, ctl, top, trace, doctor, bench, estimate, calibrate, plan; and,
 //! under the name `click`, Click's userlevel driver.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod signals;
 mod swap;
 mod table;
 mod top;
+mod trace;
 mod worker;
 
 use std::process::ExitCode;

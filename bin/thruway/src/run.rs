@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
 use thruway_lang::{Diagnostics, ElementDecl, Source, Variables};
+use thruway_packet::Memory;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
@@ -21,11 +22,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
+    if args.huge_pages {
+        Memory::in_huge_pages()?;
+    }
     let options = Options {
         threads: usize::from(args.threads),
         spread: true,
         burst: usize::from(args.burst),
         drain: true,
+        clock: args.clock.kind(),
         ..Options::default()
     };
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {

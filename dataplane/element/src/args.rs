@@ -88,10 +88,12 @@ pub struct Env<'a> {
     pub addresses: &'a Addresses,
     /// Shared state of replicas.
     pub shared: &'a Shared,
-    /// Index of the thread this replica is for, and how many threads have one.
+    /// Index of the thread this replica is for.
     pub thread: usize,
-    /// Number of threads that reach the element.
+    /// Number of threads that reach the element: each has a replica.
     pub threads: usize,
+    /// How many of them come before this replica's.
+    pub rank: usize,
     /// Input ports in use.
     pub inputs: usize,
     /// Output ports in use.
@@ -396,6 +398,7 @@ impl Names {
             shared: &Shared::default(),
             thread: 0,
             threads: 1,
+            rank: 0,
             inputs: 0,
             outputs: 0,
         };

@@ -7,6 +7,31 @@ use crate::{Element, values::Addresses};
 /// Enters the names that an information element called `name` declares by its arguments.
 pub type Declare = fn(name: &str, args: &[String], &mut Addresses) -> Result<(), ArgErrors>;
 
+/// In which threads an element's task may run, told before threads are given out and elements
+/// built. May look at the machine (how many queues a device has), and changes nothing.
+pub type Shares = fn(&Args<'_>) -> Result<Share, ArgErrors>;
+
+/// The part that an input may have in the threads of a run (see [`Entry::shares`]).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Share {
+    /// The threads that the user named; empty: whichever.
+    pub threads: Vec<usize>,
+    /// Threads at most that can have a part of its packets: the queues of its device. `None`: as
+    /// many as there are.
+    pub most: Option<usize>,
+    /// The first of the threads that it may use; those before are for others.
+    pub first: usize,
+    /// The NUMA node that its device is at.
+    pub node: Option<usize>,
+}
+
+impl Share {
+    /// Of an element whose task runs in one thread.
+    pub fn one() -> Share {
+        Share { most: Some(1), ..Share::default() }
+    }
+}
+
 /// One element class: its declaration and how to make one.
 pub struct Entry {
     /// The declaration.
@@ -16,6 +41,8 @@ pub struct Entry {
     /// For information elements (AddressInfo): enters names for the others' arguments. Called for
     /// all elements of the class before any element is built.
     pub declare: Option<Declare>,
+    /// Of an input that several threads can serve, each with a replica: which threads.
+    pub shares: Option<Shares>,
 }
 
 impl Entry {
@@ -24,7 +51,12 @@ impl Entry {
         spec: Spec,
         build: fn(&Args<'_>) -> Result<Box<dyn Element>, ArgErrors>,
     ) -> Entry {
-        Entry { spec, build, declare: None }
+        Entry { spec, build, declare: None, shares: None }
+    }
+
+    /// The same for an input that several threads can serve.
+    pub const fn shared_by(self, shares: Shares) -> Entry {
+        Entry { shares: Some(shares), ..self }
     }
 }
 

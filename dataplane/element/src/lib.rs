@@ -20,12 +20,13 @@ pub mod spec;
 mod stats;
 pub mod text;
 mod values;
+mod wants;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
-pub use entry::{Catalog, Entry, Registry};
+pub use entry::{Catalog, Entry, Registry, Share};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};

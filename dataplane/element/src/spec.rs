@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use thruway_flow::SessionDef;
 pub use thruway_flow::chain::{Changes, Demand};
+
+pub use crate::wants::{Scratch, Wants};
 
 use crate::cost::Cost;
 
@@ -45,6 +46,8 @@ pub struct Spec {
     /// Whether the task runs in every thread that reaches the element, each on its own replica;
     /// otherwise it runs in one, where the user or the engine places it.
     pub task_everywhere: bool,
+    /// Whether the task only pulls packets at the inputs: where they are pushed, it has none.
+    pub task_pulls: bool,
     /// Whether packets leave in the thread of its task, whichever thread brought them.
     pub leaves_at_home: bool,
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
@@ -76,6 +79,7 @@ impl Spec {
         handlers: &[],
         task: false,
         task_everywhere: false,
+        task_pulls: false,
         leaves_at_home: false,
         speaks_for_threads: false,
         wants: Wants::NOTHING,
@@ -436,63 +440,5 @@ impl Merge {
     /// Whether a write to one replica serves all.
     pub fn one_is_written(self) -> bool {
         self == Merge::Shared
-    }
-}
-
-/// What an element wants of the flow manager, whatever its arguments; [`crate::Element::demand`]
-/// says it where they matter.
-#[derive(Debug, Clone, Copy)]
-pub struct Wants {
-    /// Traffic class of each input, as `FlowDispatcher` takes it; the last one counts for further
-    /// inputs. Empty: any.
-    pub classes: &'static [&'static str],
-    /// Session definition ([`thruway_flow::SessionDef::parse`]).
-    pub session: Option<&'static str>,
-    /// Per-session scratch.
-    pub scratch: Scratch,
-    /// Whether it translates addresses, so that replies come under another key.
-    pub translates: bool,
-    /// Words that it publishes per session for the thread that serves the other direction.
-    pub shared_words: usize,
-}
-
-impl Wants {
-    /// Of an element that asks for nothing.
-    pub const NOTHING: Wants = Wants {
-        classes: &[],
-        session: None,
-        scratch: Scratch { size: 0, align: 1 },
-        translates: false,
-        shared_words: 0,
-    };
-
-    /// A session of this definition with a state of type `S` (see [`crate::PerSession`]).
-    pub const fn session<S>(definition: &'static str) -> Wants {
-        Wants { session: Some(definition), scratch: Scratch::of::<S>(), ..Wants::NOTHING }
-    }
-
-    /// The same for a session that the arguments define.
-    pub fn demand_of(&self, session: SessionDef) -> Demand {
-        Demand {
-            translates: self.translates,
-            shared_words: self.shared_words,
-            ..Demand::of(session, self.scratch.size, self.scratch.align)
-        }
-    }
-}
-
-/// Size and alignment of per-session state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scratch {
-    /// Bytes.
-    pub size: usize,
-    /// Power of two.
-    pub align: usize,
-}
-
-impl Scratch {
-    /// Those of a type.
-    pub const fn of<S>() -> Scratch {
-        Scratch { size: size_of::<S>(), align: align_of::<S>() }
     }
 }

@@ -110,9 +110,12 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Puts a packet on its way through output number `target`.
+    /// Puts a packet on its way to where an output leads.
+    ///
+    /// # Errors
+    /// The packet, where that is nowhere.
     #[inline]
-    pub(crate) fn send(&mut self, target: Target, packet: Packet) -> Result<(), Packet> {
+    pub fn send(&mut self, target: Target, packet: Packet) -> Result<(), Packet> {
         match target {
             Target::Slot(slot) if self.single => self.log.push((slot, packet)),
             Target::Slot(slot) => {

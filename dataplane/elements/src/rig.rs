@@ -80,6 +80,7 @@ impl Rig {
             shared: &Shared::default(),
             thread: 0,
             threads: 1,
+            rank: 0,
             inputs,
             outputs,
         };

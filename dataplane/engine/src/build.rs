@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Addresses, ArgErrors, Args, Element, Env, NodeStats, Registry, Shared, Wires,
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Registry, Share, Shared, Wires,
 };
 use thruway_lang::{Checked, ElementDecl, Graph};
 use thruway_packet::Batch;
@@ -89,22 +89,70 @@ pub fn check_arguments(graph: &Graph, checked: &Checked, registry: &Registry) ->
     let shared = Shared::default();
     let mut errors = Vec::new();
     for (node, decl) in graph.elements.iter().enumerate().filter(|(_, decl)| !decl.is_unknown()) {
-        let ports = checked.elements.get(node);
-        let env = Env {
-            name: &decl.name,
-            class: &decl.class,
-            addresses: &addresses,
-            shared: &shared,
-            thread: 0,
-            threads: 1,
-            inputs: ports.map_or(0, |ports| ports.inputs.len()),
-            outputs: ports.map_or(0, |ports| ports.outputs.len()),
-        };
+        let env = alone(decl, checked, node, (&addresses, &shared));
         if let Err(wrong) = element(decl, registry, &env) {
             errors.extend(BuildError::of_arguments(node, wrong));
         }
     }
     errors
+}
+
+/// In which threads the tasks of inputs may run, of those that several threads can serve.
+///
+/// # Errors
+/// All wrong arguments of all elements, if those that say so are wrong.
+pub(crate) fn shares(
+    graph: &Graph,
+    checked: &Checked,
+    registry: &Registry,
+    addresses: &Addresses,
+) -> Result<Vec<Option<Share>>, Vec<BuildError>> {
+    let shared = Shared::default();
+    let mut errors = Vec::new();
+    let mut shares = Vec::new();
+    for (node, decl) in graph.elements.iter().enumerate() {
+        let entry = registry.entry(&decl.class);
+        let Some((entry, ask)) = entry.and_then(|entry| Some((entry, entry.shares?))) else {
+            shares.push(None);
+            continue;
+        };
+        let env = alone(decl, checked, node, (addresses, &shared));
+        let texts = texts(decl);
+        match Args::sort(&entry.spec, &texts, &env).and_then(|args| ask(&args)) {
+            Ok(share) => shares.push(Some(share)),
+            Err(wrong) => errors.extend(BuildError::of_arguments(node, wrong)),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(shares);
+    }
+    // All errors at once, in the order of the elements.
+    let mut all = check_arguments(graph, checked, registry);
+    errors.retain(|error| !all.contains(error));
+    all.extend(errors);
+    all.sort_by_key(|error| error.node);
+    Err(all)
+}
+
+/// The surroundings of an element in a run of one thread.
+fn alone<'a>(
+    decl: &'a ElementDecl,
+    checked: &Checked,
+    node: usize,
+    (addresses, shared): (&'a Addresses, &'a Shared),
+) -> Env<'a> {
+    let ports = checked.elements.get(node);
+    Env {
+        name: &decl.name,
+        class: &decl.class,
+        addresses,
+        shared,
+        thread: 0,
+        threads: 1,
+        rank: 0,
+        inputs: ports.map_or(0, |ports| ports.inputs.len()),
+        outputs: ports.map_or(0, |ports| ports.outputs.len()),
+    }
 }
 
 /// One thread's elements: `None` where the thread does not reach.
@@ -132,6 +180,7 @@ pub(crate) fn elements(
             shared,
             thread,
             threads: layout.threads[node].len(),
+            rank: layout.threads[node].iter().filter(|other| **other < thread).count(),
             inputs: layout.checked.ninputs(node),
             outputs: layout.checked.noutputs(node),
         };

@@ -1,6 +1,6 @@
 //! How the outside and the threads talk to each other: stop flags and mailboxes.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -8,8 +8,10 @@ use thruway_element::{HandlerError, Stats, Wires};
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::clock::ClockWords;
 use crate::core::Core;
 use crate::signals::Takers;
+use crate::trace;
 
 /// Work for another thread, done between two of its rounds.
 pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
@@ -25,6 +27,8 @@ pub(crate) struct Mailbox {
     pub wake: OwnedFd,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
+    /// What its clock is at.
+    pub clock: ClockWords,
 }
 
 /// No element.
@@ -49,6 +53,9 @@ pub struct Control {
     stats: OnceLock<Vec<Arc<Stats>>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    /// Traces that run, and how many there were.
+    traces: Mutex<Vec<Arc<trace::Shared>>>,
+    traces_begun: AtomicU32,
     chatter: Chatter,
     /// Who else hears the lines for the user.
     ears: Mutex<Vec<Chatter>>,
@@ -60,7 +67,8 @@ impl Control {
             .map(|_| {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
                 let waiting = AtomicBool::new(false);
-                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle: Counter::new() })
+                let (idle, clock) = (Counter::new(), ClockWords::new());
+                Ok(Mailbox { waiting, mails: Mutex::default(), wake, idle, clock })
             })
             .collect();
         Ok(Control {
@@ -75,6 +83,8 @@ impl Control {
             stats: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            traces: Mutex::default(),
+            traces_begun: AtomicU32::new(0),
             chatter,
             ears: Mutex::default(),
         })
@@ -176,6 +186,16 @@ impl Control {
 
     pub(crate) fn takers(&self) -> &Takers {
         &self.takers
+    }
+
+    /// The traces that run.
+    pub(crate) fn traces(&self) -> MutexGuard<'_, Vec<Arc<trace::Shared>>> {
+        self.traces.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// How many traces there were before this one.
+    pub(crate) fn next_trace(&self) -> u32 {
+        self.traces_begun.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Gives the router a writable `hotconfig` handler.

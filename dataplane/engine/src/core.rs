@@ -15,6 +15,7 @@ use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::signals::Taker;
 use crate::timers::Timers;
+use crate::trace::{Event, Order, Place, Tracer};
 
 /// Whose cycles are being counted.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +72,8 @@ pub struct Core {
     pub(crate) later: Vec<(u32, String, String)>,
     pub(crate) burst: usize,
     pub(crate) meter: Meter,
+    /// Follows packets, where someone traces.
+    pub(crate) tracer: Option<Box<Tracer>>,
     /// A copy of the state of a session that has ended, while its function is told.
     telling: Vec<u8>,
     /// Pieces of work so far, and for how many the present one counts; 0 when it is not measured.
@@ -86,8 +89,8 @@ impl Core {
         elements: Elements,
         burst: usize,
     ) -> Core {
-        let tasks = layout.graph.elements.iter().zip(&layout.home);
-        let scheduled = tasks.map(|(decl, home)| decl.spec.task && *home == thread).collect();
+        let nodes = 0..layout.graph.elements.len();
+        let scheduled = nodes.map(|node| layout.runs_task(node, thread)).collect();
         Core {
             layout,
             scheduled,
@@ -99,6 +102,7 @@ impl Core {
             later: Vec::new(),
             burst,
             meter: Meter { since: 0, node: IDLE },
+            tracer: None,
             telling: Vec::new(),
             works: 0,
             weight: 0,
@@ -180,6 +184,12 @@ impl Core {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, node as usize, call)?;
         let Some(target) = call.node else {
+            if call.name == "trace" {
+                let control = Arc::clone(&self.control);
+                let place = Place { layout: &layout, control: &control };
+                return place
+                    .read(&mut |thread, order| self.trace(wires, thread, order), call.param);
+            }
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, target, call.name);
@@ -198,6 +208,12 @@ impl Core {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, node as usize, call)?;
         let Some(target) = call.node else {
+            if call.name == "trace" {
+                let value = if call.param.is_empty() { value } else { call.param };
+                let control = Arc::clone(&self.control);
+                let place = Place { layout: &layout, control: &control };
+                return place.write(&mut |thread, order| self.trace(wires, thread, order), value);
+            }
             return handlers::write_global(&self.control, call.name, value);
         };
         // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
@@ -227,7 +243,9 @@ impl Core {
             if (job.one && !answers.is_empty()) || !self.control.running() {
                 break;
             }
-            answers.push(self.ask(wires, *thread, job.clone()));
+            let job = job.clone();
+            let answer = self.ask(wires, *thread, move |wires, core| core.perform(wires, &job));
+            answers.push(answer.and_then(|answer| answer));
         }
         if answers.is_empty() {
             return Err(HandlerError::refused("its thread is not running yet"));
@@ -243,18 +261,36 @@ impl Core {
         }
     }
 
-    /// Has another thread do a job and waits, serving own mail meanwhile: two threads that ask
+    /// Has a thread do something about traces.
+    fn trace(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        order: Order,
+    ) -> Result<Vec<Event>, HandlerError> {
+        if thread == self.thread {
+            return Ok(self.obey(wires, order));
+        }
+        self.ask(wires, thread, move |wires, core| core.obey(wires, order))
+    }
+
+    /// Has another thread do something and waits, serving own mail meanwhile: two threads that ask
     /// each other must both get their answer.
-    fn ask(&mut self, wires: &mut Wires, thread: usize, job: Job) -> Result<String, HandlerError> {
+    fn ask<T: Send + 'static>(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
+    ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let mail: Mail = Box::new(move |wires, core| {
             // Whoever asked may have gone.
-            let _ = reply.send(core.perform(wires, &job));
+            let _ = reply.send(work(wires, core));
         });
         self.control.mailbox(thread).send(mail);
         while self.control.running() {
             if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
-                return answer;
+                return Ok(answer);
             }
             self.serve(wires);
         }
@@ -317,9 +353,16 @@ impl Core {
     }
 }
 
-impl Host for Core {
+impl Core {
+    /// Pulls packets out of an output.
     #[inline]
-    fn pull(&mut self, wires: &mut Wires, from: PullFrom, max: usize, batch: &mut Batch) {
+    pub(crate) fn pull_plain(
+        &mut self,
+        wires: &mut Wires,
+        from: PullFrom,
+        max: usize,
+        batch: &mut Batch,
+    ) {
         let puller = self.meter(wires, from.node);
         let outer = std::mem::take(&mut wires.returned);
         self.with(wires, from.node, |element, cx| {
@@ -335,6 +378,16 @@ impl Host for Core {
             wires.stats[from.node as usize].packets.add(batch.len() as u64);
         }
         self.meter(wires, puller);
+    }
+}
+
+impl Host for Core {
+    #[inline]
+    fn pull(&mut self, wires: &mut Wires, from: PullFrom, max: usize, batch: &mut Batch) {
+        if self.tracer.is_some() {
+            return self.pull_traced(wires, from, max, batch);
+        }
+        self.pull_plain(wires, from, max, batch);
     }
 
     #[inline]

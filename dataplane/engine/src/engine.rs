@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thruway_element::{Ended, Run, Wires};
 use thruway_packet::{Batch, MAX_BATCH, cycles};
 
-use crate::clock::{ClockKind, real_now};
+use crate::clock::{SETTLE_NS, Time};
 use crate::core::{Core, IDLE};
 
 /// Longest sleep; a stop or a mail ends it sooner.
@@ -18,9 +18,6 @@ const SLEEP_SHARED: Duration = Duration::from_micros(50);
 const SPIN_ROUNDS: u32 = 100;
 /// Dispatches before a drain looks whether it is to stop: a loop of the graph may never end.
 const LOOK_UP: u32 = 4096;
-/// Rounds between two looks at the system's clock while there is work.
-const CLOCK_ROUNDS: u32 = 4;
-
 /// How long a stop waits for packets that are under way.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Rounds without work after which nothing is under way: other threads may still hand over.
@@ -39,8 +36,7 @@ pub(crate) struct Engine {
     pub wires: Wires,
     pub core: Core,
     tasks: Vec<Task>,
-    clock: ClockKind,
-    rounds: u32,
+    time: Time,
     idle_rounds: u32,
     /// Cycle counter at the end of the last round without work.
     rested: u64,
@@ -48,11 +44,11 @@ pub(crate) struct Engine {
     stopping: Option<Instant>,
     drained: bool,
     /// Packets under way, rotated through the slots so that no batch is allocated twice.
-    batch: Batch,
+    pub(crate) batch: Batch,
 }
 
 impl Engine {
-    pub fn new(wires: Wires, core: Core, clock: ClockKind) -> Engine {
+    pub fn new(wires: Wires, core: Core, time: Time) -> Engine {
         let runs = |node: &usize| core.layout.runs_task(*node, core.thread);
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
@@ -60,8 +56,7 @@ impl Engine {
             wires,
             core,
             tasks,
-            clock,
-            rounds: 0,
+            time,
             idle_rounds: 0,
             rested: 0,
             stopping: None,
@@ -147,13 +142,16 @@ impl Engine {
         }
     }
 
-    /// Reads the clock, now and then.
+    /// Reads the clock.
     fn tick(&mut self) {
-        self.rounds = self.rounds.wrapping_add(1);
-        let look = self.idle_rounds > 0 || self.rounds.is_multiple_of(CLOCK_ROUNDS);
-        if self.clock == ClockKind::Real && look {
-            self.wires.now = real_now().max(self.wires.now);
-        }
+        self.wires.now = self.time.tick(self.wires.now, self.idle_rounds > 0);
+        self.time.publish(&self.core.control.mailbox(self.core.thread).clock);
+    }
+
+    /// Goes on with the clock of the engine whose place this one takes: time does not go back.
+    pub(crate) fn take_time(&mut self, old: &mut Engine) {
+        std::mem::swap(&mut self.time, &mut old.time);
+        self.wires.now = self.time.read(self.wires.now.max(old.wires.now));
     }
 
     fn run_timers(&mut self) -> bool {
@@ -162,9 +160,13 @@ impl Engine {
             worked = true;
             self.core.sample();
             self.core.meter(&self.wires, timer.node);
+            let traced = self.trace_begins(timer.node);
             self.core.with(&mut self.wires, timer.node, |element, cx| {
                 element.timer(cx, timer.token);
             });
+            if traced {
+                self.core.trace_made(&mut self.wires, timer.node);
+            }
             self.count_made(timer.node);
             self.drain();
             if self.core.control.halted() {
@@ -178,7 +180,11 @@ impl Engine {
         let node = self.tasks[at].node;
         self.core.sample();
         self.core.meter(&self.wires, node);
+        let traced = self.trace_begins(node);
         let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
+        if traced {
+            self.core.trace_made(&mut self.wires, node);
+        }
         let made = self.count_made(node);
         self.drain();
         self.tasks[at].at = match result {
@@ -187,6 +193,16 @@ impl Engine {
         };
         self.core.scheduled[node as usize] = !matches!(result, Some(Run::Idle));
         result == Some(Run::Again) || made
+    }
+
+    /// Whether someone traces while a task or timer runs.
+    #[inline]
+    fn trace_begins(&mut self, node: u32) -> bool {
+        let traced = self.core.tracer.is_some();
+        if traced {
+            self.core.trace_enter(&self.wires, node);
+        }
+        traced
     }
 
     /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
@@ -290,6 +306,15 @@ impl Engine {
     /// Has a slot's element process `self.batch`, and sends on what it left in it.
     #[inline]
     fn dispatch(&mut self, slot: usize) {
+        if self.core.tracer.is_some() {
+            return self.dispatch_traced(slot);
+        }
+        self.dispatch_plain(slot);
+    }
+
+    /// [`Engine::dispatch`] where nobody looks.
+    #[inline]
+    pub(crate) fn dispatch_plain(&mut self, slot: usize) {
         let at = self.wires.slots[slot];
         self.core.meter(&self.wires, at.node);
         let stats = &self.wires.stats[at.node as usize];
@@ -322,7 +347,7 @@ impl Engine {
     /// Nothing to do: sleeps until a timer, a task's time, an fd or a ring; simulated time jumps.
     fn idle(&mut self) {
         let next = self.next_event();
-        if let (ClockKind::Simulated(_), Some(next)) = (self.clock, next) {
+        if let (true, Some(next)) = (self.time.is_simulated(), next) {
             self.wires.now = self.wires.now.max(next);
             return;
         }
@@ -331,14 +356,18 @@ impl Engine {
             std::thread::yield_now();
             return;
         }
-        let longest = if shared { SLEEP_SHARED } else { SLEEP_MAX };
+        let longest = match (shared, self.time.is_settling()) {
+            (true, _) => SLEEP_SHARED,
+            (false, true) => Duration::from_nanos(SETTLE_NS),
+            (false, false) => SLEEP_MAX,
+        };
+        self.wires.now = self.time.read(self.wires.now);
+        let now = self.wires.now;
         let until = next.map_or(longest, |next| {
-            Duration::from_nanos(u64::try_from(next - real_now()).unwrap_or(0)).min(longest)
+            Duration::from_nanos(u64::try_from(next.saturating_sub(now)).unwrap_or(0)).min(longest)
         });
         self.sleep(until);
-        if self.clock == ClockKind::Real {
-            self.wires.now = real_now().max(self.wires.now);
-        }
+        self.wires.now = self.time.read(self.wires.now);
     }
 
     fn sleep(&self, longest: Duration) {

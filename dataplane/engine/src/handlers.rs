@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use thruway_element::{Access, Handler, HandlerError, Merge, Reason, Wires};
 use thruway_lang::{PortRef, Processing};
 
-use crate::assign::passing;
 use crate::control::Control;
 use crate::layout::Layout;
+use crate::traverse::passing;
 
 /// A handler call taken apart.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,7 @@ const GLOBAL: &[(&str, Access)] = &[
     ("statistics", Access::Read),
     ("stop", Access::Write),
     ("threads", Access::Read),
+    ("trace", Access::ReadWrite),
     ("version", Access::Read),
 ];
 

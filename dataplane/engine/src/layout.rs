@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use thruway_element::{PullFrom, Slot, Target};
-use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
+use thruway_lang::{Checked, EdgeKind, Graph, Processing};
+
+use crate::traverse::Ways;
 
 /// A checked configuration with its threads assigned. Shared, never changed.
 pub struct Layout {
@@ -15,6 +17,8 @@ pub struct Layout {
     pub threads: Vec<Vec<usize>>,
     /// Per element: the thread that runs its task, timers and handlers first.
     pub home: Vec<usize>,
+    /// Per element: the threads that run its task, if it has one with something to do.
+    pub tasks: Vec<Vec<usize>>,
     /// Per element: whether StaticThreadSched says that no thread runs its task and timers.
     pub parked: Vec<bool>,
     names: HashMap<String, usize>,
@@ -33,8 +37,8 @@ impl Layout {
             let inputs = checked.ninputs(*node) as u32;
             slots.extend((0..inputs).map(|port| Slot { node: *node as u32, port }));
         }
-        let crate::assign::Assigned { threads, home, parked } = assigned;
-        Layout { graph, checked, threads, home, parked, names, slots, first_slot }
+        let crate::assign::Assigned { threads, home, tasks, parked } = assigned;
+        Layout { graph, checked, threads, home, tasks, parked, names, slots, first_slot }
     }
 
     /// Index of the element with this full name.
@@ -57,21 +61,12 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        let spec = self.graph.elements[node].spec;
-        let task = spec.task && !self.parked[node];
-        let here = if spec.task_everywhere {
-            self.threads[node].contains(&thread)
-        } else {
-            self.home[node] == thread
-        };
-        task && here && !self.is_pulled(node)
+        self.tasks[node].contains(&thread)
     }
 
-    /// Whether a source's packets are only ever pulled: then it has nothing to do by itself.
-    fn is_pulled(&self, node: usize) -> bool {
-        let ports = &self.checked.elements[node];
-        let pulled = |port: &Port| port.processing == Processing::Pull;
-        ports.inputs.is_empty() && !ports.outputs.is_empty() && ports.outputs.iter().all(pulled)
+    /// The ways that threads take through it.
+    pub(crate) fn ways(&self) -> Ways<'_> {
+        Ways { graph: &self.graph, checked: &self.checked, home: &self.home }
     }
 
     /// All slots in dispatch order.

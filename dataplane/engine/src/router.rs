@@ -6,16 +6,18 @@ use std::time::Instant;
 use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
-use crate::assign::{self, Spread};
+use crate::assign;
 use crate::build::{self, BuildError, Stage};
-use crate::clock::ClockKind;
+use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
+use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
+use crate::trace::{Event, Order, Place};
 
 /// See [`Options::provide`].
 pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
@@ -28,6 +30,8 @@ pub struct Options {
     /// Whether tasks that nobody placed are spread over the threads (else all are in the first, as
     /// in Click).
     pub spread: bool,
+    /// Where they are spread: how threads share the inputs.
+    pub placement: Placement,
     /// Packets that sources make per run when the user did not say.
     pub burst: usize,
     /// Whether a stop that an element asks for lets queued packets reach their end first, for a
@@ -47,9 +51,10 @@ impl Default for Options {
         Options {
             threads: 1,
             spread: false,
+            placement: Placement::Balanced,
             burst: 1,
             drain: false,
-            clock: ClockKind::Real,
+            clock: ClockKind::System,
             chatter: Arc::new(|line| eprintln!("{line}")),
             provide: None,
         }
@@ -88,8 +93,15 @@ impl Router {
         options: &Options,
     ) -> Result<Router, Vec<BuildError>> {
         let threads = options.threads.max(1);
-        let spread = if options.spread { Spread::Around } else { Spread::First };
-        let assigned = assign::assign(&graph, &checked, threads, spread)?;
+        let addresses = build::declare(&graph, registry)?;
+        let shares = build::shares(&graph, &checked, registry, &addresses)?;
+        let spread = Spread {
+            threads,
+            around: options.spread,
+            placement: options.placement,
+            nodes: Vec::new(),
+        };
+        let assigned = assign::assign(&graph, &checked, &spread, &shares)?;
         let layout = Arc::new(Layout::new(graph, checked, assigned));
         let control = Control::new(threads, options.drain, Arc::clone(&options.chatter)).map_err(
             |error| {
@@ -99,7 +111,6 @@ impl Router {
             },
         )?;
         let control = Arc::new(control);
-        let addresses = build::declare(&layout.graph, registry)?;
         let shared = Shared::default();
         if let Some(provide) = &options.provide {
             provide(&shared);
@@ -109,8 +120,10 @@ impl Router {
         let streams = streams::plan(&layout, &mut replicas)?;
         let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
+        let reference = Arc::default();
         for (thread, elements) in replicas.into_iter().enumerate() {
-            let wires = build::wires(&layout, options.clock.start());
+            let mut time = Time::new(options.clock, &reference);
+            let wires = build::wires(&layout, time.start());
             let core = Core::new(
                 Arc::clone(&layout),
                 Arc::clone(&control),
@@ -118,7 +131,7 @@ impl Router {
                 elements,
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, options.clock));
+            engines.push(Engine::new(wires, core, time));
         }
         flows::install(&flows, &mut engines)?;
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
@@ -160,6 +173,9 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
+        for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
+            new.take_time(old);
+        }
         flows::take_over(&mut self.engines, &mut old.engines, |node| {
             let old = &before.graph.elements[node as usize];
             let same = layout.find(&old.name);
@@ -232,17 +248,20 @@ impl Router {
             let thread = engine.core.thread;
             let spawned = std::thread::Builder::new().name(format!("thruway-{thread}"));
             handles.push(spawned.spawn(move || {
-                pin(thread);
+                let _ = pin(thread);
                 engine.run();
                 engine
             }));
         }
         if let Some(mut engine) = first {
-            if several {
-                pin(0);
-            }
+            let before = if several { pin(0) } else { None };
             engine.run();
             self.engines.push(engine);
+            if let Some(cores) = before {
+                // Threads that the caller starts later inherit its cores: those of what a hot swap
+                // brings, say. A refusal costs speed, not correctness.
+                let _ = rustix::thread::sched_setaffinity(None, &cores);
+            }
         }
         for handle in handles {
             match handle.map(std::thread::JoinHandle::join) {
@@ -283,6 +302,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.read(&mut |thread, order| obey(engines, thread, order), call.param);
+            }
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -307,6 +331,11 @@ impl Router {
         let layout = Arc::clone(&self.layout);
         let call = Call::parse(&layout, 0, call)?;
         let Some(node) = call.node else {
+            if call.name == "trace" {
+                let Router { control, engines, .. } = self;
+                let place = Place { layout: &layout, control };
+                return place.write(&mut |thread, order| obey(engines, thread, order), value);
+            }
             return handlers::write_global(&self.control, call.name, value);
         };
         let merge = handlers::merge_of(&layout, node, call.name);
@@ -324,9 +353,18 @@ impl Router {
     }
 }
 
-/// Binds the calling thread to one core, where there are enough; else the system schedules.
-fn pin(thread: usize) {
-    let Ok(cores) = rustix::thread::sched_getaffinity(None) else { return };
+/// Has a thread that is not running do something about traces.
+fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event>, HandlerError> {
+    let Some(Engine { wires, core, .. }) = engines.get_mut(thread) else {
+        return Err(HandlerError::refused(format!("thread {thread} did not start")));
+    };
+    Ok(core.obey(wires, order))
+}
+
+/// Binds the calling thread to one core, where there are enough; else the system schedules. Returns
+/// the cores it could use before.
+fn pin(thread: usize) -> Option<rustix::thread::CpuSet> {
+    let cores = rustix::thread::sched_getaffinity(None).ok()?;
     let allowed: Vec<usize> =
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
     if let Some(core) = allowed.get(thread) {
@@ -335,4 +373,5 @@ fn pin(thread: usize) {
         // Not being pinned costs speed, not correctness.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
+    Some(cores)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use thruway_clock::Told;
 use thruway_element::{NodeStats, Reason, Stats};
 use thruway_packet::cycles;
 
@@ -15,6 +16,9 @@ use crate::layout::Layout;
 /// - `time CYCLES NANOSECONDS`: the cycle counter and the system's clock, now;
 /// - `thread NUMBER IDLE MADE PACKETS BATCHES CYCLES`: cycles without anything to do; packets that
 ///   its sources made; packets and batches that its elements were given, and cycles these took;
+/// - `clock NUMBER PHASE HERTZ ERROR LOOKS JUMPS LATE FAILURES`, of each thread: what its clock is at,
+///   the cycles per second that it goes by, and how many nanoseconds the system's clock was ahead at
+///   the last look;
 /// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
 /// - `drop NAME REASON PACKETS`, after the element, for reasons that occurred.
 pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
@@ -24,6 +28,12 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
         let made: u64 = sources.map(|(_, node)| node.packets.get()).sum();
         let idle = control.idle_cycles(thread);
         let _ = writeln!(text, "thread\t{thread}\t{idle}\t{made}\t{}", counts(stats.iter()));
+    }
+    for thread in 0..control.stats().len() {
+        let (phase, told) = control.mailbox(thread).clock.get();
+        let Told { hertz, error_ns, looks, jumps, late, failures } = told;
+        let _ = write!(text, "clock\t{thread}\t{phase}\t{hertz}\t{error_ns}\t");
+        let _ = writeln!(text, "{looks}\t{jumps}\t{late}\t{failures}");
     }
     for (node, decl) in layout.graph.elements.iter().enumerate() {
         let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));

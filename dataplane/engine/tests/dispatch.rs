@@ -190,3 +190,17 @@ fn statistics_tell_all_counters_at_once() {
     let element = of("element").into_iter().find(|line| line[1] == "a").unwrap();
     assert_eq!(element[2..5], ["Record", "6", "2"]);
 }
+
+#[test]
+fn a_run_leaves_its_caller_the_cores_that_it_had() {
+    let _turn = TURN.lock().unwrap();
+    let cores = || {
+        let set = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect::<Vec<_>>()
+    };
+    let before = cores();
+    // What a hot swap brings is run by the same caller, with threads that inherit these.
+    let (log, _) =
+        run("Source(5, 5) -> Record -> Sink", &Options { threads: 2, ..Options::default() });
+    assert_eq!((log.len(), cores()), (5, before));
+}

@@ -87,11 +87,11 @@ impl Frames {
     /// # Errors
     /// The packet, when its frame is a large one.
     #[inline]
-    pub fn give(&self, packet: Packet) -> Result<Extent, Packet> {
-        let meta = packet.meta();
-        if meta.pool != SMALL {
+    pub fn give(&self, mut packet: Packet) -> Result<Extent, Packet> {
+        if !packet.leaves_small() {
             return Err(packet);
         }
+        let meta = packet.meta();
         // Both are below the frame's size.
         let (start, len) = (meta.start as u16, meta.len as u16);
         Ok(Extent { number: self.pool.index_of(packet.into_meta()), start, len })
@@ -151,6 +151,17 @@ mod tests {
         assert_eq!(frames.give(packet).expect("a small one"), extent);
         // SAFETY: it was given, and nobody uses it.
         unsafe { frames.free([number].into_iter()) };
+    }
+
+    #[test]
+    fn the_mark_of_a_packet_ends_where_its_frame_is_given_away() {
+        let mut packet = Packet::new(b"x").expect("memory");
+        assert!(packet.follow(1).is_some());
+        let extent = Frames::small().give(packet).expect("a small one");
+        // JUSTIFICATION: what is tested.
+        // SAFETY: it was given, and nobody uses it.
+        let packet = unsafe { Frames::small().packet(extent, PacketKind::Host, 0) };
+        assert!(packet.mark().is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::batch::Batch;
 use crate::packet::Packet;
-use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
+use crate::pool::{self, Memory, Pool, SMALL_FRAME};
 
 /// The frames of the pool of small frames that one borrower has. Places are told in bytes from the
 /// start of the pool's [memory](Pool::memory).
@@ -44,11 +44,11 @@ impl Lending {
     /// # Errors
     /// The packet, when its frame is a large one.
     #[inline]
-    pub fn lend(&mut self, packet: Packet) -> Result<u64, Packet> {
-        let meta = packet.meta();
-        if meta.pool != SMALL {
+    pub fn lend(&mut self, mut packet: Packet) -> Result<u64, Packet> {
+        if !packet.leaves_small() {
             return Err(packet);
         }
+        let meta = packet.meta();
         let start = meta.start as usize;
         let index = self.pool.index_of(packet.into_meta());
         self.lent[index / 64] |= 1 << (index % 64);

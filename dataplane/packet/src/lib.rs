@@ -15,9 +15,11 @@ mod frames;
 mod headers;
 mod image;
 mod lend;
+mod mark;
 mod meta;
 mod packet;
 mod pool;
+mod ring;
 
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
@@ -25,9 +27,11 @@ pub use carry::CARRIED_LEN;
 pub use frames::{Extent, Frames};
 pub use image::{Image, Marks};
 pub use lend::Lending;
+pub use mark::{End, MARKS_MAX, Mark, forget_watchers, take_ends, unmarked_copies};
 pub use meta::PacketKind;
 pub use packet::{Packet, prefetch_bytes};
 pub use pool::{LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};
+pub use ring::{PacketConsumer, PacketProducer, packet_ring};
 
 /// The processor's cycle counter (time stamp counter), for statistics; 0 where there is none.
 #[inline]

@@ -34,7 +34,8 @@ pub(crate) struct Meta {
     pub l2: u16,
     pub l3: u16,
     pub l4: u16,
-    /// Which pool it came from.
+    /// Which pool it came from, in the lowest bit; above it the number of the packet's mark, 0 for
+    /// none (see [`crate::Mark`]).
     pub pool: u8,
     pub kind: PacketKind,
     /// Nanoseconds since the Unix epoch; 0 when unset.

@@ -78,6 +78,9 @@ impl Packet {
         let mut copy = Memory::get().uninit(self.len(), self.headroom())?;
         copy.data_mut().copy_from_slice(self.data());
         copy.copy_marks(self);
+        if let Some(mark) = self.mark() {
+            copy.mark_copy(mark);
+        }
         Some(copy)
     }
 
@@ -97,13 +100,17 @@ impl Packet {
         to.anno = from.anno;
     }
 
-    /// Copies annotations, timestamp and kind, but no header positions.
+    /// Copies annotations, timestamp and kind, but no header positions. Whoever follows the other
+    /// packet follows this one, too.
     pub fn copy_annotations(&mut self, other: &Packet) {
         let (from, to) = (other.meta(), self.meta_mut());
         to.kind = from.kind;
         to.timestamp = from.timestamp;
         to.fcb = from.fcb;
         to.anno = from.anno;
+        if let Some(mark) = other.mark() {
+            self.mark_copy(mark);
+        }
     }
 
     /// Length in bytes.
@@ -221,6 +228,7 @@ impl Packet {
         moved.meta_mut().len = len;
         moved.data_mut().copy_from_slice(self.data());
         moved.copy_marks(self);
+        moved.take_mark(self);
         core::mem::swap(self, &mut moved);
         true
     }

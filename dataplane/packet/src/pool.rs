@@ -15,6 +15,7 @@ use thruway_region::{HUGE_PAGE_LEN, Pages, Region, RegionError};
 use thruway_sync::CachePadded;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
+use crate::mark;
 use crate::meta::Meta;
 use crate::packet::Packet;
 
@@ -46,10 +47,11 @@ const CACHE: usize = 4 * BUNDLE;
 pub(crate) const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 
-/// Bytes that packets may use of a frame, by its pool's number in a metadata line.
+/// Bytes that packets may use of a frame, by its pool's number in a metadata line, beside which a
+/// mark may stand.
 #[inline]
 pub(crate) fn frame_size(pool: u8) -> usize {
-    if pool == SMALL { SMALL_FRAME } else { LARGE_FRAME }
+    if pool & 1 == SMALL { SMALL_FRAME } else { LARGE_FRAME }
 }
 
 /// Where a frame begins in its pool's region.
@@ -99,6 +101,14 @@ impl Memory {
     pub fn configure(small_frames: u32, pages: Pages) -> Result<bool, RegionError> {
         let memory = Memory::make(small_frames, pages)?;
         Ok(MEMORY.set(memory).is_ok())
+    }
+
+    /// The defaults, with small frames in huge pages. As [`Memory::configure`].
+    ///
+    /// # Errors
+    /// When too few huge pages are free.
+    pub fn in_huge_pages() -> Result<bool, RegionError> {
+        Memory::configure(DEFAULT_SMALL, Pages::Huge)
     }
 
     fn make(small: u32, pages: Pages) -> Result<Memory, RegionError> {
@@ -439,7 +449,12 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
 pub(crate) fn release_one(meta: NonNull<Meta>) {
     // JUSTIFICATION: the line is reached by pointer.
     // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
-    let id = unsafe { meta.as_ref() }.pool;
+    let pool = unsafe { meta.as_ref() }.pool;
+    if pool == SMALL { release_to(SMALL, meta) } else { mark::release(meta) }
+}
+
+#[inline]
+pub(crate) fn release_to(id: u8, meta: NonNull<Meta>) {
     if with_cache(id, |cache| cache.push(meta, || Memory::get().pool(id))).is_none() {
         Memory::get().pool(id).adopt(&[meta]);
     }
@@ -455,7 +470,8 @@ pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         if release_small(packets, &mut caches.0[usize::from(SMALL)]) {
             return;
         }
-        for packet in packets.drain(..) {
+        for mut packet in packets.drain(..) {
+            mark::unmark(packet.meta_mut());
             let id = packet.meta().pool;
             let meta = packet.into_meta();
             caches.0[usize::from(id & 1)].push(meta, || Memory::get().pool(id));

@@ -1,6 +1,6 @@
 //! Frames: who has them, what moves them, where they go.
 
-use thruway_packet::{Anno, Batch, Image, LARGE_FRAME, Memory, Packet, SMALL_FRAME};
+use thruway_packet::{Anno, Batch, Image, LARGE_FRAME, Memory, Packet, SMALL_FRAME, packet_ring};
 
 #[test]
 fn bytes_survive_push_pull_and_growth() {
@@ -108,5 +108,49 @@ fn images_become_packets_with_bytes_marks_and_time() {
         assert_eq!(packet.mac_offset(), Some(0));
         assert_eq!(packet.network_offset(), Some(14));
         assert_eq!(packet.marks(), marks);
+    }
+}
+
+#[test]
+fn packets_go_through_a_ring_once_and_in_order() {
+    let rounds = if cfg!(miri) { 20 } else { 5_000 };
+    let (mut producer, mut consumer) = packet_ring(5);
+    let thread = std::thread::spawn(move || {
+        for round in 0..rounds {
+            let made = (0..3u8).map(|nth| Packet::new(&[nth, round as u8]).unwrap());
+            let mut batch: Batch = made.collect();
+            while producer.put(&mut batch) < 3 && !batch.is_empty() {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let (mut seen, mut batch) = (0, Batch::new());
+    while seen < 3 * rounds {
+        if consumer.take(4, &mut batch) == 0 {
+            std::thread::yield_now();
+        }
+        for packet in batch.drain() {
+            assert_eq!(packet.data(), [(seen % 3) as u8, (seen / 3) as u8]);
+            seen += 1;
+        }
+    }
+    thread.join().unwrap();
+    assert!(consumer.is_empty());
+}
+
+#[test]
+fn what_is_left_in_a_ring_is_freed() {
+    let large = || Packet::zeroed(2 * SMALL_FRAME);
+    // More packets than there are large frames, if none came back.
+    let rounds = Memory::get().large().stats().capacity / 3 + 1;
+    for _ in 0..rounds {
+        let (mut producer, mut consumer) = packet_ring(3);
+        let mut batch: Batch = (0..5).map(|_| large().expect("frames come back")).collect();
+        assert_eq!((producer.put(&mut batch), batch.len(), producer.len()), (3, 2, 3));
+        assert_eq!(producer.put(&mut batch), 0, "there is no room");
+        let mut taken = Batch::new();
+        assert_eq!((consumer.take(1, &mut taken), taken.len()), (1, 1));
+        assert_eq!((producer.put(&mut batch), batch.len()), (1, 1));
+        drop((producer, consumer));
     }
 }

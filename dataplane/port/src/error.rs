@@ -1,6 +1,7 @@
 //! What may go wrong with a port, each with the thing's name and the remedy.
 
 use crate::capture::LinkType;
+use crate::interface;
 use std::io;
 use std::sync::Arc;
 
@@ -121,6 +122,12 @@ pub enum PortError {
         /// The interface.
         name: String,
     },
+    /// The interface existed and does not any more.
+    #[error("interface '{name}' is gone")]
+    Gone {
+        /// The interface.
+        name: String,
+    },
     /// An argument that cannot be right.
     #[error("interface '{name}': {what}")]
     BadArgument {
@@ -169,12 +176,26 @@ impl PortError {
         PortError::BadArgument { name: name.to_owned(), what: what.into() }
     }
 
+    /// What is wrong, where the interface's name is known already.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            PortError::BadArgument { what, .. } => what.clone(),
+            other => other.to_string(),
+        }
+    }
+
     fn with_capability(
         name: &str,
         step: &'static str,
         source: io::Error,
         (capability, setcap): (&'static str, &'static str),
     ) -> PortError {
+        // Sockets of an interface that goes are told at first that it is down.
+        const DEVICE_ERRORS: [i32; 3] = [libc::ENETDOWN, libc::ENXIO, libc::ENODEV];
+        let is_of_device = |code| DEVICE_ERRORS.contains(&code);
+        if source.raw_os_error().is_some_and(is_of_device) && !interface::exists(name) {
+            return PortError::Gone { name: name.to_owned() };
+        }
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => PortError::Permission {
                 what: format!("use interface '{name}' ({step})"),

@@ -1,7 +1,9 @@
 //! What is known of the machine's network interfaces: index, state, addresses, MTU.
 
 use crate::error::PortError;
-pub use crate::interface_driver::is_tap;
+pub(crate) use crate::interface_driver::exists;
+pub use crate::interface_driver::{is_tap, rx_queues, strips_tags};
+pub use crate::interface_use::used_by_host;
 use crate::system::{self, IfRequest};
 use std::ffi::CStr;
 use std::io;
@@ -86,6 +88,47 @@ pub fn find(name: &str) -> Result<Interface, PortError> {
 pub fn index(name: &str) -> Option<u32> {
     let socket = system::control_socket(name).ok()?;
     rustix::net::netdevice::name_to_index(&socket, name).ok()
+}
+
+/// The NUMA node that the device behind `name` is at, if it is at one.
+pub fn node(name: &str) -> Option<usize> {
+    // The name is a path's component: it must not be another way.
+    if name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).ok()?;
+    // -1 of a device that is at none.
+    text.trim().parse().ok()
+}
+
+/// Whether an interface can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is up.
+    Up,
+    /// It is down.
+    Down,
+    /// It is no more; there may be another one of its name.
+    Gone,
+}
+
+/// The state of the interface that was found as `interface`.
+pub fn state(interface: &Interface) -> State {
+    let name = &interface.name;
+    if !exists(name) || index(name) != Some(interface.index) {
+        return State::Gone;
+    }
+    let flags = || -> Result<i16, PortError> {
+        let (mut request, socket) = (IfRequest::new(name)?, system::control_socket(name)?);
+        let asked = request.call(&socket, libc::SIOCGIFFLAGS);
+        asked.map_err(|e| PortError::system(name, "SIOCGIFFLAGS", e))?;
+        Ok(request.flags())
+    };
+    match flags() {
+        Ok(flags) if flags & libc::IFF_UP as i16 != 0 => State::Up,
+        Ok(_) => State::Down,
+        Err(_) => State::Gone,
+    }
 }
 
 /// The hardware address of `name`.

@@ -5,7 +5,10 @@ use crate::system::{self, IfRequest};
 
 // Commands of <linux/ethtool.h>.
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3C;
+/// VLAN tags are taken out of received frames, and kept beside them.
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
 /// Words of `struct ethtool_drvinfo`, and where its texts of 32 bytes begin.
 const DRVINFO_WORDS: usize = 49;
@@ -39,6 +42,19 @@ fn driver(name: &str) -> Option<(String, String)> {
     Some((text(&words[DRIVER_AT..]), text(&words[BUS_AT..])))
 }
 
+/// Whether there is an interface `name`. Where one is going it is waited for: the kernel answers
+/// under the lock under which interfaces go.
+pub(crate) fn exists(name: &str) -> bool {
+    let Ok(socket) = system::control_socket(name) else { return true };
+    let mut words = [0; DRVINFO_WORDS];
+    words[0] = ETHTOOL_GDRVINFO;
+    let Ok(mut request) = IfRequest::new(name) else { return false };
+    match request.ethtool_words(&socket, &mut words) {
+        Err(error) => error.raw_os_error() != Some(libc::ENODEV),
+        Ok(()) => true,
+    }
+}
+
 /// Whether `name` is a TUN or TAP device.
 pub fn is_tap(name: &str) -> bool {
     driver(name).is_some_and(|(driver, _)| driver == "tun")
@@ -48,6 +64,15 @@ pub fn is_tap(name: &str) -> bool {
 /// from a stack that left their checksums to hardware. Those that lack a driver to ask are.
 pub fn is_virtual(name: &str) -> bool {
     driver(name).is_none_or(|(driver, bus)| bus.is_empty() || driver == "tun")
+}
+
+/// Whether the driver of `name` takes VLAN tags out of what it receives, or may hand over frames
+/// whose tags were taken out before.
+pub fn strips_tags(name: &str) -> bool {
+    let (Ok(socket), Ok(mut request)) = (system::control_socket(name), IfRequest::new(name)) else {
+        return false;
+    };
+    request.ethtool(&socket, ETHTOOL_GFLAGS, 0).is_ok_and(|flags| flags & ETH_FLAG_RXVLAN != 0)
 }
 
 /// A text of 32 bytes that begins there.

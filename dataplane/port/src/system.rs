@@ -50,6 +50,18 @@ pub(crate) fn set_option<T: Copy>(
     check(unsafe { libc::setsockopt(fd, level, option, value, size_of::<T>() as u32) }).map(drop)
 }
 
+/// The value of a socket option that is a plain number.
+pub(crate) fn option(fd: &impl AsFd, level: i32, option: i32) -> io::Result<u32> {
+    let mut value = 0_u32;
+    let mut len = size_of::<u32>() as libc::socklen_t;
+    let fd = fd.as_fd().as_raw_fd();
+    let place = (&raw mut value).cast();
+    // JUSTIFICATION: the options of packet sockets are not offered elsewhere.
+    // SAFETY: the place is writable for the length given.
+    check(unsafe { libc::getsockopt(fd, level, option, place, &raw mut len) })?;
+    Ok(value)
+}
+
 /// Asks the kernel about or changes an interface.
 pub(crate) struct IfRequest(libc::ifreq);
 

@@ -51,17 +51,14 @@ impl Tap {
     pub fn open(options: &TapOptions) -> Result<Tap, PortError> {
         let wanted = &options.name;
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let device = open(DEVICE, flags, Mode::empty())
-            .map_err(|e| PortError::admin(wanted, "open /dev/net/tun", e.into()))?;
+        let device = open(DEVICE, flags, Mode::empty()).map_err(|e| no_driver(wanted, e))?;
         let kind = match options.kind {
             TapKind::Ethernet => libc::IFF_TAP,
             TapKind::Ip => libc::IFF_TUN,
         };
         let mut request = IfRequest::new(wanted)?;
         request.set_flags((kind | libc::IFF_NO_PI) as i16);
-        request
-            .call(&device, libc::TUNSETIFF)
-            .map_err(|e| PortError::admin(wanted, "TUNSETIFF", e))?;
+        request.call(&device, libc::TUNSETIFF).map_err(|e| refusal(wanted, e))?;
         let tap = Tap { device, name: request.name(), hidden: None };
         tap.configure(options)?;
         Ok(tap)
@@ -75,7 +72,13 @@ impl Tap {
         if let Some(mtu) = options.mtu {
             let mut request = IfRequest::new(&self.name)?;
             request.set_mtu(i32::from(mtu));
-            call(&mut request, libc::SIOCSIFMTU, "SIOCSIFMTU")?;
+            request.call(&socket, libc::SIOCSIFMTU).map_err(|e| match e.raw_os_error() {
+                Some(libc::EINVAL) => {
+                    let what = format!("an MTU of {mtu} is out of range; give one from 68 on");
+                    PortError::unfit(&self.name, what)
+                }
+                _ => PortError::admin(&self.name, "SIOCSIFMTU", e),
+            })?;
         }
         if let Some((address, bits)) = options.address {
             let mut request = IfRequest::new(&self.name)?;
@@ -145,9 +148,42 @@ impl Tap {
         match errno {
             // What the driver answers while the interface is down.
             Errno::IO => PortError::Down { name: self.name.clone() },
+            // What it answers when somebody deleted the interface.
+            Errno::BADFD => PortError::Gone { name: self.name.clone() },
             errno => PortError::admin(&self.name, step, io::Error::from(errno)),
         }
     }
+}
+
+/// Why there is no device to make interfaces with.
+fn no_driver(name: &str, errno: Errno) -> PortError {
+    match errno {
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => PortError::unfit(
+            name,
+            "there is no /dev/net/tun to make it with; load the driver: modprobe tun",
+        ),
+        errno => PortError::admin(named(name), "open /dev/net/tun", errno.into()),
+    }
+}
+
+/// Why the kernel does not make the interface.
+fn refusal(name: &str, error: io::Error) -> PortError {
+    match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            let what = "another program or element has it; give this one another name (NAME)";
+            PortError::unfit(name, what)
+        }
+        Some(libc::EINVAL) => {
+            let what = "there is an interface of that name, or it is no name; give another (NAME)";
+            PortError::unfit(name, what)
+        }
+        _ => PortError::admin(named(name), "TUNSETIFF", error),
+    }
+}
+
+/// How to speak of a device whose name the kernel is to choose.
+fn named(name: &str) -> &str {
+    if name.is_empty() { "tap%d" } else { name }
 }
 
 impl AsFd for Tap {

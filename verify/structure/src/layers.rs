@@ -8,6 +8,7 @@ use crate::{Crate, Problem};
 /// stands for every crate in it, and these may depend on one another.
 pub const ROOMS: &[&str] = &[
     "base/sync",
+    "base/clock",
     "base/wire",
     "base/region",
     "base/lpm",

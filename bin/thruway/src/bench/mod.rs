@@ -6,15 +6,18 @@
 #[cfg(test)]
 mod alloc_tests;
 mod case;
+mod child;
 mod counters;
 mod dpdk;
 mod ends;
 mod exchange;
 mod flow;
+mod io;
 mod latency;
 mod machine;
 mod measure;
 mod model;
+mod namespace;
 mod path;
 mod plot;
 mod registry;
@@ -22,6 +25,7 @@ mod report;
 mod row;
 mod stream;
 mod sync;
+mod threads;
 mod traffic;
 
 use std::path::PathBuf;
@@ -96,12 +100,16 @@ enum Own {
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),
+    /// Stages on several cores, in parallel or as a pipeline: the figures of the thesis
+    Threads(threads::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
     /// DPDK's null devices through the engine, against DPDK's own forwarder
     Dpdk(dpdk::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
+    /// Packets a second that one core forwards, beside the kernel's own forwarding
+    Io(io::Options),
     /// A Worker of `bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -118,8 +126,10 @@ pub fn main(options: &Options) -> ExitCode {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Dpdk(options)) => dpdk::run(options),
         Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Io(options)) => io::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
+        Some(Own::Threads(options)) => threads::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => run(options),
     };

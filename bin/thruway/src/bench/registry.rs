@@ -3,9 +3,9 @@
 use thruway_element::{Entry, Registry};
 use thruway_elements::CATALOG;
 
-use super::{flow, stream};
+use super::{flow, stream, threads};
 
-const OWN: [&[&Entry]; 2] = [flow::ELEMENTS, stream::ELEMENTS];
+const OWN: [&[&Entry]; 3] = [flow::ELEMENTS, stream::ELEMENTS, threads::ELEMENTS];
 const LISTS: usize = CATALOG.0.len() + OWN.len();
 
 static ALL: [&[&Entry]; LISTS] = {

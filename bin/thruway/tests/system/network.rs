@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::process::{Done, Running, run, wait_for};
 
-#[path = "../../src/bench/ends/namespace.rs"]
+#[path = "../../src/bench/namespace.rs"]
 mod namespace;
 
 /// A network namespace; it goes with this value. What fails in it is the test's failure.
@@ -135,6 +135,11 @@ impl Network {
             (ping.code() == 0).then_some(())
         });
         self.router = Some(router);
+    }
+
+    /// What the router said on standard error so far.
+    pub fn said(&self) -> String {
+        self.router.as_ref().expect("the router was started").stderr()
     }
 
     /// Stops the router as Ctrl-C does.

@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry {
     },
     build,
     declare: Some(declare),
+    shares: None,
 };
 
 struct AddressInfo;

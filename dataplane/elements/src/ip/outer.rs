@@ -69,7 +69,7 @@ impl Outer {
         let header = Ipv4Header::new(protocol, src, to, 0).expect("20 bytes");
         // Replicas begin apart, so that packets to one destination differ.
         let env = args.env();
-        let id = (65_536 / env.threads.max(1) * env.thread) as u16;
+        let id = (65_536 / env.threads.max(1) * env.rank) as u16;
         Outer { header, dst, id, names: args.names() }
     }
 

@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry {
     },
     build,
     declare: Some(declare),
+    shares: None,
 };
 
 struct PortInfo;

@@ -296,6 +296,7 @@ impl<F: Fib> RouteTable<F> {
             shared: &Shared::default(),
             thread: 0,
             threads: 1,
+            rank: 0,
             inputs: 0,
             outputs: self.outputs as usize,
         })

@@ -59,7 +59,7 @@ struct Ip6Fragmenter {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
     // Replicas begin apart.
-    let id = (u64::from(u32::MAX) / env.threads.max(1) as u64 * env.thread as u64) as u32;
+    let id = (u64::from(u32::MAX) / env.threads.max(1) as u64 * env.rank as u64) as u32;
     Ok(Box::new(Ip6Fragmenter { mtu: args.get("MTU")?, drops: 0, fragments: 0, id }))
 }
 

@@ -1,7 +1,5 @@
 //! CPUSwitch: an output for each thread.
 
-use std::sync::{Mutex, PoisonError};
-
 use thruway_element::{
     Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic,
 };
@@ -37,13 +35,7 @@ struct CpuSwitch {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
     let number = match args.class() {
-        "ExactCPUSwitch" => {
-            // Replicas are built in the order of their threads.
-            let built = args.shared("built", || Mutex::new(0));
-            let mut built = built.lock().unwrap_or_else(PoisonError::into_inner);
-            *built += 1;
-            *built - 1
-        }
+        "ExactCPUSwitch" => env.rank,
         _ => env.thread,
     };
     Ok(Box::new(CpuSwitch { output: number % env.outputs.max(1) }))

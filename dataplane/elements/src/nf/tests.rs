@@ -84,6 +84,7 @@ impl Stage {
             shared: &shared,
             thread: 0,
             threads: 1,
+            rank: 0,
             inputs: 2,
             outputs: 2,
         };

@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry {
         Ok(Box::new(TrustGroup))
     },
     declare: Some(declare),
+    shares: None,
 };
 
 /// Most frames of a group.

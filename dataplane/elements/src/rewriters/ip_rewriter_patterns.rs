@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry {
     },
     build,
     declare: Some(declare),
+    shares: None,
 };
 
 struct IpRewriterPatterns;

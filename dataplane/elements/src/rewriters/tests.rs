@@ -36,6 +36,7 @@ fn two_threads(entry: &'static Entry, texts: &[&str]) -> [Rig; 2] {
             shared: &shared,
             thread,
             threads: 2,
+            rank: thread,
             inputs: 2,
             outputs: 3,
         };

@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets count to zero"),
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         ..Spec::DEFAULT

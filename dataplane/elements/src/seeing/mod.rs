@@ -41,6 +41,7 @@ mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
 mod timestamp_diff;
+mod work_package;
 
 use thruway_element::Entry;
 
@@ -82,4 +83,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &time_range::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
+    &work_package::ENTRY,
 ];

@@ -192,7 +192,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 /// What the arguments say of the tables' sizes, and of the filter.
 fn layout(args: &Args<'_>, rules: &Rules, logs: bool) -> Result<(MadeOf, Filter), ArgErrors> {
-    let share = Share { thread: args.env().thread, threads: args.env().threads.max(1) };
+    let share = Share { thread: args.env().rank, threads: args.env().threads.max(1) };
     let is_shared = args.choice("MAPPING")? == 0;
     let filter = match args.choice("FILTER")? {
         0 => Filter::EndpointIndependent,

@@ -7,13 +7,22 @@ use thruway_port::af_packet::{
     Bytes, Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType,
 };
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
-use thruway_port::interface::{self, Interface};
+use thruway_port::interface::{self, Interface, State};
 
-use super::from_device::Lost;
+use super::from_device::{Lost, complain};
 use super::way::{Way, Wish};
 
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
+
+/// What is told when AF_XDP drops for the first time what is longer than its frames.
+const TOO_LONG: &str = "packets longer than its MTU come, and AF_XDP drops them: what the kernel \
+                        merged (ethtool -K NAME gro off), or a local sender left to be cut (at the \
+                        other end: ethtool -K NAME tso off gso off tx-udp-segmentation off); \
+                        METHOD LINUX takes them";
+/// What is told when busy polling does nothing.
+const BUSY_POLL_FAILS: &str = "BUSY_POLL has no effect, since its driver does not tell the kernel \
+                               by what its queues are served; interrupts are waited for";
 
 /// What the kernel or the port dropped, in packets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +35,8 @@ pub(super) struct Drops {
 enum Socket {
     Packet(Box<PacketSocket>),
     Xdp(Box<Receiver>),
+    /// No queue was left for this thread.
+    None(Interface),
 }
 
 /// See the module's description.
@@ -36,44 +47,73 @@ pub(super) struct DeviceIn {
     /// How it was to be used.
     wish: Wish,
     options: PacketOptions,
+    /// Whose it is of how many that share the interface.
+    seat: (usize, usize),
     /// What was counted as dropped so far.
     told: Drops,
+    /// What was told of the interface.
+    state: State,
+    /// Packets that AF_XDP has no room for were told of.
+    told_too_long: bool,
     /// Runs without a packet.
     idle: u32,
 }
 
 impl DeviceIn {
-    /// Opens an interface by the way that is wished or works best.
+    /// Opens an interface by the way that is wished or works best, for so many threads: AF_XDP's
+    /// queues in turn, or a packet socket for each.
     pub(super) fn open(
         name: &str,
         wish: &Wish,
         options: &PacketOptions,
-    ) -> Result<DeviceIn, String> {
+        count: usize,
+    ) -> Result<Vec<DeviceIn>, String> {
         let way = wish.choose(name)?;
-        let text = way.to_string();
-        if let Way::Xdp(device) = way {
-            match device.receiver(wish.queue) {
-                Ok(receiver) => {
-                    return Ok(DeviceIn::of(Socket::Xdp(Box::new(receiver)), text, wish, options));
-                }
-                // A wrong queue is wrong by any way.
-                Err(error) => return Err(error.to_string()),
+        let mut text = way.to_string();
+        let sockets: Vec<Socket> = if let Way::Xdp(device) = way {
+            // A wrong queue is wrong by any way.
+            let all = device.receivers(wish.queue, count).map_err(|error| error.to_string())?;
+            let busy = all.iter().flatten().count();
+            if count > 1 {
+                text += &match busy == count {
+                    true => format!(", for {count} threads"),
+                    false => format!(", for {busy} of {count} threads"),
+                };
             }
-        }
-        let whole = wish.large;
-        let options = &PacketOptions { whole, ..*options };
-        let socket = PacketSocket::open(name, options).map_err(|error| error.to_string())?;
-        Ok(DeviceIn::of(Socket::Packet(Box::new(socket)), text, wish, options))
-    }
-
-    fn of(socket: Socket, way: String, wish: &Wish, options: &PacketOptions) -> DeviceIn {
-        let (wish, options) = (wish.clone(), *options);
-        DeviceIn { socket, way, wish, options, told: Drops::default(), idle: 0 }
+            let none = || Socket::None(device.interface().clone());
+            all.into_iter()
+                .map(|own| own.map_or_else(none, |own| Socket::Xdp(own.into())))
+                .collect()
+        } else {
+            let options = &PacketOptions { whole: wish.large, ..*options };
+            if count > 1 {
+                text += &format!(", a socket for each of {count} threads");
+            }
+            let all = PacketSocket::open_group(name, options, count);
+            let all = all.map_err(|error| error.to_string())?;
+            all.into_iter().map(|own| Socket::Packet(own.into())).collect()
+        };
+        let of = |(rank, socket)| {
+            let (way, wish, told) = (text.clone(), wish.clone(), Drops::default());
+            let seat = (rank, count);
+            let (state, told_too_long) = (State::Up, false);
+            let options = *options;
+            DeviceIn { socket, way, wish, options, seat, told, state, told_too_long, idle: 0 }
+        };
+        Ok(sockets.into_iter().enumerate().map(of).collect())
     }
 
     /// What it is, and why.
     pub(super) fn way(&self) -> &str {
         &self.way
+    }
+
+    /// What is to be told of it besides, the first time that it is asked.
+    pub(super) fn warning(&self) -> Option<String> {
+        match &self.socket {
+            Socket::Packet(_) | Socket::None(_) => None,
+            Socket::Xdp(receiver) => receiver.device().warning(),
+        }
     }
 
     /// Whether it is an AF_XDP receiver: there can be one of a queue only.
@@ -82,10 +122,17 @@ impl DeviceIn {
     }
 
     /// Whether it is what opening this interface so would give.
-    pub(super) fn suits(&self, name: &str, wish: &Wish, options: &PacketOptions) -> bool {
+    pub(super) fn suits(
+        &self,
+        name: &str,
+        wish: &Wish,
+        options: &PacketOptions,
+        seat: (usize, usize),
+    ) -> bool {
         let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
         self.interface().name == name
             && self.wish == *wish
+            && self.seat == seat
             && heard(&self.options) == heard(options)
     }
 
@@ -93,25 +140,34 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => socket.interface(),
             Socket::Xdp(receiver) => receiver.interface(),
+            Socket::None(interface) => interface,
         }
     }
 
-    /// Opens the interface again if it went and another one came that has its name; says whether.
-    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, wish: &Wish, options: &PacketOptions) -> bool {
+    /// Tells what became of the interface, once.
+    pub(super) fn watch_state(&mut self, cx: &mut Cx<'_>) {
+        let state = interface::state(self.interface());
+        let before = std::mem::replace(&mut self.state, state);
+        let name = &self.interface().name;
+        match (before, state) {
+            // One of those that share it tells.
+            _ if self.seat.0 > 0 => {}
+            (State::Down, State::Up) => complain(cx, &format!("interface '{name}' is up again")),
+            (State::Up | State::Gone, State::Down) => {
+                complain(cx, &PortError::Down { name: name.clone() }.to_string());
+            }
+            (State::Up | State::Down, State::Gone) => {
+                let gone = PortError::Gone { name: name.clone() };
+                complain(cx, &format!("{gone}; one that gets its name will be used"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The kernel's number of the interface, if it went and another one came that has its name.
+    pub(super) fn successor(&self) -> Option<u32> {
         let before = self.interface();
-        let name = before.name.clone();
-        if interface::index(&name).is_none_or(|index| index == before.index) {
-            return false;
-        }
-        // It may not be up yet: then again at the next call.
-        let Ok(next) = DeviceIn::open(&name, wish, options) else { return false };
-        self.count_drops(cx);
-        self.unwatch(cx);
-        *self = next;
-        if let Err(error) = self.watch(cx) {
-            cx.chatter(&error);
-        }
-        true
+        interface::index(&before.name).filter(|index| *index != before.index)
     }
 
     /// Lets the thread's sleep end when packets come.
@@ -119,6 +175,7 @@ impl DeviceIn {
         let watched = match &self.socket {
             Socket::Packet(socket) => cx.watch(socket.as_ref()),
             Socket::Xdp(receiver) => cx.watch(receiver.as_ref()),
+            Socket::None(_) => Ok(()),
         };
         watched.map_err(|error| format!("interface '{}': {error}", self.interface().name))
     }
@@ -128,6 +185,7 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => cx.unwatch(socket.as_ref()),
             Socket::Xdp(receiver) => cx.unwatch(receiver.as_ref()),
+            Socket::None(_) => {}
         }
     }
 
@@ -145,6 +203,7 @@ impl DeviceIn {
                     packet.set_kind(kind_of_address(packet, mac));
                 }
             }
+            Socket::None(_) => return,
         }
         if !batch.is_empty() {
             self.idle = 0;
@@ -155,7 +214,10 @@ impl DeviceIn {
         if self.idle.is_multiple_of(64)
             && let Err(error) = self.take_error()
         {
-            cx.chatter(&error.to_string());
+            match error {
+                PortError::Down { .. } | PortError::Gone { .. } => self.watch_state(cx),
+                error => complain(cx, &error.to_string()),
+            }
         }
     }
 
@@ -163,6 +225,7 @@ impl DeviceIn {
         match &self.socket {
             Socket::Packet(socket) => socket.take_error(),
             Socket::Xdp(receiver) => receiver.take_error(),
+            Socket::None(_) => Ok(()),
         }
     }
 
@@ -184,6 +247,7 @@ impl DeviceIn {
                     receiver.statistics();
                 Drops { ring_full: dropped_ring_full, too_long: dropped_too_long, offload: 0 }
             }
+            Socket::None(_) => Drops::default(),
         }
     }
 
@@ -191,9 +255,18 @@ impl DeviceIn {
     pub(super) fn count_drops(&mut self, cx: &mut Cx<'_>) {
         if let Socket::Xdp(receiver) = &mut self.socket {
             receiver.refill();
+            receiver.device().refresh();
+            if receiver.busy_poll_fails() {
+                let name = &receiver.interface().name;
+                complain(cx, &format!("interface '{name}': {BUSY_POLL_FAILS}"));
+            }
         }
         let now = self.drops();
         let before = std::mem::replace(&mut self.told, now);
+        if matches!(self.socket, Socket::Xdp(_)) && now.too_long > 0 && !self.told_too_long {
+            self.told_too_long = true;
+            complain(cx, &format!("interface '{}': {TOO_LONG}", self.interface().name));
+        }
         let news = |now: u64, before: u64| now.saturating_sub(before) as usize;
         cx.count_drops(Lost::RingFull, news(now.ring_full, before.ring_full));
         cx.count_drops(Lost::TooLong, news(now.too_long, before.too_long));

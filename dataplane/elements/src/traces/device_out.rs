@@ -122,6 +122,15 @@ impl DeviceOut {
         &self.interface().name
     }
 
+    /// Looks whether the interface takes longer packets now.
+    pub(super) fn refresh(&self) {
+        match &self.socket {
+            Socket::Xdp(sender) => sender.device().refresh(),
+            // The kernel itself looks at each frame.
+            Socket::Packet(_) | Socket::Later(..) => {}
+        }
+    }
+
     /// Whether the interface went and another one has its name now.
     pub(super) fn has_a_successor(&self) -> bool {
         interface::index(self.name()).is_some_and(|index| index != self.interface().index)

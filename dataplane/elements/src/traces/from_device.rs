@@ -7,7 +7,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Run, Spec,
     Topic, Ty, handler_value, reasons,
 };
-use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, PacketKind};
+use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
 
@@ -15,6 +15,9 @@ use super::capture_in::{CaptureIn, Taken};
 use super::device_in::DeviceIn;
 use super::encap;
 use super::port_spec::{Direction, PortSpec, Ports};
+use super::shape::{Shape, kind_of_destination};
+use super::sharing;
+use super::team::{How, Team};
 use super::way::{self, Wish};
 
 /// See the spec.
@@ -37,11 +40,22 @@ pub static ENTRY: Entry = Entry::new(
                and the driver has a native mode. Otherwise packet sockets are used, by which the \
                stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
                METHOD LINUX or SNIFFER true for packet sockets. AF_XDP reads all queues of the \
-               interface, or QUEUE: so threads may share an interface, each with a FromDevice. \
-               Its limits: no VLAN tags that hardware strips, an MTU of at most 1,706 bytes, a \
-               timestamp of the time of reading, and with XDP_MODE GENERIC no packets that the \
-               kernel merged. What this host sends is seen with OUTBOUND only, by packet \
-               sockets.\n\
+               interface, or QUEUE. \
+               Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
+               out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
+               time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
+               local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
+               driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
+               gro_flush_timeout of the interface); a line tells if it has no effect. What this \
+               host sends is seen with OUTBOUND only, by packet sockets.\n\
+               An interface that goes down or away is told once; it is used again when it is up, \
+               or when another one has its name, and what of that one is possible.\n\
+               With several threads (`thruway run -j`) all of them read the interface, those on \
+               cores of its NUMA node where there are any: by AF_XDP each has some of its queues, \
+               and no more threads read it than there are queues; by packet sockets each has a \
+               socket, and the kernel gives both directions of a connection to the same one. \
+               Each flow stays in one thread. MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this \
+               program alone) say otherwise; StaticThreadSched places it in one thread.\n\
                LARGE true is for chains between hosts and containers on one machine, and behind a \
                kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
                its sender left to hardware comes whole, with right lengths and checksums, by packet \
@@ -61,7 +75,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "packets in"),
             Handler::sum("byte_count", "bytes in"),
             Handler::write("reset_counts", "sets the counts to zero"),
-            Handler::read("kernel_drops", "packets the kernel dropped before they were read"),
+            Handler::sum("kernel_drops", "packets the kernel dropped before they were read"),
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
@@ -73,7 +87,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.shared_by(sharing::shares);
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
@@ -85,6 +100,10 @@ const ARGS: &[Arg] = &[
     way::XDP_MODE,
     way::QUEUE,
     way::BUSY_POLL,
+    sharing::THREADS,
+    sharing::MAXTHREADS,
+    sharing::THREADOFFSET,
+    sharing::NUMA,
     Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
     Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
@@ -136,14 +155,6 @@ enum Ending {
     Done,
 }
 
-/// How packets are to be.
-struct Shape {
-    snaplen: usize,
-    force_ip: bool,
-    timestamp: bool,
-    encap: Option<LinkType>,
-}
-
 struct FromDevice {
     source: Source,
     ports: Arc<Ports>,
@@ -151,8 +162,10 @@ struct FromDevice {
     shape: Shape,
     options: PacketOptions,
     wish: Wish,
-    /// Of the configuration that this one replaces.
-    inherited: Option<Box<DeviceIn>>,
+    /// The replicas, of which it is this one.
+    team: Arc<Team>,
+    rank: usize,
+    has_run: bool,
     active: bool,
     burst: Option<usize>,
     count: u64,
@@ -211,48 +224,15 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             ..PacketOptions::default()
         },
         wish,
-        inherited: None,
+        team: args.shared("team", || Team::new(args.env().threads)),
+        rank: args.env().rank,
+        has_run: false,
         active: args.get("ACTIVE")?,
         burst,
         count: 0,
         bytes: 0,
         batch: Batch::with_room(),
     }))
-}
-
-/// How a captured frame reached the interface it was captured at, as far as its destination tells.
-fn kind_of_destination(packet: &Packet, link: LinkType) -> PacketKind {
-    match packet.data() {
-        [255, 255, 255, 255, 255, 255, ..] if link == LinkType::Ethernet => PacketKind::Broadcast,
-        [first, ..] if link == LinkType::Ethernet && first & 1 == 1 => PacketKind::Multicast,
-        _ => PacketKind::Host,
-    }
-}
-
-impl Shape {
-    /// Whether packets can be taken as they come.
-    fn is_plain(&self) -> bool {
-        self.snaplen == usize::MAX && !self.force_ip && self.timestamp
-    }
-
-    /// Makes packets as they are to be.
-    fn apply(&self, cx: &mut Cx<'_>, batch: &mut Batch, link: LinkType) {
-        batch.extract(
-            |packet| {
-                let cut = packet.len().saturating_sub(self.snaplen);
-                if cut > 0 {
-                    let extra = packet.anno_number(Anno::EXTRA_LENGTH) + cut as u32;
-                    packet.set_anno_number(Anno::EXTRA_LENGTH, extra.min(u32::from(u16::MAX)));
-                    packet.truncate(self.snaplen);
-                }
-                if !self.timestamp {
-                    packet.set_timestamp(0);
-                }
-                (self.force_ip && !encap::mark_ip(packet, link)).then_some(())
-            },
-            |packet, ()| cx.drop(Lost::NotIp, packet),
-        );
-    }
 }
 
 impl FromDevice {
@@ -314,6 +294,26 @@ impl FromDevice {
         }
     }
 
+    /// How the interface of this name is to be opened.
+    fn how<'a>(&'a self, name: &'a str) -> How<'a> {
+        How { name, wish: &self.wish, options: &self.options }
+    }
+
+    /// Goes on with the interface that has the name now.
+    fn follow(&mut self, cx: &mut Cx<'_>, index: u32) {
+        let Source::Live(live) = &self.source else { return };
+        let name = live.interface().name.clone();
+        let Some(next) = self.team.follow(self.rank, index, &self.how(&name)) else { return };
+        live.unwatch(cx);
+        if let Err(error) = next.watch(cx) {
+            cx.chatter(&error);
+        }
+        if self.rank == 0 {
+            tell(cx, &next);
+        }
+        self.source = Source::Live(next);
+    }
+
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
         let Source::Closed(spec) = &self.source else { return Ok(Source::Nothing) };
         match spec {
@@ -326,17 +326,11 @@ impl FromDevice {
             }
             PortSpec::Interface(name) => {
                 self.wish = self.ports.settle(name, &self.wish);
-                let suits = |live: &mut Box<DeviceIn>| live.suits(name, &self.wish, &self.options);
-                let inherited = self.inherited.take_if(suits);
-                // One that does not suit is kept for the case that this configuration fails, but
-                // where it is in the way.
-                let _ = self.inherited.take_if(|live| live.is_exclusive());
-                let live = match inherited {
-                    Some(live) => live,
-                    None => Box::new(DeviceIn::open(name, &self.wish, &self.options)?),
-                };
+                let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
-                say(cx, name, live.way());
+                if self.rank == 0 {
+                    tell(cx, &live);
+                }
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
                 Ok(Source::Live(live))
@@ -345,11 +339,25 @@ impl FromDevice {
     }
 }
 
+/// Tells the user by what way an interface is used, and what to know of it.
+fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
+    let name = &live.interface().name;
+    say(cx, name, live.way());
+    if let Some(warning) = live.warning() {
+        say(cx, name, &warning);
+    }
+}
+
 /// Tells the user by what way an interface is used.
 pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+    complain(cx, &format!("interface '{interface}': {way}"));
+}
+
+/// Tells the user something, with the element's name.
+pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: interface '{interface}': {way}"));
+    cx.chatter(&format!("{name}: {what}"));
 }
 
 impl Element for FromDevice {
@@ -359,8 +367,9 @@ impl Element for FromDevice {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if self.inherited.is_some() {
-            self.inherited = None;
+        if !self.has_run {
+            self.has_run = true;
+            self.team.forget(self.rank);
         }
         if !self.active {
             return Run::Idle;
@@ -401,8 +410,9 @@ impl Element for FromDevice {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
-            if live.follow(cx, &self.wish, &self.options) {
-                say(cx, &live.interface().name, live.way());
+            live.watch_state(cx);
+            if let Some(index) = live.successor() {
+                self.follow(cx, index);
             }
         }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
@@ -444,7 +454,7 @@ impl Element for FromDevice {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        if let Some(inherited) = self.inherited.take() {
+        if let Some(inherited) = self.team.give_back(self.rank) {
             return Some(inherited);
         }
         match std::mem::replace(&mut self.source, Source::Nothing) {
@@ -460,7 +470,7 @@ impl Element for FromDevice {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let Ok(live) = state.downcast::<DeviceIn>() else { return };
         match self.source {
-            Source::Closed(_) => self.inherited = Some(live),
+            Source::Closed(_) => self.team.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
             _ => self.source = Source::Live(live),
         }

@@ -74,6 +74,8 @@ pub(super) struct Ports {
     inputs: Mutex<Vec<String>>,
     /// Interfaces that inputs read, and how.
     interfaces: Mutex<Vec<Reader>>,
+    /// What outputs told last, by element.
+    told: Mutex<Vec<(String, String)>>,
 }
 
 impl Ports {
@@ -136,6 +138,22 @@ impl Ports {
             (Method::Xdp, Some(input)) => Wish { method: Method::Xdp, queue: own.queue, ..input },
             (Method::Best, Some(input)) => Wish { queue: own.queue, ..input },
         }
+    }
+
+    /// Whether an output, which may have a replica in another thread, has something to tell that it
+    /// did not tell last.
+    pub(super) fn is_news(&self, element: &str, line: &str) -> bool {
+        let mut all = self.told.lock().unwrap_or_else(|poison| poison.into_inner());
+        let is_old = all.iter().any(|(name, told)| name == element && told == line);
+        all.retain(|(name, _)| name != element);
+        all.push((element.to_owned(), line.to_owned()));
+        !is_old
+    }
+
+    /// What an output told is over.
+    pub(super) fn is_over(&self, element: &str) {
+        let mut all = self.told.lock().unwrap_or_else(|poison| poison.into_inner());
+        all.retain(|(name, _)| name != element);
     }
 
     /// An input has something to give.
@@ -206,6 +224,16 @@ mod tests {
         ports.receives("c", "eth2", &one);
         ports.receives("d", "eth2", &wish(Method::Best, Some(1)));
         assert_eq!(ports.settle("eth2", &one), one);
+    }
+
+    #[test]
+    fn replicas_of_an_output_tell_once() {
+        let ports = Ports::default();
+        assert!(ports.is_news("out", "by AF_XDP") && !ports.is_news("out", "by AF_XDP"));
+        assert!(ports.is_news("other", "by AF_XDP"));
+        assert!(ports.is_news("out", "down") && !ports.is_news("out", "down"));
+        ports.is_over("out");
+        assert!(ports.is_news("out", "down") && !ports.is_news("other", "by AF_XDP"));
     }
 
     #[test]

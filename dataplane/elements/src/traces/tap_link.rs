@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use thruway_element::{ArgErrors, Args, Cx, Ip6Prefix, IpPrefix, Reason, reasons};
 use thruway_packet::{Batch, Packet, PacketKind};
+use thruway_port::PortError;
 use thruway_port::tap::{Tap, TapKind, TapOptions};
 use thruway_wire::MacAddr;
+
+use super::from_device::complain;
 
 reasons! {
     /// Why a packet does not reach the host.
@@ -59,6 +62,10 @@ impl Setup {
             return Err(args.error("GATEWAY", why).into());
         }
         setup.ether = args.opt("ETHER")?;
+        if setup.ether.is_some_and(MacAddr::is_multicast) {
+            let why = "a group's address; the first byte must be even";
+            return Err(args.error("ETHER", why).into());
+        }
         Ok(setup)
     }
 
@@ -117,11 +124,13 @@ pub(super) struct TapLink {
     buffer: Vec<u8>,
     /// An error was told and nothing was handed over since.
     complained: bool,
+    /// Somebody deleted the interface; it does not come again.
+    gone: bool,
 }
 
 impl TapLink {
     pub(super) fn new(tap: Arc<Tap>) -> TapLink {
-        TapLink { tap, buffer: Vec::new(), complained: false }
+        TapLink { tap, buffer: Vec::new(), complained: false, gone: false }
     }
 
     /// The interface's name.
@@ -146,7 +155,7 @@ impl TapLink {
 
     fn complain(&mut self, cx: &mut Cx<'_>, error: &str) {
         if !std::mem::replace(&mut self.complained, true) {
-            cx.chatter(error);
+            complain(cx, error);
         }
     }
 
@@ -171,6 +180,9 @@ impl TapLink {
 
     /// Reads up to `max` packets that the host sent.
     pub(super) fn fill(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+        if self.gone {
+            return;
+        }
         self.buffer.resize(FRAME_MAX, 0);
         for _ in 0..max {
             match self.tap.read(&mut self.buffer) {
@@ -180,6 +192,11 @@ impl TapLink {
                 },
                 Ok(None) => break,
                 Err(error) => {
+                    if let PortError::Gone { .. } = error {
+                        // Its descriptor would end every sleep at once.
+                        self.unwatch(cx);
+                        self.gone = true;
+                    }
                     self.complain(cx, &error.to_string());
                     break;
                 }

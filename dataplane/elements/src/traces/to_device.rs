@@ -13,7 +13,7 @@ use thruway_port::capture::WriterOptions;
 use super::capture_out::CaptureOut;
 use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
-use super::from_device::say;
+use super::from_device::complain;
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::way::{self, Method, Wish};
 
@@ -65,6 +65,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         ..Spec::DEFAULT
@@ -88,8 +89,8 @@ reasons! {
 const WAITING_MAX: usize = 1024;
 /// When a full queue is tried again, nanoseconds.
 const RETRY_NS: i64 = 50_000;
-/// Token of the timer that looks whether an interface that failed came again, and how often it
-/// does, nanoseconds.
+/// Token of the timer that looks whether an interface that failed came again, or one that refused
+/// packets takes them now, and how often it does, nanoseconds.
 const FOLLOW: u32 = 1;
 const FOLLOW_NS: i64 = 500_000_000;
 
@@ -102,6 +103,7 @@ enum Sink {
 }
 
 struct ToDevice {
+    name: String,
     sink: Sink,
     ports: Arc<Ports>,
     /// How an interface is to be used, where the port is one.
@@ -116,6 +118,8 @@ struct ToDevice {
     inherited: Option<Box<DeviceOut>>,
     /// An error was told and nothing was sent since.
     complained: bool,
+    /// The interface is to be looked at soon.
+    following: bool,
     count: u64,
     bytes: u64,
 }
@@ -140,6 +144,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         PortSpec::Nothing => Sink::Nothing,
     };
     Ok(Box::new(ToDevice {
+        name: args.name().to_owned(),
         sink,
         ports: Ports::of(args),
         wish,
@@ -149,6 +154,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         is_pending: false,
         inherited: None,
         complained: false,
+        following: false,
         count: 0,
         bytes: 0,
     }))
@@ -187,17 +193,33 @@ impl ToDevice {
             cx.reject(0, Unsent::Failed, packet);
         }
         if let (Some(way), Sink::Live(live)) = (&sent.changed, &self.sink) {
-            say(cx, live.name(), way);
+            self.tell(cx, &format!("interface '{}': {way}", live.name()));
         }
-        if sent.packets > 0 {
-            self.complained = false;
+        if sent.packets > 0 && std::mem::take(&mut self.complained) {
+            self.ports.is_over(&self.name);
         }
         self.count += sent.packets as u64;
         self.bytes += sent.bytes;
         if let Some(error) = sent.error
             && !std::mem::replace(&mut self.complained, true)
         {
-            cx.chatter(&error);
+            self.tell(cx, &error);
+        }
+        if self.complained || sent.refused > 0 {
+            self.look_later(cx);
+        }
+    }
+
+    /// Tells the user something that no replica has told.
+    fn tell(&self, cx: &mut Cx<'_>, what: &str) {
+        if self.ports.is_news(&self.name, what) {
+            complain(cx, what);
+        }
+    }
+
+    /// Asks for a look at the interface.
+    fn look_later(&mut self, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.following, true) {
             cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
         }
     }
@@ -212,8 +234,10 @@ impl ToDevice {
         Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
     }
 
-    /// The interface failed: opens it again if it went and another one came that has its name.
+    /// The interface failed, or refused packets: looks whether it takes longer ones now; opens it
+    /// again if it went and another one came that has its name.
     fn follow(&mut self, cx: &mut Cx<'_>) {
+        self.following = false;
         let Sink::Live(live) = &mut self.sink else { return };
         let name = live.name().to_owned();
         if live.has_a_successor()
@@ -221,10 +245,15 @@ impl ToDevice {
             && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
         {
             self.complained = false;
-            say(cx, &name, next.way());
+            self.tell(cx, &format!("interface '{name}': {}", next.way()));
             self.sink = Sink::Live(next);
-        } else if self.complained {
-            cx.set_timer(FOLLOW, cx.now().saturating_add(FOLLOW_NS));
+            return;
+        }
+        if let Sink::Live(live) = &self.sink {
+            live.refresh();
+        }
+        if self.complained {
+            self.look_later(cx);
         }
     }
 
@@ -248,7 +277,7 @@ impl Element for ToDevice {
         {
             let name = name.clone();
             let live = self.open(&name, &wish, cx.is_pull_input(0))?;
-            say(cx, &name, live.way());
+            self.tell(cx, &format!("interface '{name}': {}", live.way()));
             self.sink = Sink::Live(live);
         }
         match &mut self.sink {

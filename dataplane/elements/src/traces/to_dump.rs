@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "writes out what is buffered").shared(),
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::CopyLine.times(2.0)],
         ..Spec::DEFAULT

@@ -44,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "writes out what is buffered").shared(),
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         ..Spec::DEFAULT

@@ -1,7 +1,6 @@
 //! By what means a port uses its interface: AF_XDP or packet sockets (AF_PACKET), and why.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use thruway_element::{Arg, ArgErrors, Args, Ty};
@@ -133,6 +132,22 @@ impl Wish {
         Ok(wish)
     }
 
+    /// How many threads can read the interface at most, as far as that can be told without opening
+    /// it: by AF_XDP one for each of its queues, by packet sockets (`None`) any number. Of one that
+    /// is not there nothing is known.
+    pub(super) fn readers_max(&self, name: &str) -> Option<usize> {
+        let is_packet = match self.method {
+            Method::Packet(_) => true,
+            Method::Xdp => false,
+            Method::Best => interface::is_tap(name) || interface::used_by_host(name).is_some(),
+        };
+        if is_packet || interface::index(name).is_none() {
+            return None;
+        }
+        let queues = self.queue.map_or_else(|| interface::rx_queues(name), |_| Ok(1));
+        queues.ok().map(|count| count as usize)
+    }
+
     /// The best way that works, or the one that was asked for.
     pub(super) fn choose(&self, name: &str) -> Result<Way, String> {
         match self.method {
@@ -144,7 +159,7 @@ impl Wish {
             Method::Best if interface::is_tap(name) => Ok(Way::Packet(
                 "a TAP device, whose segments of up to 64 kB AF_XDP does not take".to_owned(),
             )),
-            Method::Best => Ok(match used_by_host(name) {
+            Method::Best => Ok(match interface::used_by_host(name) {
                 Some(use_) => Way::Packet(format!(
                     "{use_}, from which AF_XDP would take the packets; METHOD XDP does so"
                 )),
@@ -157,38 +172,9 @@ impl Wish {
     }
 }
 
-/// What the host's own stack does with an interface, if anything shows that it does.
-fn used_by_host(name: &str) -> Option<String> {
-    // Every interface that is up has a link-local IPv6 address of its own accord.
-    let counts = |address: &IpAddr| match address {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(address) => !address.is_unicast_link_local(),
-    };
-    let interface = interface::find(name).ok()?;
-    if let Some((address, _)) = interface.addresses.iter().find(|(address, _)| counts(address)) {
-        return Some(format!("the host's stack has {address} there"));
-    }
-    let place = std::path::Path::new("/sys/class/net").join(name);
-    let above = std::fs::read_dir(place).ok()?.flatten().find_map(|entry| {
-        let file = entry.file_name().to_string_lossy().into_owned();
-        (file == "master" || file.starts_with("upper_")).then_some(file)
-    })?;
-    match above.strip_prefix("upper_") {
-        Some(upper) => Some(format!("{upper} of the host's stack stands on it")),
-        None => Some("it is a port of a bridge or bond of the host's stack".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_loopback_is_the_hosts() {
-        let why = used_by_host("lo").expect("it has an address");
-        assert!(why.contains("127.0.0.1") || why.contains("::1"), "{why}");
-        assert_eq!(used_by_host("nosuch0"), None);
-    }
 
     #[test]
     fn what_is_forced_is_not_chosen() {

@@ -15,6 +15,7 @@ pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
     &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
+    &REFUSE,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -212,6 +213,38 @@ impl Element for Store {
         let mut stored = self.0.lock().unwrap();
         let n = max.min(stored.len());
         batch.extend(stored.drain(..n));
+    }
+}
+
+thruway_element::reasons! {
+    /// Why Refuse drops.
+    enum Refused {
+        Low = "low": "its first byte is below 4",
+        High = "high": "its first byte is 8 or more",
+    }
+}
+
+static REFUSE: Entry = Entry::new(
+    Spec {
+        name: "Refuse",
+        ports: "1/1-2",
+        processing: "a/ah",
+        drops: Refused::DROPS,
+        ..Spec::DEFAULT
+    },
+    |_args| Ok(Box::new(Refuse)),
+);
+
+/// Drops what is low, and sends what is high to output 1 if there is one.
+struct Refuse;
+
+impl Element for Refuse {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| match packet.data()[0] {
+            ..4 => Verdict::drop(Refused::Low),
+            8.. => Verdict::reject(1, Refused::High),
+            _ => Verdict::Pass,
+        });
     }
 }
 

@@ -3,14 +3,14 @@
 //! A local stack hands down work that it expects hardware to finish: checksums left open, TCP and
 //! UDP frames of up to 64 kB to be cut, VLAN tags beside the frame. The kernel says so in a virtio
 //! header (PACKET_VNET_HDR), and receiving finishes that work in software, so every frame given out
-//! is one that could have been on a wire.
+//! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
+//! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
-//! Transmission is by `sendmmsg`, not by a transmit ring: the kernel gives a ring's slot back when
-//! the receiver of a virtual link orphans the buffer, which may be before it has read it, so a
-//! reused slot could change a frame in flight.
+//! Transmission is by `sendmmsg`, not by a transmit ring, which is no faster and costs a copy: see
+//! ADR 27.
 
 mod finish;
-mod offload;
+mod group;
 mod options;
 mod ring;
 mod segment;
@@ -18,15 +18,14 @@ mod sender;
 mod transmit;
 mod whole;
 
+pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
-pub use options::{Fanout, FanoutMode, PacketOptions};
 pub use sender::PacketSender;
 pub use transmit::SEND_BATCH;
 
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use finish::Finisher;
-use offload::OffloadGuard;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use thruway_packet::Packet;
@@ -146,7 +145,6 @@ pub struct PacketSocket {
     transmit: Transmitter,
     interface: Interface,
     finisher: Finisher,
-    offloads: Option<OffloadGuard>,
 }
 
 impl PacketSocket {
@@ -155,6 +153,42 @@ impl PacketSocket {
     /// # Errors There is no such interface, it is down, the process may not open packet sockets, or
     /// the kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
+        PacketSocket::make(name, options, options::attach)
+    }
+
+    /// Opens `name` for `count` threads: each frame goes to one of the sockets, those of a flow to
+    /// the same, and by their addresses and ports those of the other direction, too. Fragments go by
+    /// their addresses alone. No socket receives before all are there.
+    ///
+    /// # Errors
+    /// As [`PacketSocket::open`].
+    pub fn open_group(
+        name: &str,
+        options: &PacketOptions,
+        count: usize,
+    ) -> Result<Vec<PacketSocket>, PortError> {
+        if count < 2 {
+            return Ok(vec![PacketSocket::open(name, options)?]);
+        }
+        let mut group = group::Group::new();
+        let mut sockets = Vec::new();
+        for _ in 0..count {
+            let attach = |socket: &OwnedFd, interface: &Interface, options: &PacketOptions| {
+                group.join(socket, interface, options)
+            };
+            sockets.push(PacketSocket::make(name, options, attach)?);
+        }
+        for socket in &sockets {
+            group::open_up(&socket.receive, name)?;
+        }
+        Ok(sockets)
+    }
+
+    fn make(
+        name: &str,
+        options: &PacketOptions,
+        attach: impl FnOnce(&OwnedFd, &Interface, &PacketOptions) -> Result<(), PortError>,
+    ) -> Result<PacketSocket, PortError> {
         let interface = interface::find(name)?;
         if !interface.is_up {
             return Err(PortError::Down { name: name.to_owned() });
@@ -162,14 +196,10 @@ impl PacketSocket {
         let frame_len = interface::mtu(name)? + 18;
         let receive = options::receive_socket(name, options)?;
         let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
-        options::attach(&receive, &interface, options)?;
-        let offloads = match options.offloads_off {
-            true => Some(OffloadGuard::new(name)?),
-            false => None,
-        };
+        attach(&receive, &interface, options)?;
         let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
-        Ok(PacketSocket { ring, receive, transmit, interface, finisher, offloads })
+        Ok(PacketSocket { ring, receive, transmit, interface, finisher })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
@@ -236,11 +266,6 @@ impl PacketSocket {
     /// The interface, as it was when the socket was opened.
     pub fn interface(&self) -> &Interface {
         &self.interface
-    }
-
-    /// The offloads that were switched off for the time of use.
-    pub fn offloads_switched_off(&self) -> &[&'static str] {
-        self.offloads.as_ref().map_or(&[], OffloadGuard::switched_off)
     }
 }
 

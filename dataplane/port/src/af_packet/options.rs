@@ -6,28 +6,6 @@ use crate::system::{self, check};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// How the kernel spreads frames over the sockets of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FanoutMode {
-    /// By the hash of the flow: a flow stays with a socket.
-    Hash,
-    /// In turn.
-    LoadBalance,
-    /// By the core that received the frame.
-    Cpu,
-    /// By the receive queue of the NIC.
-    Queue,
-}
-
-/// Shares an interface between several sockets: each frame goes to one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fanout {
-    /// The group; the same number for the sockets that share.
-    pub group: u16,
-    /// How frames are spread.
-    pub mode: FanoutMode,
-}
-
 /// How to open a [`super::PacketSocket`].
 #[derive(Debug, Clone, Copy)]
 pub struct PacketOptions {
@@ -38,13 +16,8 @@ pub struct PacketOptions {
     /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is
     /// full.
     pub qdisc_bypass: bool,
-    /// Share the interface with other sockets.
-    pub fanout: Option<Fanout>,
     /// Size of the receive ring, in bytes.
     pub ring_len: usize,
-    /// Switch GRO and LRO off on the interface until the socket is dropped (needs CAP_NET_ADMIN).
-    /// Merged frames are segmented again in any case; this saves the work.
-    pub offloads_off: bool,
     /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
     /// of up to 64 kB, with right lengths and checksums. Others are cut here.
     pub whole: bool,
@@ -56,10 +29,8 @@ impl Default for PacketOptions {
             promiscuous: true,
             ignore_outgoing: true,
             qdisc_bypass: false,
-            fanout: None,
             // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
             ring_len: 8 << 20,
-            offloads_off: false,
             whole: false,
         }
     }
@@ -107,17 +78,6 @@ pub(super) fn attach(
         .map_err(|e| PortError::system(name, "bind", e))?;
     if options.promiscuous {
         promiscuous(socket, interface)?;
-    }
-    if let Some(Fanout { group, mode }) = options.fanout {
-        let mode = match mode {
-            FanoutMode::Hash => libc::PACKET_FANOUT_HASH,
-            FanoutMode::LoadBalance => libc::PACKET_FANOUT_LB,
-            FanoutMode::Cpu => libc::PACKET_FANOUT_CPU,
-            FanoutMode::Queue => libc::PACKET_FANOUT_QM,
-        };
-        let argument = u32::from(group) | mode << 16;
-        system::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
-            .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use thruway_packet::{Lending, Memory};
 use thruway_region::Pages;
+use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Ethernet's header, and two VLAN tags: what comes on top of an MTU.
 const LINK_LEN: usize = 14 + 2 * 4;
@@ -39,10 +40,12 @@ pub struct Device {
     queues: Vec<Queue>,
     interface: Interface,
     key: Key,
-    mtu: usize,
+    mtu: AtomicUsize,
     zero_copy: bool,
     /// Whether frames may have open checksums.
     is_virtual: bool,
+    /// Whether VLAN tags may have been taken out of frames, and that was not told yet.
+    strips_tags: AtomicBool,
     options: XdpOptions,
     _promiscuous: Option<OwnedFd>,
 }
@@ -124,9 +127,10 @@ impl Device {
             steering: Mutex::new(steering),
             queues,
             key,
-            mtu,
+            mtu: AtomicUsize::new(mtu),
             zero_copy,
             is_virtual: interface_driver::is_virtual(name),
+            strips_tags: AtomicBool::new(interface_driver::strips_tags(name)),
             options: *options,
             interface,
             _promiscuous: guard,
@@ -138,6 +142,20 @@ impl Device {
     /// # Errors
     /// There is no such queue, or it has a receiver; or the steering program cannot be attached.
     pub fn receiver(self: &Arc<Device>, queue: Option<u32>) -> Result<Receiver, PortError> {
+        let mut all = self.receivers(queue, 1)?;
+        all.pop().flatten().ok_or_else(|| self.taken("receiver", queue))
+    }
+
+    /// The ends that receive from one queue, or from all that no receiver has, for `count` threads:
+    /// the queues in turn. A thread for which none is left gets nothing.
+    ///
+    /// # Errors
+    /// As [`Device::receiver`].
+    pub fn receivers(
+        self: &Arc<Device>,
+        queue: Option<u32>,
+        count: usize,
+    ) -> Result<Vec<Option<Receiver>>, PortError> {
         self.check_queue(queue)?;
         let steering = {
             let mut steering = lock(&self.steering);
@@ -151,11 +169,30 @@ impl Device {
         let wanted = |number: u32| queue.is_none_or(|queue| queue == number);
         let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
         let numbers = (0..self.queues.len() as u32).filter(|&number| wanted(number));
-        let ends: Vec<(u32, RxEnd)> = numbers.filter_map(free).collect();
-        if ends.is_empty() {
+        let count = count.max(1);
+        let mut parts: Vec<Vec<(u32, RxEnd)>> = (0..count).map(|_| Vec::new()).collect();
+        for (nth, end) in numbers.filter_map(free).enumerate() {
+            parts[nth % count].push(end);
+        }
+        if parts.iter().all(Vec::is_empty) {
             return Err(self.taken("receiver", queue));
         }
-        Receiver::new(self.clone(), steering, ends)
+        // Whatever fails, the ends that no receiver has yet are given back.
+        let mut receivers = Vec::new();
+        let mut failed = None;
+        for part in parts {
+            if failed.is_some() {
+                part.into_iter().for_each(|(number, end)| self.give_rx(number, end));
+            } else if part.is_empty() {
+                receivers.push(None);
+            } else {
+                match Receiver::new(self.clone(), Arc::clone(&steering), part) {
+                    Ok(receiver) => receivers.push(Some(receiver)),
+                    Err(error) => failed = Some(error),
+                }
+            }
+        }
+        failed.map_or(Ok(receivers), Err)
     }
 
     /// The end that sends by one queue, or by the first that no sender has.
@@ -221,13 +258,41 @@ impl Device {
         &self.interface
     }
 
-    /// Its MTU when the device was opened, bytes.
+    /// Its MTU, bytes.
     pub(super) fn mtu(&self) -> usize {
-        self.mtu
+        // Relaxed: a number on its own.
+        self.mtu.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether the interface's MTU is another one now. To be called now and then.
+    pub fn refresh(&self) {
+        // Of another interface that has its name now the MTU is none of ours.
+        let name = &self.interface.name;
+        if interface::index(name) == Some(self.interface.index)
+            && let Ok(mtu) = interface::mtu(name)
+        {
+            // Longer frames than these do not fit.
+            self.mtu.store(mtu.min(FRAME_MAX - LINK_LEN), Ordering::Relaxed);
+        }
     }
 
     pub(super) fn is_virtual(&self) -> bool {
         self.is_virtual
+    }
+
+    /// What is lost of frames, and what helps; the first time it is asked. AF_XDP hands over bytes
+    /// alone, so a VLAN tag that was taken out and is kept beside them does not come.
+    pub fn warning(&self) -> Option<String> {
+        // Relaxed: only one is to tell, nothing else depends on it.
+        let is_news = self.strips_tags.swap(false, Ordering::Relaxed);
+        let remedy = match self.is_virtual {
+            true => {
+                "at its other end: ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off".into()
+            }
+            false => format!("ethtool -K {} rxvlan off", self.interface.name),
+        };
+        let lost = "VLAN tags that were taken out of frames do not come by AF_XDP";
+        is_news.then(|| format!("{lost}; to keep them in, {remedy}"))
     }
 
     pub(super) fn options(&self) -> &XdpOptions {
@@ -236,8 +301,8 @@ impl Device {
 
     /// How it works: "AF_XDP, native mode, copies, 2 queues". (The kernel copies; we never do.)
     pub fn describe(&self) -> String {
-        let mode = lock(&self.steering).as_ref().map(|steering| steering.mode());
-        let mode = mode.map_or("only sends".to_owned(), |mode| format!("{mode} mode"));
+        let mode = lock(&self.steering).as_ref().map(|steering| steering.describe());
+        let mode = mode.unwrap_or("only sends".to_owned());
         let copy = if self.zero_copy { "zero copy" } else { "the kernel copies" };
         let (count, s) = (self.queues.len(), if self.queues.len() == 1 { "" } else { "s" });
         format!("AF_XDP, {mode}, {copy}, {count} queue{s}")

@@ -2,11 +2,11 @@
 
 use super::Device;
 use super::repair;
-use super::ring::place_of;
 use super::socket::RxEnd;
 use super::steering::Steering;
 use crate::error::PortError;
 use crate::interface::Interface;
+use crate::system;
 use rustix::event::epoll;
 use rustix::net::sockopt::{socket_error, xdp_statistics};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -39,6 +39,8 @@ pub struct Receiver {
     poll: OwnedFd,
     received: u64,
     completed: u64,
+    /// Our system calls are to do the driver's work.
+    is_driven: bool,
 }
 
 impl Receiver {
@@ -54,6 +56,7 @@ impl Receiver {
         };
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let poll = poll.map_err(|e| failed("epoll_create")(e.into()))?;
+        let is_driven = device.options().busy_poll_us > 0;
         // From here on `drop` gives everything back.
         let mut receiver = Receiver {
             device,
@@ -63,6 +66,7 @@ impl Receiver {
             poll,
             received: 0,
             completed: 0,
+            is_driven,
         };
         for (queue, end) in &mut receiver.ends {
             end.refill();
@@ -83,7 +87,6 @@ impl Receiver {
     #[inline]
     pub fn receive(&mut self, max: usize, batch: &mut Batch) -> usize {
         let before = batch.len();
-        let is_driven = self.device.options().busy_poll_us > 0;
         for _ in 0..self.ends.len() {
             let left = max - (batch.len() - before).min(max);
             if left == 0 {
@@ -91,12 +94,13 @@ impl Receiver {
             }
             self.turn = (self.turn + 1) % self.ends.len();
             let (queue, end) = &mut self.ends[self.turn];
-            let lent = &mut end.lent;
-            let count = end.received.take(left, |slot| {
-                batch.extend(lent.take_back(place_of(slot.place), slot.len));
-            });
-            let is_waiting = count > 0 && end.refill();
-            if is_waiting || (is_driven && count == 0) {
+            let mut count = end.take(left, batch);
+            if count == 0 && self.is_driven {
+                // The driver looks at its queue now, in our time, and what it finds is there.
+                wake(self.device.socket(*queue));
+                count = end.take(left, batch);
+            }
+            if count > 0 && end.refill() {
                 wake(self.device.socket(*queue));
             }
         }
@@ -118,6 +122,22 @@ impl Receiver {
                 wake(self.device.socket(*queue));
             }
         }
+    }
+
+    /// Whether busy polling that was asked for turns out to have no effect: frames came, and the
+    /// kernel still does not know by which of the driver's NAPI instances. Said once; then it is
+    /// no longer tried.
+    pub fn busy_poll_fails(&mut self) -> bool {
+        if !self.is_driven || self.received == 0 {
+            return false;
+        }
+        let is_known = |(queue, _): &(u32, RxEnd)| {
+            let socket = self.device.socket(*queue);
+            let id = system::option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID);
+            id.is_ok_and(|id| id != 0)
+        };
+        self.is_driven = self.ends.iter().any(is_known);
+        !self.is_driven
     }
 
     /// What went wrong with the sockets since the last call.

@@ -22,6 +22,8 @@ pub(super) struct Steering {
     /// Kept open: the program is attached as long as it is.
     _link: OwnedFd,
     mode: Mode,
+    /// Why it is in no mode that was to be tried first.
+    passed_over: Option<String>,
 }
 
 impl Steering {
@@ -34,7 +36,7 @@ impl Steering {
         let name = &interface.name;
         let map = bpf::socket_map(queues)
             .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
-        let program = bpf::load(Hook::Xdp, &program::steering(raw(map.as_fd())))
+        let program = bpf::load(Hook::Xdp, &program::steering(map.as_fd()))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
         let mut last = None;
         for &mode in modes {
@@ -43,8 +45,11 @@ impl Steering {
                 Mode::Generic => XDP_FLAGS_SKB_MODE,
             };
             match link(&program, interface.index, flags) {
-                Ok(link) => return Ok(Steering { map, _link: link, mode }),
-                Err(error) => last = Some(refusal(name, mode, error)),
+                Ok(link) => {
+                    let passed_over = last.map(|(error, _): (PortError, bool)| error.reason());
+                    return Ok(Steering { map, _link: link, mode, passed_over });
+                }
+                Err(error) => last = Some(refusal(name, (mode, queues), error)),
             }
             if last.as_ref().is_some_and(|(_, is_final)| *is_final) {
                 break;
@@ -56,6 +61,15 @@ impl Steering {
 
     pub(super) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// "native mode", and why not a better one.
+    pub(super) fn describe(&self) -> String {
+        let mode = self.mode;
+        match &self.passed_over {
+            None => format!("{mode} mode"),
+            Some(why) => format!("{mode} mode ({why})"),
+        }
     }
 
     /// From now on the queue's frames go to this socket.
@@ -86,12 +100,8 @@ fn link(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     }
 }
 
-fn raw(fd: BorrowedFd<'_>) -> i32 {
-    std::os::fd::AsRawFd::as_raw_fd(&fd)
-}
-
 /// Why the program cannot be attached, and whether that holds for every mode.
-fn refusal(name: &str, mode: Mode, error: io::Error) -> (PortError, bool) {
+fn refusal(name: &str, (mode, queues): (Mode, u32), error: io::Error) -> (PortError, bool) {
     let error = match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => {
             let what = format!(
@@ -105,6 +115,15 @@ fn refusal(name: &str, mode: Mode, error: io::Error) -> (PortError, bool) {
         }
         Some(libc::EOPNOTSUPP) => {
             PortError::unfit(name, format!("its driver has no {mode} mode of XDP"))
+        }
+        // What veth says of another count than it wants; other drivers speak of memory or slots.
+        Some(libc::ENOSPC) => {
+            let what = format!(
+                "its driver refuses XDP with its number of receive queues, {queues}; a veth \
+                 interface needs at least as many as its other end has transmit queues: \
+                 ethtool -L {name} rx N, or at the other end: ethtool -L PEER tx {queues}"
+            );
+            PortError::unfit(name, what)
         }
         Some(libc::ERANGE) => {
             let what = "its MTU, or its peer's, is too large for XDP; make it smaller: ip link set";

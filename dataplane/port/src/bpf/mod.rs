@@ -1,19 +1,26 @@
-//! The few commands of bpf(2) that ports need: a socket map, a program, a link, an entry.
+//! The few commands of bpf(2) that are needed here: maps and their entries, a program, a link, a run.
 
+pub(crate) mod assembly;
 pub(crate) mod program;
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use program::Instruction;
+use assembly::Assembly;
 
 // Commands and types of <linux/bpf.h>.
 const MAP_CREATE: i32 = 0;
+const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
+const PROGRAM_RUN: i32 = 10;
 const LINK_CREATE: i32 = 28;
+const TYPE_ARRAY: u32 = 2;
+const TYPE_DEVMAP: u32 = 14;
 const TYPE_XSKMAP: u32 = 17;
+/// `BPF_F_TEST_XDP_LIVE_FRAMES`
+const LIVE_FRAMES: u32 = 1 << 1;
 
 /// Where in the kernel a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +63,9 @@ impl Attributes {
     }
 }
 
-/// The two words of an address.
+/// The two words of an address, which the kernel reads or writes at.
 fn pointer<T>(of: *const T) -> [u32; 2] {
-    let bytes = (of.addr() as u64).to_ne_bytes();
+    let bytes = (of.expose_provenance() as u64).to_ne_bytes();
     let word =
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     [word(0), word(4)]
@@ -68,7 +75,7 @@ fn call(command: i32, attributes: &Attributes) -> io::Result<i32> {
     let (place, len) = (std::ptr::from_ref(attributes), size_of::<Attributes>());
     // JUSTIFICATION: bpf(2) has no safe interface without a library of its own.
     // SAFETY: the attributes are readable for their length, and the addresses in them are of values
-    // that outlive the call (every caller below).
+    // that outlive the call and are as long as the kernel takes them for (every caller below).
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, place, len) };
     crate::system::check(result as i32)
 }
@@ -86,8 +93,19 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
 
 /// A map from queue numbers to AF_XDP sockets.
 pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+    descriptor_map(TYPE_XSKMAP, queues)
+}
+
+/// A map from 0 to an interface, to send frames there.
+pub(crate) fn interface_map(interface: u32) -> io::Result<OwnedFd> {
+    let map = descriptor_map(TYPE_DEVMAP, 1)?;
+    set(map.as_fd(), 0, &interface)?;
+    Ok(map)
+}
+
+fn descriptor_map(kind: u32, entries: u32) -> io::Result<OwnedFd> {
     let (key_len, value_len) = (4, 4);
-    descriptor(MAP_CREATE, &Attributes::new(&[TYPE_XSKMAP, key_len, value_len, queues]))
+    descriptor(MAP_CREATE, &Attributes::new(&[kind, key_len, value_len, entries]))
 }
 
 /// Puts a socket into the map.
@@ -96,9 +114,44 @@ pub(crate) fn set_socket(
     queue: u32,
     socket: BorrowedFd<'_>,
 ) -> io::Result<()> {
-    let value = number(socket);
-    let ([k0, k1], [v0, v1]) = (pointer(&raw const queue), pointer(&raw const value));
+    set(map, queue, &number(socket))
+}
+
+/// Sets a value; it is as long as the map's values.
+fn set<T: Copy>(map: BorrowedFd<'_>, key: u32, value: &T) -> io::Result<()> {
+    let ([k0, k1], [v0, v1]) = (pointer(&raw const key), pointer(value));
     call(MAP_UPDATE, &Attributes::new(&[number(map), 0, k0, k1, v0, v1])).map(drop)
+}
+
+/// A map from 0, 1.. to values of so many 64-bit words, zeros at first.
+pub(crate) struct Array<const WORDS: usize>(OwnedFd);
+
+impl<const WORDS: usize> Array<WORDS> {
+    /// A new one.
+    pub(crate) fn new(entries: u32) -> io::Result<Array<WORDS>> {
+        let (key_len, value_len) = (4, WORDS as u32 * 8);
+        let attributes = Attributes::new(&[TYPE_ARRAY, key_len, value_len, entries]);
+        descriptor(MAP_CREATE, &attributes).map(Array)
+    }
+
+    /// A value.
+    pub(crate) fn get(&self, key: u32) -> io::Result<[u64; WORDS]> {
+        let mut value = [0; WORDS];
+        let ([k0, k1], [v0, v1]) = (pointer(&raw const key), pointer(&raw mut value));
+        call(MAP_LOOKUP, &Attributes::new(&[number(self.0.as_fd()), 0, k0, k1, v0, v1]))?;
+        Ok(value)
+    }
+
+    /// Sets a value.
+    pub(crate) fn set(&self, key: u32, value: &[u64; WORDS]) -> io::Result<()> {
+        set(self.0.as_fd(), key, value)
+    }
+}
+
+impl<const WORDS: usize> AsFd for Array<WORDS> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// Takes a queue's socket out of the map.
@@ -108,8 +161,9 @@ pub(crate) fn clear_socket(map: BorrowedFd<'_>, queue: u32) -> io::Result<()> {
 }
 
 /// Loads a program.
-pub(crate) fn load(hook: Hook, program: &[Instruction]) -> io::Result<OwnedFd> {
+pub(crate) fn load(hook: Hook, program: &Assembly) -> io::Result<OwnedFd> {
     let [kind, attach] = hook.numbers();
+    let program = program.instructions();
     let license = c"MIT OR Apache-2.0";
     let ([i0, i1], [l0, l1]) = (pointer(program.as_ptr()), pointer(license.as_ptr()));
     let mut words = [0; 18];
@@ -136,6 +190,20 @@ pub(crate) fn link(
     let [_, attach] = hook.numbers();
     let words = [number(program), interface, attach, flags];
     descriptor(LINK_CREATE, &Attributes::new(&words))
+}
+
+/// Runs an XDP program so many times, each time with a frame that goes where the program says; those
+/// of the kernel's pages that are new begin as `frame`.
+pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32) -> io::Result<()> {
+    let [f0, f1] = pointer(frame.as_ptr());
+    let mut words = [0; 19];
+    words[0] = number(program);
+    words[2] = frame.len() as u32;
+    words[4..6].copy_from_slice(&[f0, f1]);
+    words[8] = times;
+    words[16] = LIVE_FRAMES;
+    words[18] = batch;
+    call(PROGRAM_RUN, &Attributes::new(&words)).map(drop)
 }
 
 #[cfg(test)]

@@ -385,3 +385,48 @@ proptest! {
         read(&bytes);
     }
 }
+
+/// The options of the packets of a pcapng file, as another parser reads them: code and value.
+fn options_of(file: &[u8]) -> Vec<Vec<(u16, Vec<u8>)>> {
+    let mut reader = PcapNGReader::new(1 << 20, Cursor::new(file)).expect("a pcapng file");
+    let mut found = Vec::new();
+    while let Ok((offset, block)) = reader.next() {
+        if let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = block {
+            let options = packet.options.iter();
+            let value = |len: u16, value: &[u8]| value[..usize::from(len)].to_vec();
+            found.push(options.map(|o| (o.code.0, value(o.len, &o.value))).collect());
+        }
+        reader.consume(offset);
+    }
+    found
+}
+
+#[test]
+fn comments_are_read_by_others_and_left_out_of_pcap() {
+    let comments =
+        ["", "a", "abc", "abcd", "3 rt :: R [0] -> [2], \u{e9}\"\n", &"x".repeat(70_000)];
+    let frames: Vec<Owned> = (0..comments.len()).map(|n| (7, vec![n as u8; 14 + n], 99)).collect();
+    for format in FORMATS {
+        let sink = Sink::new(usize::MAX);
+        let options = WriterOptions { format, ..WriterOptions::default() };
+        let mut writer = CaptureWriter::from_write("test", sink.clone(), &options).unwrap();
+        for ((_, bytes, wire_len), comment) in frames.iter().zip(comments) {
+            writer.write_commented(7_000, bytes, *wire_len, comment).unwrap();
+        }
+        writer.finish().unwrap();
+        let mut reader = CaptureReader::from_read("test", Cursor::new(sink.bytes())).unwrap();
+        for (_, bytes, wire_len) in &frames {
+            let frame = reader.next_frame().unwrap().expect("a frame");
+            assert_eq!((frame.bytes, frame.wire_len), (&bytes[..], *wire_len));
+        }
+        assert!(reader.next_frame().unwrap().is_none());
+        if format == FileFormat::Pcapng {
+            let comment = |text: &str| text.as_bytes()[..text.len().min(65_535)].to_vec();
+            let expected = comments.map(|text| match text {
+                "" => vec![],
+                text => vec![(1, comment(text)), (0, vec![])],
+            });
+            assert_eq!(options_of(&sink.bytes()), expected);
+        }
+    }
+}

@@ -15,6 +15,14 @@ const FLUSH_LEN: usize = 256 * 1024;
 /// The largest snapshot length that readers accept.
 const SNAPLEN_MAX: u32 = 262_144;
 
+/// The longest comment of a frame: its length has 16 bits.
+const COMMENT_MAX: usize = 65_535;
+
+/// Bytes that so many take where everything begins at a multiple of four.
+fn padded(len: usize) -> usize {
+    len.next_multiple_of(4)
+}
+
 /// What to write.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
@@ -145,6 +153,21 @@ impl CaptureWriter {
         bytes: &[u8],
         wire_len: u32,
     ) -> Result<(), CaptureError> {
+        self.write_commented(timestamp_ns, bytes, wire_len, "")
+    }
+
+    /// Writes one frame with a comment, which formats other than pcapng leave out; of a long comment
+    /// the first 65,535 bytes are kept.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::write`].
+    pub fn write_commented(
+        &mut self,
+        timestamp_ns: u64,
+        bytes: &[u8],
+        wire_len: u32,
+        comment: &str,
+    ) -> Result<(), CaptureError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -152,12 +175,18 @@ impl CaptureWriter {
         let len = kept.len() as u32;
         let wire_len = wire_len.max(len);
         if self.format == FileFormat::Pcapng {
-            let padding = kept.len().wrapping_neg() % 4;
-            let block_len = 32 + len + padding as u32;
+            let comment = &comment.as_bytes()[..comment.floor_char_boundary(COMMENT_MAX)];
+            let options = if comment.is_empty() { 0 } else { 8 + padded(comment.len()) };
+            let block_len = (32 + padded(kept.len()) + options) as u32;
             let (high, low) = ((timestamp_ns >> 32) as u32, timestamp_ns as u32);
             self.words(&[6, block_len, 0, high, low, len, wire_len]);
-            self.buffer.extend_from_slice(kept);
-            self.buffer.extend_from_slice(&[0; 3][..padding]);
+            self.padded(kept);
+            if !comment.is_empty() {
+                // opt_comment (1), then opt_endofopt (0).
+                self.words(&[1 | (comment.len() as u32) << 16]);
+                self.padded(comment);
+                self.words(&[0]);
+            }
             self.words(&[block_len]);
         } else {
             let unit_ns = if self.format == FileFormat::PcapNano { 1 } else { 1000 };
@@ -168,6 +197,11 @@ impl CaptureWriter {
         }
         self.buffered += 1;
         if self.buffer.len() >= FLUSH_LEN { self.flush() } else { Ok(()) }
+    }
+
+    fn padded(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(&[0; 3][..padded(bytes.len()) - bytes.len()]);
     }
 
     /// Writes out what is buffered.

@@ -3,6 +3,7 @@
 
 mod bridge;
 mod disk;
+mod generator;
 mod hosts;
 mod sockets;
 mod xdp;

@@ -4,7 +4,7 @@ use crate::bridge::wait;
 use crate::hosts::{Host, cable, ip, privileged};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use thruway_port::af_packet::{Fanout, FanoutMode, OutFrame, PacketOptions, PacketSocket};
+use thruway_port::af_packet::{OutFrame, PacketOptions, PacketSocket};
 use thruway_port::tap::{Tap, TapKind, TapOptions};
 use thruway_port::{PortError, interface};
 
@@ -55,8 +55,8 @@ fn what_is_sent_arrives_and_too_long_frames_are_refused() {
         return;
     }
     let (far, here) = pair();
-    let options = PacketOptions { offloads_off: true, ..PacketOptions::default() };
-    let mut near = here.run(move || PacketSocket::open("near", &options)).expect("near is up");
+    let opened = here.run(|| PacketSocket::open("near", &PacketOptions::default()));
+    let mut near = opened.expect("near is up");
     let opened = far.run(|| PacketSocket::open("eth0", &PacketOptions::default()));
     let mut sockets = [opened.expect("eth0 is up")];
     let frames: Vec<Vec<u8>> =
@@ -78,36 +78,54 @@ fn what_is_sent_arrives_and_too_long_frames_are_refused() {
     assert_eq!(sockets[0].statistics().dropped_ring_full, 0);
 }
 
+/// A UDP datagram between the ports of a flow, in one direction or the other.
+fn datagram(flow: u8, back: bool) -> Vec<u8> {
+    let mut ends = [[10, 9, flow, 1, 0x40, flow], [198, 51, 100, flow, 0x00, 0x35]];
+    if back {
+        ends.reverse();
+    }
+    let [from, to] = ends;
+    let head = [0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0];
+    let addresses = [&from[..4], &to[..4], &from[4..], &to[4..]].concat();
+    let frame = [&[0xFF; 12][..], &[8, 0], &head, &addresses, &[0, 16, 0, 0]].concat();
+    [&frame[..], b"shared", &[flow, u8::from(back)]].concat()
+}
+
 #[test]
-fn a_fanout_group_shares_flows_without_copies() {
-    if !privileged("a_fanout_group_shares_flows_without_copies") {
+fn a_group_shares_frames_and_keeps_connections_together() {
+    if !privileged("a_group_shares_frames_and_keeps_connections_together") {
         return;
     }
-    const FLOWS: usize = 64;
+    const FLOWS: usize = 100;
     let (far, here) = pair();
     let mut sockets = here.run(|| {
-        let fanout = Some(Fanout { group: 7, mode: FanoutMode::Hash });
-        let options = PacketOptions { fanout, ..PacketOptions::default() };
-        [(); 2].map(|()| PacketSocket::open("near", &options).expect("near is up"))
+        let group = PacketSocket::open_group("near", &PacketOptions::default(), 3);
+        group.expect("near is up")
     });
-    far.run(|| {
-        for _ in 0..FLOWS {
-            let socket = UdpSocket::bind("10.9.0.1:0").expect("bind");
-            socket.set_broadcast(true).expect("set");
-            socket.send_to(b"shared payload", "10.9.0.255:9").expect("send");
+    let mut sender = far.run(|| PacketSocket::open("eth0", &PacketOptions::default()).expect("up"));
+    let frames: Vec<Vec<u8>> = (0..2 * FLOWS as u8).map(|n| datagram(n / 2, n % 2 == 1)).collect();
+    let out: Vec<OutFrame<'_>> = frames.iter().map(|frame| frame.as_slice().into()).collect();
+    assert_eq!(sender.send(&out).expect("eth0 is up"), 2 * FLOWS);
+    // Which socket had each direction of each flow.
+    let mut by = vec![[None; 2]; FLOWS];
+    let mut left = 2 * FLOWS;
+    receive_until(&mut sockets, |socket, frame| {
+        if let [.., b's', b'h', b'a', b'r', b'e', b'd', flow, back] = frame {
+            let place = &mut by[usize::from(*flow)][usize::from(*back)];
+            assert_eq!(place.replace(socket), None, "it came twice");
+            left -= 1;
         }
-    });
-    let mut counts = [0; 2];
-    receive_until(&mut sockets, |i, frame| {
-        counts[i] += usize::from(frame.ends_with(b"shared payload"));
-        counts.iter().sum::<usize>() >= FLOWS
+        left == 0
     });
     // Any more would be copies.
     wait(&sockets.iter().collect::<Vec<_>>());
     for socket in &mut sockets {
-        socket.receive(256, |frame| assert!(!frame.bytes.ends_with(b"shared payload")));
+        socket.receive(256, |frame| assert!(!frame.bytes[..].windows(6).any(|w| w == b"shared")));
     }
-    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+    assert!(by.iter().all(|[there, back]| there == back), "{by:?}");
+    for socket in 0..3 {
+        assert!(by.iter().any(|[there, _]| *there == Some(socket)), "{by:?}");
+    }
 }
 
 #[test]

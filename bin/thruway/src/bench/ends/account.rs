@@ -14,11 +14,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::child::{cpu_ns, ended_children_ns, softirq_thread};
 use super::contestants::Contestant;
 use super::lab::Lab;
 use super::load::Load;
 use super::samples::{Sampling, Shares};
+use crate::bench::child::{cpu_ns, ended_children_ns, softirq_thread};
 
 /// One measurement, times in microseconds per request.
 #[derive(Debug, Clone, Copy)]

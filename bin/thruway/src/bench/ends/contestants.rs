@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::child::Running;
 use super::lab::{Lab, Site};
+use crate::bench::child::Running;
 
 /// What does the box's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

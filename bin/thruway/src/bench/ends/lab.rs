@@ -13,9 +13,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::child::{Running, wait_for};
 use super::load::LOADS;
-use super::namespace::Namespace;
+use crate::bench::child::{Running, wait_for};
+use crate::bench::namespace::Namespace;
 
 /// What the bench's namespaces are called.
 const PREFIX: &str = "thruway-bench";

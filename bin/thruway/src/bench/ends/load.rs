@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
 
-use super::namespace::Namespace;
+use crate::bench::namespace::Namespace;
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy)]

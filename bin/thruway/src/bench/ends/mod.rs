@@ -6,11 +6,9 @@
 //! asked of the processor time: see [`account`].
 
 mod account;
-mod child;
 mod contestants;
 mod lab;
 mod load;
-mod namespace;
 mod report;
 mod samples;
 

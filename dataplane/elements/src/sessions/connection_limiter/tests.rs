@@ -171,6 +171,7 @@ fn a_new_configuration_goes_on_counting() {
             shared: &thruway_element::Shared::default(),
             thread: 0,
             threads: 1,
+            rank: 0,
             inputs: 1,
             outputs: 1,
         };

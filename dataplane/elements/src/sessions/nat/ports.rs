@@ -34,10 +34,10 @@ impl Pool {
     }
 }
 
-/// Which thread of how many.
+/// Which thread of how many that share the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// From 0.
+    /// Its rank among them, from 0.
     pub thread: usize,
     /// At least 1.
     pub threads: usize,

@@ -22,6 +22,7 @@ fn nat_of(texts: &[&str], outputs: usize, thread: (usize, usize)) -> Result<Nat,
         shared: &Shared::default(),
         thread: thread.0,
         threads: thread.1,
+        rank: thread.0,
         inputs: 2,
         outputs,
     };

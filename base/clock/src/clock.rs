@@ -1,0 +1,382 @@
+//! The clock: its phases, and a reading.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::pair::Pair;
+use crate::rate::Rate;
+use crate::settings::{BACK_MAX, LEARN, PAUSE_MAX_NS, SLEW, STRANGE_PPM, STRANGE_RUNS, Settings};
+use crate::settle::{Stabilising, Step, Synchronising};
+use crate::{Reference, Source};
+
+/// Why a clock tells the system's time for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The user wanted it so.
+    Chosen,
+    /// The processor does not promise that its counter runs at one rate, or has none.
+    NotConstant,
+    /// The counter has gone back several times.
+    WentBack,
+}
+
+/// What a clock is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Tells the system's time, and finds the counter's rate.
+    Stabilising,
+    /// Tells the system's time, and finds whether the rate is right where this thread runs.
+    Synchronising,
+    /// Tells the time by the counter.
+    Running,
+    /// Tells the system's time.
+    System(Why),
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Stabilising => "stabilising",
+            Phase::Synchronising => "synchronising",
+            Phase::Running => "running",
+            Phase::System(Why::Chosen) => "system",
+            Phase::System(Why::NotConstant) => "system (no constant cycle counter)",
+            Phase::System(Why::WentBack) => "system (the cycle counter went back)",
+        })
+    }
+}
+
+/// What a clock tells of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Told {
+    /// Cycles per second that it goes by, once it has run; 0 before.
+    pub hertz: u64,
+    /// By how much the system's clock was ahead at the last look while it ran, nanoseconds.
+    pub error_ns: i64,
+    /// Looks at the system's clock while it ran.
+    pub looks: u64,
+    /// Times that it jumped to catch up.
+    pub jumps: u64,
+    /// Times that nobody looked for so long that it had to be synchronised again.
+    pub late: u64,
+    /// Times that a phase failed or the counter did what it should not.
+    pub failures: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Begin,
+    /// After a failure, so long.
+    Pause(i64),
+    Stabilising(Stabilising),
+    Synchronising(Synchronising),
+    Running(Running),
+    System(Why),
+}
+
+#[derive(Debug)]
+struct Running {
+    /// The rate, without what catches up.
+    base: Rate,
+    /// The last look.
+    seen: Pair,
+    /// Nanoseconds until the next one.
+    interval_ns: i64,
+    /// Looks so far, up to [`LEARN`]: the first ones weigh more.
+    weight: u64,
+    /// Stretches one after the other in which the rate seemed strange.
+    strange: u32,
+}
+
+/// The time of one thread: nanoseconds since the Unix epoch, never less than it told before.
+///
+/// It belongs to its thread: nothing in it is shared, so that a reading touches one cache line that
+/// nobody else writes.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Clock {
+    /// The time at `cycles`, and how it goes on from there.
+    time: i64,
+    cycles: u64,
+    rate: Rate,
+    /// Cycles after which to look at the system's clock; 0 unless running.
+    due: u64,
+    /// What was told last.
+    last: i64,
+    /// Looks and phases, to see that something has changed.
+    changes: u32,
+
+    state: State,
+    /// System's time of the last look, until it runs.
+    looked: i64,
+    /// Failures since it last ran, and times that the counter went back.
+    failed: u32,
+    back: u32,
+    told: Told,
+    settings: Settings,
+    reference: Arc<Reference>,
+}
+
+impl Clock {
+    /// A clock that begins with the system's time. `reference` is what the threads of a program
+    /// share.
+    pub fn new(settings: Settings, reference: Arc<Reference>) -> Clock {
+        Clock {
+            time: 0,
+            cycles: 0,
+            rate: Rate::ONE,
+            due: 0,
+            last: i64::MIN,
+            changes: 0,
+            state: State::Begin,
+            looked: 0,
+            failed: 0,
+            back: 0,
+            told: Told::default(),
+            settings,
+            reference,
+        }
+    }
+
+    /// A clock that tells the system's time.
+    pub fn system(why: Why) -> Clock {
+        let clock = Clock::new(Settings::default(), Arc::default());
+        Clock { state: State::System(why), ..clock }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&mut self, source: &mut impl Source) -> i64 {
+        if self.due > 0 {
+            let since = source.cycles().wrapping_sub(self.cycles);
+            // A counter that went back behind `cycles` has a long way to go: more than is due.
+            if since < self.due {
+                // Past the year 2262 it wraps, and that is less than `last`.
+                let time = self.time.wrapping_add(self.rate.ns(since));
+                if time >= self.last {
+                    self.last = time;
+                    return time;
+                }
+            }
+        }
+        self.look(source)
+    }
+
+    /// Whether a reading costs no more than the counter does.
+    #[inline]
+    pub fn is_cheap(&self) -> bool {
+        self.due > 0
+    }
+
+    /// Whether it wants to be read again soon, to get through the phases before it runs.
+    pub fn is_settling(&self) -> bool {
+        matches!(self.state, State::Begin | State::Stabilising(_) | State::Synchronising(_))
+    }
+
+    /// What it is at.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Begin | State::Pause(_) | State::Stabilising(_) => Phase::Stabilising,
+            State::Synchronising(_) => Phase::Synchronising,
+            State::Running(_) => Phase::Running,
+            State::System(why) => Phase::System(why),
+        }
+    }
+
+    /// A number that is another one whenever [`Clock::phase`] or [`Clock::told`] may be.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// What it tells of itself.
+    pub fn told(&self) -> Told {
+        self.told
+    }
+
+    /// A reading with a look at the system's clock.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, source: &mut impl Source) -> i64 {
+        let time = match self.state {
+            State::System(_) => source.system(),
+            State::Running(_) => self.accumulate(source),
+            _ => self.settle(source),
+        };
+        self.last = self.last.max(time);
+        self.last
+    }
+
+    /// The phases before it runs.
+    fn settle(&mut self, source: &mut impl Source) -> i64 {
+        let system = source.system();
+        let passed = system.saturating_sub(self.looked);
+        let tick = match self.state {
+            State::Begin => 0,
+            State::Pause(pause) => pause,
+            _ => self.settings.tick_ns,
+        };
+        // The system's clock may have been set back.
+        if (0..tick).contains(&passed) {
+            return system;
+        }
+        let Some(pair) = Pair::read(source) else {
+            self.went_back();
+            return system;
+        };
+        self.changes = self.changes.wrapping_add(1);
+        self.looked = pair.system;
+        let settings = self.settings;
+        match &mut self.state {
+            State::Stabilising(state) => match state.look(pair, &settings) {
+                Step::On => {
+                    if let Some(rate) = self.reference.get() {
+                        self.state = State::Synchronising(Synchronising::begin(pair, rate));
+                    }
+                }
+                Step::Done(rate) => {
+                    self.reference.publish(rate);
+                    self.state = State::Synchronising(Synchronising::begin(pair, rate));
+                }
+                Step::Failed => self.fail(),
+            },
+            State::Synchronising(state) => match state.look(pair, &settings) {
+                Step::On => {}
+                Step::Done(rate) => {
+                    let anchor = state.anchor();
+                    self.start(source, anchor, rate);
+                }
+                Step::Failed => {
+                    let rate = state.rate;
+                    self.reference.withdraw(rate);
+                    self.fail();
+                }
+            },
+            _ => {
+                self.state = match self.reference.get() {
+                    Some(rate) => State::Synchronising(Synchronising::begin(pair, rate)),
+                    None => State::Stabilising(Stabilising::begin(pair)),
+                };
+            }
+        }
+        pair.system
+    }
+
+    /// Begins to tell the time by the counter.
+    fn start(&mut self, source: &mut impl Source, anchor: Pair, rate: Rate) {
+        self.failed = 0;
+        let interval_ns = (self.settings.tick_ns * 10).min(self.settings.accumulate_ns);
+        self.state = State::Running(Running {
+            base: rate,
+            seen: anchor,
+            interval_ns,
+            weight: 0,
+            strange: 0,
+        });
+        (self.time, self.cycles) = (anchor.system, anchor.cycles);
+        self.go_on(source, rate);
+        self.due = rate.cycles(interval_ns.unsigned_abs()).max(1);
+    }
+
+    /// Goes on from this moment at another rate, from the time that was told for it.
+    fn go_on(&mut self, source: &mut impl Source, rate: Rate) {
+        // A counter that goes back just here is found by the next reading.
+        let cycles = source.cycles().max(self.cycles);
+        let time = self.time.saturating_add(self.rate_until(rate).ns(cycles - self.cycles));
+        (self.time, self.cycles) = (time.max(self.last), cycles);
+        self.rate = rate;
+    }
+
+    /// The rate that holds up to this moment: when the clock starts, the one that it starts with.
+    fn rate_until(&self, rate: Rate) -> Rate {
+        if self.due > 0 { self.rate } else { rate }
+    }
+
+    /// The look at the system's clock while it runs.
+    fn accumulate(&mut self, source: &mut impl Source) -> i64 {
+        self.changes = self.changes.wrapping_add(1);
+        let forward = self.due..=u64::MAX / 2;
+        let since = |pair: &Pair| pair.cycles.wrapping_sub(self.cycles);
+        let pair = Pair::read(source).filter(|pair| forward.contains(&since(pair)));
+        let Some(pair) = pair else {
+            self.went_back();
+            return source.system();
+        };
+        let since = since(&pair);
+        let settings = self.settings;
+        let State::Running(running) = &mut self.state else { return pair.system };
+        if running.base.ns(since) >= settings.late_ns {
+            self.told.late += 1;
+            let rate = running.base;
+            self.leave(State::Synchronising(Synchronising::begin(pair, rate)), pair.system);
+            return pair.system;
+        }
+        let error = pair.system.saturating_sub(self.time.saturating_add(self.rate.ns(since)));
+        (self.told.error_ns, self.told.looks) = (error, self.told.looks + 1);
+        if !running.learn(pair) {
+            let rate = running.base;
+            self.reference.withdraw(rate);
+            self.fail();
+            return pair.system;
+        }
+        running.interval_ns = (running.interval_ns * 2).min(settings.accumulate_ns);
+        let (base, interval_ns) = (running.base, running.interval_ns);
+        if error > settings.jump_ns {
+            self.told.jumps += 1;
+            (self.time, self.cycles) = (pair.system, pair.cycles);
+            self.go_on(source, base);
+        } else {
+            self.go_on(source, base.slewed(error, interval_ns, SLEW));
+        }
+        self.due = base.cycles(interval_ns.unsigned_abs()).max(1);
+        self.told.hertz = base.hertz();
+        self.time
+    }
+
+    /// The counter went back: it was reset, or this thread has moved to a core whose counter is
+    /// behind.
+    fn went_back(&mut self) {
+        self.back += 1;
+        if self.back < BACK_MAX {
+            self.fail();
+        } else {
+            self.told.failures += 1;
+            self.changes = self.changes.wrapping_add(1);
+            self.leave(State::System(Why::WentBack), self.looked);
+        }
+    }
+
+    /// Begins again after a pause, which is longer each time.
+    fn fail(&mut self) {
+        self.told.failures += 1;
+        let pause = self.settings.tick_ns.saturating_mul(1 << self.failed.min(30));
+        self.failed += 1;
+        self.leave(State::Pause(pause.min(PAUSE_MAX_NS)), self.last);
+    }
+
+    /// Tells the system's time from now on.
+    fn leave(&mut self, state: State, looked: i64) {
+        self.due = 0;
+        (self.state, self.looked) = (state, looked);
+    }
+}
+
+impl Running {
+    /// Learns the rate from what passed since the last look; false when the counter runs at another
+    /// rate altogether.
+    fn learn(&mut self, pair: Pair) -> bool {
+        let seen = std::mem::replace(&mut self.seen, pair);
+        let ns = pair.system.wrapping_sub(seen.system);
+        let rate = Rate::of(ns, pair.cycles.wrapping_sub(seen.cycles));
+        match rate.filter(|rate| rate.ppm_from(self.base) <= STRANGE_PPM) {
+            Some(rate) => {
+                self.strange = 0;
+                self.weight = (self.weight + 1).min(LEARN);
+                self.base = self.base.towards(rate, self.weight);
+            }
+            // The system's clock was set: nothing to learn; unless it is always so.
+            None => self.strange += 1,
+        }
+        self.strange < STRANGE_RUNS
+    }
+}

@@ -1,0 +1,55 @@
+//! Time from the processor's cycle counter, disciplined by the system's clock.
+//!
+//! Asking the system costs some 40 ns, reading the counter 10. A [`Clock`] finds out how fast the
+//! counter runs (stabilisation), whether it agrees with the system's clock where this thread runs
+//! (synchronisation), and then tells the time by the counter alone, correcting itself once a second
+//! (running). Where that does not work it tells the system's time: always a time, never backwards.
+//! (Section 3.4 of the thesis of FastClick and MiddleClick, Barbette 2018.)
+//!
+//! *Absent here:* any clock. A [`Source`] is passed in, so that tests can have counters that drift,
+//! jump and disagree.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod pair;
+mod rate;
+mod settings;
+mod settle;
+
+use thruway_sync::atomic::{AtomicU64, Ordering};
+
+pub use clock::{Clock, Phase, Told, Why};
+pub use rate::Rate;
+pub use settings::Settings;
+
+/// What a [`Clock`] reads.
+pub trait Source {
+    /// The cycle counter of the processor that the calling thread runs on.
+    fn cycles(&mut self) -> u64;
+
+    /// The system's clock, nanoseconds since the Unix epoch.
+    fn system(&mut self) -> i64;
+}
+
+/// The rate that one thread has found, for the others: on processors whose counters are worth using
+/// all have the same. Its users take it on trial (synchronisation).
+#[derive(Debug, Default)]
+pub struct Reference(AtomicU64);
+
+impl Reference {
+    /// The rate, once some thread has found it.
+    pub(crate) fn get(&self) -> Option<Rate> {
+        // Relaxed, here and below: one word, which orders nothing else.
+        Rate::from_word(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Another thread's rate is replaced: the latest is as good as any.
+    pub(crate) fn publish(&self, rate: Rate) {
+        self.0.store(rate.word(), Ordering::Relaxed);
+    }
+
+    /// It turned out wrong: whoever comes next finds another one.
+    pub(crate) fn withdraw(&self, rate: Rate) {
+        let _ = self.0.compare_exchange(rate.word(), 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}

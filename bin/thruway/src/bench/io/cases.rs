@@ -1,0 +1,94 @@
+//! What is measured, and what we want to reach.
+
+/// By what means packets come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel forwards by itself.
+    Kernel,
+    /// Thruway by AF_XDP.
+    Xdp,
+    /// Thruway by packet sockets.
+    Packet,
+}
+
+/// What is done to packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing: in here, out there.
+    Forward,
+    /// Five routes, four next hops, IPv4 headers checked and changed.
+    Route,
+    /// `examples/nat.click`, and masquerading by nftables.
+    Nat,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub work: Work,
+    /// All packets are of one flow.
+    pub one_flow: bool,
+    /// The row whose rate it is compared with.
+    pub baseline: Option<&'static str>,
+    /// Wanted: millions of packets a second of the core that forwards.
+    pub goal_mpps: Option<f64>,
+    /// Wanted: times the baseline's rate.
+    pub goal_ratio: Option<f64>,
+}
+
+const fn case(name: &'static str, kind: Kind, work: Work) -> Case {
+    Case { name, kind, work, one_flow: false, baseline: None, goal_mpps: None, goal_ratio: None }
+}
+
+const ROUTING: &str = "kernel/route";
+const ROUTING_ONE: &str = "kernel/route-1";
+const MASQUERADE: &str = "kernel/nat";
+
+/// Every row; baselines come before those who are compared with them.
+pub const CASES: [Case; 9] = [
+    case(ROUTING, Kind::Kernel, Work::Route),
+    Case {
+        baseline: Some(ROUTING),
+        goal_mpps: Some(2.0),
+        goal_ratio: Some(1.4),
+        ..case("xdp/route", Kind::Xdp, Work::Route)
+    },
+    Case { baseline: Some(ROUTING), ..case("xdp/forward", Kind::Xdp, Work::Forward) },
+    Case {
+        baseline: Some(ROUTING),
+        goal_mpps: Some(1.5),
+        ..case("packet/forward", Kind::Packet, Work::Forward)
+    },
+    Case { baseline: Some(ROUTING), ..case("packet/route", Kind::Packet, Work::Route) },
+    case(MASQUERADE, Kind::Kernel, Work::Nat),
+    Case {
+        baseline: Some(MASQUERADE),
+        goal_ratio: Some(1.5),
+        ..case("xdp/nat", Kind::Xdp, Work::Nat)
+    },
+    Case { one_flow: true, ..case(ROUTING_ONE, Kind::Kernel, Work::Route) },
+    Case {
+        one_flow: true,
+        baseline: Some(ROUTING_ONE),
+        ..case("xdp/route-1", Kind::Xdp, Work::Route)
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn baselines_are_there_and_come_first() {
+        for (at, case) in CASES.iter().enumerate() {
+            let before = &CASES[..at];
+            assert!(before.iter().all(|other| other.name != case.name), "{case:?}");
+            if let Some(name) = case.baseline {
+                let base = before.iter().find(|other| other.name == name).expect("it is before");
+                assert_eq!(base.one_flow, case.one_flow);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Ways of packets as JSON.
+
+use serde_json::{Value, json};
+
+use super::change;
+use super::journey::{Outcome, Way};
+use super::record::{Counts, Shot};
+use super::text::{At, Clock};
+
+/// All ways, and what is missing.
+pub fn value(ways: &[Way], clock: &Clock, counts: &Counts) -> Value {
+    let packets: Vec<Value> = ways.iter().map(|way| packet(ways, way, clock)).collect();
+    json!({
+        "packets": packets,
+        "chosen": counts.chosen,
+        "not_followed": counts.unmarked,
+        "copies_not_followed": counts.unmarked_copies,
+        "events_lost": counts.lost,
+    })
+}
+
+fn packet(ways: &[Way], way: &Way, clock: &Clock) -> Value {
+    let hops: Vec<Value> = At::all(ways, way).map(|at| hop(&at, clock)).collect();
+    json!({ "name": way.name, "copy_of": way.copy_of, "is_over": way.is_over(), "hops": hops })
+}
+
+fn hop(at: &At<'_>, clock: &Clock) -> Value {
+    let (hop, from) = (at.hop, at.begin());
+    let (outcome, output, reason) = match &hop.outcome {
+        Outcome::Left(port) => ("left", Some(*port), None),
+        Outcome::Dropped(reason) => ("dropped", None, Some(reason)),
+        Outcome::PerhapsDropped(reason) => ("perhaps dropped", None, Some(reason)),
+        Outcome::Ended => ("ended", None, None),
+        Outcome::Kept => ("kept", None, None),
+        Outcome::Open => ("not seen", None, None),
+    };
+    json!({
+        "element": hop.element,
+        "class": hop.class,
+        "thread": hop.thread,
+        "input": hop.input,
+        "outcome": outcome,
+        "output": output,
+        "reason": reason,
+        "counted": hop.counted,
+        "more_sent": hop.others,
+        "time_ns": clock.at(from),
+        "after_ns": at.earlier().map(|earlier| clock.ns(earlier, from)),
+        "took_ns": hop.came.map(|came| clock.ns(came, hop.left)),
+        "changes": at.told(),
+        "before": hop.before.as_ref().map(shot),
+        "after": hop.after.as_ref().map(shot),
+    })
+}
+
+fn shot(shot: &Shot) -> Value {
+    let bytes: String = shot.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({ "length": shot.len, "summary": change::describe(shot), "bytes": bytes })
+}

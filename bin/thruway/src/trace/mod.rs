@@ -1,0 +1,140 @@
+//! `thruway trace`: the way of chosen packets, element by element.
+
+mod capture;
+mod change;
+mod collect;
+mod journey;
+mod json;
+mod live;
+mod record;
+mod rehearse;
+mod text;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use thruway_engine::Filter;
+use thruway_sync::atomic::AtomicBool;
+
+use collect::Collected;
+
+/// Arguments of `thruway trace`.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// ADDRESS FILTER of a running configuration's ControlSocket, as for `thruway top`; with --run or
+    /// -e FILTER and NAME=VALUE... of that configuration. FILTER is a class as FlowDispatcher takes
+    /// it: 'tcp dst port 80', 'src net 10.0.0.0/8', 'arp', '12/0800', '-'
+    #[arg(value_name = "ADDRESS FILTER | FILTER NAME=VALUE", required = true)]
+    words: Vec<String>,
+    /// Run this configuration, and follow packets in it
+    #[arg(long, value_name = "FILE")]
+    run: Option<String>,
+    /// The same with the configuration's text
+    #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "run")]
+    expression: Option<String>,
+    /// Packets to choose
+    #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    count: u64,
+    /// Choose packets where they come to this element; else where they enter
+    #[arg(long, value_name = "ELEMENT")]
+    at: Option<String>,
+    /// End after so many seconds; else when all chosen packets came to their end, or with Ctrl-C
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment;
+    /// `-` for standard output, without text
+    #[arg(long, value_name = "FILE")]
+    pcapng: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads of a configuration that is run
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Packets that its sources make or take at once
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    burst: u16,
+}
+
+/// What is to be traced.
+struct Wanted<'a> {
+    filter: &'a str,
+    count: u64,
+    at: Option<&'a str>,
+    limit: Option<Duration>,
+}
+
+impl Wanted<'_> {
+    /// What starts it, under a name.
+    fn start(&self, name: &str) -> String {
+        let at = self.at.unwrap_or("-");
+        format!("start {name} {} {at} {}", self.count, self.filter)
+    }
+}
+
+/// A name that no other trace has.
+fn name() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!("{}-{}", std::process::id(), now.map_or(0, |now| now.as_nanos()))
+}
+
+/// Runs the command.
+pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
+    let limit = match args.seconds {
+        Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some(Duration::from_secs_f64(seconds)),
+        Some(seconds) => bail!("--seconds {seconds}: must be above 0"),
+        None => None,
+    };
+    let here = args.run.is_some() || args.expression.is_some();
+    let (address, filter, variables) = match (&args.words[..], here) {
+        ([filter, variables @ ..], true) => ("", filter, variables),
+        ([address, filter], false) => (&address[..], filter, &[][..]),
+        _ => bail!(
+            "give ADDRESS FILTER, where ADDRESS is that of a ControlSocket and FILTER one word (in \
+             quotes), such as 'udp dst port 53'; or --run FILE FILTER"
+        ),
+    };
+    if args.json && args.pcapng.as_deref() == Some("-") {
+        bail!("--json and --pcapng - would both write to standard output: give a file");
+    }
+    if filter.contains(['\n', '\r']) || args.at.iter().any(|at| at.contains(char::is_whitespace)) {
+        bail!("a filter is one line, and the name of an element one word");
+    }
+    Filter::parse(filter).map_err(anyhow::Error::msg)?;
+    let wanted = Wanted { filter, count: args.count, at: args.at.as_deref(), limit };
+    let over = Arc::new(AtomicBool::new(false));
+    let mut collected = Collected::default();
+    let ended = if here {
+        let Some(ended) = rehearse::run(args, variables, &wanted, &mut collected)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        ended
+    } else {
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&over))?;
+        }
+        live::follow(address, &wanted, &over, &mut collected)?
+    };
+    let ways = journey::ways(&collected.records);
+    let clock = collected.clock();
+    if args.json {
+        println!("{}", json::value(&ways, &clock, &collected.counts));
+    } else if args.pcapng.as_deref() != Some("-") {
+        print!("{}", text::text(&ways, &clock));
+    }
+    if let Some(path) = &args.pcapng {
+        capture::write(path, &ways, &clock)?;
+    }
+    collected.notes(filter).iter().for_each(|note| eprintln!("thruway trace: {note}"));
+    match ended {
+        None => Ok(ExitCode::SUCCESS),
+        Some(why) => {
+            eprintln!("thruway trace: {why}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Counts what arrives of a generator's frames.
+
+use super::program;
+use crate::bpf::{self, Array, Hook};
+use crate::error::PortError;
+use crate::{interface, interface_driver};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// `XDP_FLAGS_DRV_MODE` of <linux/if_link.h>.
+const NATIVE: u32 = 1 << 2;
+/// Words of the counts.
+const COUNTS_WORDS: usize = 4;
+pub(super) const PACKETS_AT: i16 = 0;
+pub(super) const BYTES_AT: i16 = 8;
+pub(super) const DISORDERED_AT: i16 = 16;
+pub(super) const OTHERS_AT: i16 = 24;
+
+/// What arrived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SinkCounts {
+    /// Frames of a generator; they end here.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those of them that came after a later one of their flow, or twice.
+    pub disordered: u64,
+    /// Other frames; they go on to the host's stack.
+    pub others: u64,
+}
+
+/// Takes a generator's frames out of an interface, counts them and looks at their order, in the
+/// interface's driver.
+pub struct Sink {
+    counts: Array<COUNTS_WORDS>,
+    // Kept open: the program counts in the one and is attached by the other.
+    _flows: Array<1>,
+    _link: OwnedFd,
+    name: String,
+}
+
+impl Sink {
+    /// Attaches to the interface `name`; flows from number `flows` on are counted only.
+    ///
+    /// # Errors
+    /// There is no such interface, it has several receive queues, another XDP program or a driver
+    /// without XDP, or the process may not load programs.
+    pub fn attach(name: &str, flows: u32) -> Result<Sink, PortError> {
+        let interface = interface::find(name)?;
+        let queues = interface_driver::rx_queues(name)?;
+        if queues != 1 {
+            let what = format!(
+                "a sink counts on one receive queue, and it has {queues}; ethtool -L {name} rx 1"
+            );
+            return Err(PortError::unfit(name, what));
+        }
+        let failed = |step| move |error| PortError::xdp(name, step, error);
+        let counts = Array::new(1).map_err(failed("bpf(BPF_MAP_CREATE) of a sink's counts"))?;
+        let numbers =
+            Array::new(flows.max(1)).map_err(failed("bpf(BPF_MAP_CREATE) of a sink's flows"))?;
+        let program = program::counting(counts.as_fd(), numbers.as_fd());
+        let program =
+            bpf::load(Hook::Xdp, &program).map_err(failed("bpf(BPF_PROG_LOAD) of a sink"))?;
+        let link = bpf::link(Hook::Xdp, program.as_fd(), interface.index, NATIVE)
+            .map_err(failed("bpf(BPF_LINK_CREATE) of a sink"))?;
+        Ok(Sink { counts, _flows: numbers, _link: link, name: name.to_owned() })
+    }
+
+    /// What arrived since it was attached.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn counts(&self) -> Result<SinkCounts, PortError> {
+        let words = self.counts.get(0).map_err(|error| {
+            PortError::xdp(&self.name, "bpf(BPF_MAP_LOOKUP_ELEM) of a sink's counts", error)
+        })?;
+        let at = |at: i16| words[at as usize / 8];
+        Ok(SinkCounts {
+            packets: at(PACKETS_AT),
+            bytes: at(BYTES_AT),
+            disordered: at(DISORDERED_AT),
+            others: at(OTHERS_AT),
+        })
+    }
+}
