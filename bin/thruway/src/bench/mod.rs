@@ -9,6 +9,7 @@ mod case;
 mod child;
 mod clock;
 mod counters;
+mod dpdk;
 mod ends;
 mod exchange;
 mod flow;
@@ -109,6 +110,8 @@ enum Own {
     Clock(clock::Options),
     /// Estimates of configurations against what they take: how far they are off
     Model(model::Options),
+    /// DPDK's null devices through the engine, against DPDK's own forwarder
+    Dpdk(dpdk::Options),
     /// As a TCP load balancer against haproxy and nginx, between real hosts
     Ends(ends::Options),
     /// Packets a second that one core forwards, beside the kernel's own forwarding
@@ -128,6 +131,7 @@ pub fn main(options: &Options) -> ExitCode {
     let result = match &options.own {
         Some(Own::Exchange(options)) => exchange::run(options),
         Some(Own::Clock(options)) => clock::run(options),
+        Some(Own::Dpdk(options)) => dpdk::run(options),
         Some(Own::Ends(options)) => ends::run(options),
         Some(Own::Idle(options)) => idle::run(options),
         Some(Own::Io(options)) => io::run(options),
