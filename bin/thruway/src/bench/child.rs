@@ -15,12 +15,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a command; `dir` gets its output as `NAME.log`.
+    /// Starts a command (its program and arguments); `dir` gets its output as `NAME.log`.
     pub fn start(command: &mut Command, name: &str, dir: &Path) -> anyhow::Result<Running> {
         let log = dir.join(format!("{name}.log"));
         let file = File::create(&log)?;
-        let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        // It ends with the thread that starts it, also where that is killed.
+        let mut bound = Command::new("setpriv");
+        bound.args(["--pdeathsig", "KILL"]).arg(command.get_program()).args(command.get_args());
+        bound.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let child = bound.spawn().with_context(|| format!("cannot start {name}"))?;
         Ok(Running { child, name: name.to_owned(), log })
     }
 
