@@ -83,8 +83,7 @@ impl Lab {
             Ok(lab.sink.counts()?.packets > 0)
         })?;
         if let Some(core) = load {
-            // Reception is work of a thread of its own, beside the load: not of who sends, nor starved
-            // by it.
+            // Reception is work of a thread of its own, beside the load.
             lab.site.place_wan(core)?;
         }
         std::thread::sleep(QUIET);
