@@ -11,8 +11,13 @@ use crate::bench::io::site::{HOPS, Site};
 use crate::bench::latency::Latencies;
 use crate::bench::machine;
 
-/// Frames that are sent at once at most: what is under way in the kernel.
-const BURST: u64 = 256;
+/// Frames of one call of the generator: a call takes milliseconds to begin and to end, so it is for
+/// as much as can be only.
+const BURST: u32 = 200_000;
+/// Where packets of a paced load go: nobody's address, so that the receiver's kernel drops them.
+const NOBODY: &str = "10.8.0.99";
+/// Bytes of their payload: with headers, 60 and no check sequence.
+const PAYLOAD: [u8; 18] = [0; 18];
 /// How long a packet's way may take before it counts as lost.
 const LOST: Duration = Duration::from_millis(500);
 /// Rests between packets one at a time: from the one on, up to the other more, by turns.
@@ -36,10 +41,11 @@ pub struct Lab {
     generator: Generator,
     sink: Sink,
     sending: UdpSocket,
+    pacing: UdpSocket,
     receiving: UdpSocket,
     // In the order of going: the router ends before its interfaces.
     _dir: tempfile::TempDir,
-    _site: Site,
+    site: Site,
 }
 
 impl Lab {
@@ -62,17 +68,24 @@ impl Lab {
         let router = Running::start(&mut command, "router", dir.path())?;
         let generator = site.sender.within(|| Generator::new(Site::OUT, &stream(&site)))??;
         let (sending, receiving) = sockets(&site)?;
+        let pacing = site.sender.within(|| UdpSocket::bind(("10.9.0.2", 0)))??;
+        pacing.connect((NOBODY, PORT))?;
         // The load is on the last core, a router of one thread not.
-        if let [_, .., last] = cores {
-            machine::bind(*last);
+        let load = cores.last().copied().filter(|_| cores.len() > 1);
+        if let Some(core) = load {
+            machine::bind(core);
         }
-        let mut lab = Lab { router, generator, sink, sending, receiving, _dir: dir, _site: site };
+        let mut lab = Lab { router, generator, sink, sending, pacing, receiving, _dir: dir, site };
         wait_for("the first packet through the router", || {
             lab.router.check()?;
             // An interface that nobody receives by yet takes none.
             let _ = lab.generator.send(1);
             Ok(lab.sink.counts()?.packets > 0)
         })?;
+        if let Some(core) = load {
+            // Reception is work of a thread of its own, beside the load.
+            lab.site.place_wan(core)?;
+        }
         std::thread::sleep(QUIET);
         Ok(lab)
     }
@@ -85,27 +98,33 @@ impl Lab {
     /// So many packets a second, or as many as can be, for so long: what came through, and percent of
     /// a processor that the router took.
     pub fn load(&mut self, rate: Option<f64>, time: Duration) -> anyhow::Result<(Rate, f64)> {
-        let (made, arrived) = (self.generator.made()?, self.sink.counts()?.packets);
-        let (begin, cpu, mut sent) = (Instant::now(), cpu_ns(self.router.pid()), 0u64);
+        let (made, arrived) = (self.generator.made()?, self.sink.counts()?);
+        let (begin, cpu) = (Instant::now(), cpu_ns(self.router.pid()));
+        let mut sent = 0;
         while begin.elapsed() < time {
-            let due = match rate {
-                None => sent + BURST,
-                Some(rate) => (begin.elapsed().as_secs_f64() * rate) as u64,
-            };
-            match due - sent {
-                0 if rate == Some(0.0) => std::thread::sleep(time / 20),
-                0 => std::hint::spin_loop(),
-                missing => self.generator.send(missing.min(BURST) as u32)?,
+            match rate {
+                None => self.generator.send(BURST)?,
+                Some(0.0) => std::thread::sleep(time / 20),
+                Some(rate) if (begin.elapsed().as_secs_f64() * rate) as u64 > sent => {
+                    self.pacing.send(&PAYLOAD)?;
+                    sent += 1;
+                }
+                Some(_) => std::hint::spin_loop(),
             }
-            sent += (due - sent).min(BURST);
         }
         let took = begin.elapsed().as_secs_f64();
         let cpu = cpu_ns(self.router.pid()).saturating_sub(cpu) as f64 / took / 1e7;
         self.router.check()?;
         std::thread::sleep(QUIET);
-        let made = (self.generator.made()? - made) as f64 / took;
-        let forwarded = (self.sink.counts()?.packets - arrived) as f64 / took;
-        Ok((Rate { made, forwarded }, cpu))
+        let counts = self.sink.counts()?;
+        let forwarded = match rate {
+            None => counts.packets - arrived.packets,
+            // The hosts say nothing of their own accord.
+            Some(_) => counts.others - arrived.others,
+        };
+        let made = self.generator.made()? - made + sent;
+        let rate = Rate { made: made as f64 / took, forwarded: forwarded as f64 / took };
+        Ok((rate, cpu))
     }
 
     /// Sends packets one at a time and waits for each, without sleeping: how long they were on their
@@ -156,7 +175,9 @@ fn sockets(site: &Site) -> anyhow::Result<(UdpSocket, UdpSocket)> {
     site.sender.ip(&format!("address add 10.9.0.2/24 dev {out}"))?;
     site.sender.ip(&format!("route add 10.8.0.0/24 dev {out}"))?;
     let neighbour = format!("lladdr {} dev {out} nud permanent", far.mac());
-    site.sender.ip(&format!("neighbour add {hop} {neighbour}"))?;
+    for address in [hop, NOBODY] {
+        site.sender.ip(&format!("neighbour add {address} {neighbour}"))?;
+    }
     site.receiver.ip(&format!("route add 10.9.0.0/24 dev {}", far.name))?;
     let receiving = site.receiver.within(|| UdpSocket::bind((hop, PORT)))??;
     receiving.set_nonblocking(true)?;

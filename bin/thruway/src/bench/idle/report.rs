@@ -31,10 +31,18 @@ fn ways(row: &Row) -> Option<[f64; 3]> {
     Some([us(50.0)?, us(99.0)?, us(100.0)?])
 }
 
+/// Whether the router forwarded all that could be made, so that its capacity is not known.
+fn is_loads_limit(row: &Row) -> bool {
+    row.load == 100 && row.rate.made <= 1.02 * row.rate.forwarded
+}
+
 /// A row, for people.
 pub fn line(row: &Row) -> String {
-    let ways = ways(row)
-        .map_or(String::new(), |[p50, p99, most]| format!("{p50:.1}, {p99:.1}, {most:.1}"));
+    let ways = match ways(row) {
+        Some([p50, p99, most]) => format!("{p50:.1}, {p99:.1}, {most:.1}"),
+        None if is_loads_limit(row) => "(as much as the load was)".to_owned(),
+        None => String::new(),
+    };
     format!(
         "{:>7} {:>9} {:>6} {:>12.0} {:>12.0} {:>7.1} {ways:>26}\n",
         row.threads, row.idle, row.load, row.rate.made, row.rate.forwarded, row.cpu
@@ -48,7 +56,7 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
         json!({
             "threads": row.threads, "idle": row.idle, "load_percent": row.load,
             "made_pps": row.rate.made.round(), "forwarded_pps": row.rate.forwarded.round(),
-            "cpu_percent": tenth(row.cpu),
+            "cpu_percent": tenth(row.cpu), "load_was_the_limit": is_loads_limit(row),
             "way_us_p50_p99_max": ways(row).map(|ways| ways.map(tenth)),
         })
     };
