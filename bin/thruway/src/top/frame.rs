@@ -262,8 +262,8 @@ mod tests {
         let expected = "here: 50 packets/s taken in, 2 elements, over 2.00 s
 
 Threads
-  thread    busy  packets/s  cycles/packet  per batch
-       0  60.0 %         50          100.0       10.0
+  thread    busy  packets/s  cycles/packet  per batch  clock
+       0  60.0 %         50          100.0       10.0      -
 
 Elements
   element  class   share  packets/s  cycles/packet  per batch  drops/s
