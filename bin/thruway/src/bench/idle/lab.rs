@@ -82,9 +82,9 @@ impl Lab {
             let _ = lab.generator.send(1);
             Ok(lab.sink.counts()?.packets > 0)
         })?;
-        if let Some(core) = load {
-            // Reception is work of a thread of its own, beside the load.
-            lab.site.place_wan(core)?;
+        if let Some(core) = cores.first().filter(|_| load.is_some()) {
+            // Reception is work of a thread of its own, where the router's is: not of the load.
+            lab.site.place_wan(*core)?;
         }
         std::thread::sleep(QUIET);
         Ok(lab)

@@ -31,16 +31,20 @@ fn ways(row: &Row) -> Option<[f64; 3]> {
     Some([us(50.0)?, us(99.0)?, us(100.0)?])
 }
 
-/// Whether the router forwarded all that could be made, so that its capacity is not known.
-fn is_loads_limit(row: &Row) -> bool {
-    row.load == 100 && row.rate.made <= 1.02 * row.rate.forwarded
+/// Processor time below which a router is not what limits, percent.
+const BUSY: f64 = 80.0;
+
+/// Whether the kernel's reception or the load was at its limit before the router was: then what is
+/// called its capacity is less than that.
+fn is_not_full(row: &Row) -> bool {
+    row.load == 100 && row.cpu < BUSY
 }
 
 /// A row, for people.
 pub fn line(row: &Row) -> String {
     let ways = match ways(row) {
         Some([p50, p99, most]) => format!("{p50:.1}, {p99:.1}, {most:.1}"),
-        None if is_loads_limit(row) => "(as much as the load was)".to_owned(),
+        None if is_not_full(row) => "(not the router's limit)".to_owned(),
         None => String::new(),
     };
     format!(
@@ -56,7 +60,7 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
         json!({
             "threads": row.threads, "idle": row.idle, "load_percent": row.load,
             "made_pps": row.rate.made.round(), "forwarded_pps": row.rate.forwarded.round(),
-            "cpu_percent": tenth(row.cpu), "load_was_the_limit": is_loads_limit(row),
+            "cpu_percent": tenth(row.cpu), "is_not_full": is_not_full(row),
             "way_us_p50_p99_max": ways(row).map(|ways| ways.map(tenth)),
         })
     };

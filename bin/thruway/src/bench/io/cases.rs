@@ -9,6 +9,17 @@ pub enum Kind {
     Xdp,
     /// Thruway by packet sockets.
     Packet,
+    /// DPDK's own forwarder, by this driver of its.
+    Testpmd(&'static str),
+}
+
+/// Where reception at the middle's interface is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reception {
+    /// On the core that forwards, and counted as its work.
+    Forwarder,
+    /// On the core of the load, as a card does it, or another core for a card.
+    Load,
 }
 
 /// What is done to packets.
@@ -28,6 +39,7 @@ pub struct Case {
     pub name: &'static str,
     pub kind: Kind,
     pub work: Work,
+    pub reception: Reception,
     /// All packets are of one flow.
     pub one_flow: bool,
     /// The row whose rate it is compared with.
@@ -39,15 +51,31 @@ pub struct Case {
 }
 
 const fn case(name: &'static str, kind: Kind, work: Work) -> Case {
-    Case { name, kind, work, one_flow: false, baseline: None, goal_mpps: None, goal_ratio: None }
+    Case {
+        name,
+        kind,
+        work,
+        reception: Reception::Forwarder,
+        one_flow: false,
+        baseline: None,
+        goal_mpps: None,
+        goal_ratio: None,
+    }
+}
+
+/// A case whose reception is done elsewhere.
+const fn apart(name: &'static str, kind: Kind, work: Work) -> Case {
+    Case { reception: Reception::Load, ..case(name, kind, work) }
 }
 
 const ROUTING: &str = "kernel/route";
 const ROUTING_ONE: &str = "kernel/route-1";
 const MASQUERADE: &str = "kernel/nat";
+const PEER_XDP: &str = "apart/testpmd-xdp";
+const PEER_PACKET: &str = "apart/testpmd-packet";
 
 /// Every row; baselines come before those who are compared with them.
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 15] = [
     case(ROUTING, Kind::Kernel, Work::Route),
     Case {
         baseline: Some(ROUTING),
@@ -74,6 +102,21 @@ pub const CASES: [Case; 9] = [
         baseline: Some(ROUTING_ONE),
         ..case("xdp/route-1", Kind::Xdp, Work::Route)
     },
+    // A forwarder that polls without end leaves no time for reception on its core.
+    apart(PEER_XDP, Kind::Testpmd("net_af_xdp"), Work::Forward),
+    Case { baseline: Some(PEER_XDP), ..apart("apart/xdp-forward", Kind::Xdp, Work::Forward) },
+    Case {
+        baseline: Some(PEER_XDP),
+        goal_mpps: Some(2.0),
+        ..apart("apart/xdp-route", Kind::Xdp, Work::Route)
+    },
+    apart(PEER_PACKET, Kind::Testpmd("net_af_packet"), Work::Forward),
+    Case {
+        baseline: Some(PEER_PACKET),
+        goal_mpps: Some(1.5),
+        ..apart("apart/packet-forward", Kind::Packet, Work::Forward)
+    },
+    Case { baseline: Some(PEER_XDP), ..apart("apart/xdp-nat", Kind::Xdp, Work::Nat) },
 ];
 
 #[cfg(test)]
@@ -87,7 +130,7 @@ mod tests {
             assert!(before.iter().all(|other| other.name != case.name), "{case:?}");
             if let Some(name) = case.baseline {
                 let base = before.iter().find(|other| other.name == name).expect("it is before");
-                assert_eq!(base.one_flow, case.one_flow);
+                assert_eq!((base.one_flow, base.reception), (case.one_flow, case.reception));
             }
         }
     }

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::cases::{Case, Kind, Work};
-use super::site::{Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first};
+use super::cases::{Case, Kind, Reception, Work};
+use super::site::{
+    APART_PRIORITY, Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first,
+};
 use crate::bench::child::{Running, wait_for};
 use crate::ctl::Client;
 
@@ -13,12 +15,15 @@ use crate::ctl::Client;
 pub struct Contestant {
     /// Its process; the kernel has none.
     pub process: Option<Running>,
-    /// The thread that receives for it.
-    pub reception: u32,
-    /// Where its process listens.
-    socket: String,
+    /// The thread that receives for it, if that is its work.
+    pub reception: Option<u32>,
+    /// Where its process listens, if it has a place for that.
+    socket: Option<String>,
     pub site: Site,
 }
+
+/// DPDK's own forwarder.
+pub const TESTPMD: &str = "dpdk-testpmd";
 
 const NAT: &str = include_str!("../../../../../examples/nat.click");
 
@@ -38,35 +43,44 @@ impl Contestant {
                 None
             }
             Kind::Xdp | Kind::Packet => Some(thruway(case, &site, cores, (dir, &socket))?),
+            Kind::Testpmd(driver) => Some(testpmd(driver, &site, cores, (dir, case.name))?),
         };
-        if case.kind != Kind::Xdp {
+        if !matches!(case.kind, Kind::Xdp | Kind::Testpmd("net_af_xdp")) {
             site.take_redirected()?;
         }
-        let mut contestant = Contestant { process, reception: 0, socket, site };
+        let listens = matches!(case.kind, Kind::Xdp | Kind::Packet);
+        let socket = listens.then_some(socket);
+        let mut contestant = Contestant { process, reception: None, socket, site };
         contestant.wait()?;
-        let reception = contestant.site.place_wan(cores.forwarding)?;
-        first(reception, RECEPTION_PRIORITY)?;
-        contestant.reception = reception;
+        let (core, priority) = match case.reception {
+            Reception::Forwarder => (cores.forwarding, RECEPTION_PRIORITY),
+            Reception::Load => (cores.receiver, APART_PRIORITY),
+        };
+        let reception = contestant.site.place_wan(core)?;
+        first(reception, priority)?;
+        contestant.reception = (case.reception == Reception::Forwarder).then_some(reception);
         if let Some(process) = &contestant.process {
             first(process.pid(), PROCESS_PRIORITY)?;
         }
         Ok(contestant)
     }
 
-    /// Waits until a process listens: then it receives, too.
+    /// Waits until a process listens, or says that it forwards: then it receives, too.
     fn wait(&mut self) -> anyhow::Result<()> {
         let Some(process) = &mut self.process else { return Ok(()) };
-        let socket = &self.socket;
+        let Some(socket) = &self.socket else {
+            return wait_for("testpmd to start", || {
+                process.check().map(|()| process.said().contains("packets/burst"))
+            });
+        };
         let listens = || std::os::unix::net::UnixStream::connect(socket).is_ok();
         wait_for("Thruway to start", || process.check().map(|()| listens()))
     }
 
     /// Packets that its process dropped, and for what reasons.
     pub fn drops(&self) -> anyhow::Result<Vec<(String, u64)>> {
-        if self.process.is_none() {
-            return Ok(Vec::new());
-        }
-        let text = Client::reach(&self.socket)?.read("statistics")?;
+        let Some(socket) = &self.socket else { return Ok(Vec::new()) };
+        let text = Client::reach(socket)?.read("statistics")?;
         let drop = |line: &str| {
             let words: Vec<&str> = line.split('\t').collect();
             let [_, element, reason, count] = words[..] else { return None };
@@ -106,6 +120,27 @@ FromDevice({wan}, METHOD {method}, PROMISC true) -> Strip(14) -> CheckIPHeader -
 {}",
         ways.concat()
     )
+}
+
+/// DPDK's forwarder as it is, between the two interfaces, on the core that forwards.
+fn testpmd(
+    driver: &str,
+    site: &Site,
+    cores: Cores,
+    (dir, name): (&Path, &str),
+) -> anyhow::Result<Running> {
+    let core = cores.forwarding;
+    let mut command = site.middle.command("stdbuf");
+    // Its output is a file: by lines, or it stays in its memory.
+    command.args(["-oL", TESTPMD, "--no-huge", "-m", "256", "--no-pci", "--no-telemetry"]);
+    command.args(["--no-shconf", "--lcores", &format!("0@{core},1@{core}")]);
+    for (number, end) in [&site.wan, &site.lan].into_iter().enumerate() {
+        command.args(["--vdev", &format!("{driver}{number},iface={}", end.name)]);
+    }
+    command.args(["--", "--forward-mode=io", "--nb-cores=1", "--total-num-mbufs=16384"]);
+    // It would end with its standard input, but for its statistics.
+    command.args(["--auto-start", "--stats-period=3600"]);
+    Running::start(&mut command, &name.replace('/', "-"), dir)
 }
 
 /// What a case runs; the variables of a text with variables are given beside it.

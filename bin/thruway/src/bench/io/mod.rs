@@ -23,8 +23,8 @@ use anyhow::{Context as _, bail};
 use super::machine::{Machine, allowed};
 use super::wanted;
 use account::Account;
-use cases::{CASES, Case};
-use contestant::Contestant;
+use cases::{CASES, Case, Kind};
+use contestant::{Contestant, TESTPMD};
 use report::Row;
 use site::Cores;
 use turn::{Load, Rates};
@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let time = Duration::from_millis(time.into());
     for round in 0..rounds {
         for entrant in &mut all {
-            eprint!("\r{:15} round {} of {rounds}    ", entrant.case.name, round + 1);
+            eprint!("\r{:20} round {} of {rounds}    ", entrant.case.name, round + 1);
             let rates = entrant.load.measure(&mut entrant.contestant, time, cores);
             entrant.rates.push(rates.with_context(|| entrant.case.name)?);
         }
@@ -115,13 +115,24 @@ fn chosen(pattern: Option<&str>) -> anyhow::Result<Vec<&'static Case>> {
         let mut wanted = CASES.iter().filter(|case| wanted(pattern, case.name));
         wanted.any(|case| case.baseline == Some(name))
     };
-    let cases: Vec<&Case> =
+    let mut cases: Vec<&Case> =
         CASES.iter().filter(|case| wanted(pattern, case.name) || is_base(case.name)).collect();
+    let is_peer = |case: &&Case| matches!(case.kind, Kind::Testpmd(_));
+    if cases.iter().any(is_peer) && !is_there(TESTPMD) {
+        eprintln!("no {TESTPMD} here, so DPDK's forwarder takes no part: apt-get install dpdk-dev");
+        cases.retain(|case| !is_peer(case));
+    }
     if cases.is_empty() {
         let all: Vec<&str> = CASES.iter().map(|case| case.name).collect();
         bail!("no case matches; there are {}", all.join(", "));
     }
     Ok(cases)
+}
+
+/// Whether a program is found where programs are.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|place| place.join(program).is_file())
 }
 
 /// Puts a contestant and its load in their places.

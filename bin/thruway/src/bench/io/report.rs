@@ -83,7 +83,7 @@ pub fn heading(machine: &Machine, cores: Cores, options: &Options) -> String {
 /// The table, and where packets were lost.
 pub fn table(rows: &[Row], goals: bool) -> String {
     let mut text = format!(
-        "{:15} {:>8} {:>13} {:>8} {:>8} {:>6}{}\n",
+        "{:20} {:>8} {:>13} {:>8} {:>8} {:>6}{}\n",
         "case",
         "per core",
         "min..max",
@@ -98,7 +98,7 @@ pub fn table(rows: &[Row], goals: bool) -> String {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "{:15} {:>8.3} {range:>13} {:>8.3} {:>8.3} {ratio:>6}",
+            "{:20} {:>8.3} {range:>13} {:>8.3} {:>8.3} {ratio:>6}",
             row.case.name, row.per_core, row.arrived, row.made
         );
         for (unit, goal, reached) in row.goals().filter(|_| goals) {
@@ -118,7 +118,7 @@ fn losses(row: &Row) -> String {
     let Account { made, arrived, disordered, lost } = &row.account;
     let lost: String = lost.iter().map(|(place, count)| format!(", {count} {place}")).collect();
     format!(
-        "{:15} {made} made, {arrived} arrived, {disordered} out of order{lost}, {} unexplained\n",
+        "{:20} {made} made, {arrived} arrived, {disordered} out of order{lost}, {} unexplained\n",
         row.case.name,
         row.account.unexplained()
     )

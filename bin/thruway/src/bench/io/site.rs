@@ -31,6 +31,8 @@ const LOOKS: u32 = 4_000;
 /// Priorities on the core of the load: the receiver's NAPI above the generator.
 pub const RECEIVER_PRIORITY: u32 = 20;
 pub const GENERATOR_PRIORITY: u32 = 10;
+/// And between them reception for the middle, where that is not the forwarder's work.
+pub const APART_PRIORITY: u32 = 15;
 /// Priorities on the core that forwards: reception works when the process has nothing to do, so that
 /// it does not receive what nobody has time for.
 pub const PROCESS_PRIORITY: u32 = 5;

@@ -109,7 +109,7 @@ impl Load {
         let (begin, before) = (Instant::now(), self.generator.made()?);
         let count = self.generator.count();
         let (generator, sink) = (&mut self.generator, &self.sink);
-        let pids = [Some(contestant.reception), contestant.process.as_ref().map(|one| one.pid())];
+        let pids = [contestant.reception, contestant.process.as_ref().map(|one| one.pid())];
         let moment = || -> anyhow::Result<Moment> {
             Ok(Moment {
                 at: Instant::now(),
