@@ -1,6 +1,6 @@
 //! TAP and TUN devices: interfaces whose other end is this process.
 
-use crate::bpf::{self, Hook, program};
+use crate::bpf;
 use crate::error::PortError;
 use crate::interface;
 use crate::system::{self, IfRequest};
@@ -101,10 +101,7 @@ impl Tap {
     /// The kernel is older than 6.6, or the process may not load programs into it.
     pub fn hide_from_stack(&mut self) -> Result<(), PortError> {
         let index = interface::index(&self.name).unwrap_or(0);
-        let link = bpf::load(Hook::Ingress, &program::drop_all())
-            .and_then(|program| bpf::link(Hook::Ingress, program.as_fd(), index, 0));
-        let step = "attaching a program between sniffers and stack (Linux 6.6)";
-        self.hidden = Some(link.map_err(|error| PortError::xdp(&self.name, step, error))?);
+        self.hidden = Some(bpf::hide(&self.name, index)?);
         Ok(())
     }
 

@@ -173,3 +173,34 @@ fn a_process_that_was_killed_is_started_again_at_once() {
     }
     carrying(&network, &mut command());
 }
+
+/// Whether the middle's own stack answers the host in the LAN.
+fn is_answered(network: &Network) -> bool {
+    network.lan.run("ping -n -c 1 -W 1 10.3.0.9").code() == 0
+}
+
+#[test]
+fn packets_that_are_kept_from_the_stack_reach_it_afterwards() {
+    if !privileged("packets_that_are_kept_from_the_stack_reach_it_afterwards") {
+        return;
+    }
+    let network = Network::new(&LAN, &WAN);
+    network.middle.ip("address add 10.3.0.9/24 dev lan0");
+    wait_for("an answer before", || is_answered(&network).then_some(()));
+    let text = "FromDevice(lan0, METHOD LINUX, SNIFFER false) -> c :: Counter -> Discard;
+                Script(label again, wait 10ms, print $(c.count), goto again)";
+    let count = |process: &Running| -> u64 {
+        let counts = process.stdout();
+        counts.lines().last().and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+    };
+    for signal in [Signal::INT, Signal::KILL] {
+        let process = Running::start(&mut thruway(&network, text));
+        wait_for("silence", || (count(&process) > 0 && !is_answered(&network)).then_some(()));
+        let before = count(&process);
+        assert!(!is_answered(&network), "the stack answers while its packets are kept from it");
+        wait_for("packets", || (count(&process) > before).then_some(()));
+        process.signal(signal);
+        process.wait(LIMIT);
+        wait_for("an answer afterwards", || is_answered(&network).then_some(()));
+    }
+}

@@ -190,8 +190,6 @@ fn what_af_xdp_cannot_do_is_said() {
     refused(&network, "FromDevice(lan0, QUEUE 0) -> Discard; FromDevice(lan0, QUEUE 0) -> Discard")
         .says(&["'lan0'", "queue 0 has a receiver already"]);
     refused(&network, "FromDevice(lan0, METHOD XDP, SNIFFER true) -> Discard").says(&["SNIFFER"]);
-    refused(&network, "FromDevice(lan0, METHOD LINUX, SNIFFER false) -> Discard")
-        .says(&["SNIFFER", "METHOD XDP"]);
     refused(&network, "FromDevice(lan0, METHOD XDP, OUTBOUND true) -> Discard").says(&["OUTBOUND"]);
     refused(&network, "FromDevice(nosuch0, METHOD XDP) -> Discard").says(&["there are: lo"]);
     // Each is to see every packet, which AF_XDP does not do.

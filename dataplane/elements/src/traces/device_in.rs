@@ -85,7 +85,8 @@ impl DeviceIn {
                 .map(|own| own.map_or_else(none, |own| Socket::Xdp(own.into())))
                 .collect()
         } else {
-            let options = &PacketOptions { whole: wish.large, ..*options };
+            let options =
+                &PacketOptions { whole: wish.large, exclusive: wish.exclusive, ..*options };
             if count > 1 {
                 text += &format!(", a socket for each of {count} threads");
             }

@@ -39,8 +39,9 @@ pub static ENTRY: Entry = Entry::new(
                chosen where nothing shows that the stack uses the interface (an address, a bridge) \
                and the driver has a native mode. Otherwise packet sockets are used, by which the \
                stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
-               METHOD LINUX or SNIFFER true for packet sockets. AF_XDP reads all queues of the \
-               interface, or QUEUE. \
+               METHOD LINUX or SNIFFER true for packet sockets; METHOD LINUX and SNIFFER false \
+               keep packets from the stack all the same, which then has no work with them (Linux \
+               6.6). AF_XDP reads all queues of the interface, or QUEUE. \
                Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
                out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
                time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \

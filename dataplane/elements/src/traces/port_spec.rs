@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn ports_of_an_interface_go_the_same_way() {
         use thruway_port::af_xdp::XdpOptions;
-        let wish = |method, queue| Wish { method, xdp: XdpOptions::default(), queue, large: false };
+        let xdp = XdpOptions::default();
+        let wish = |method, queue| Wish { method, xdp, queue, large: false, exclusive: false };
         let (best, xdp) = (wish(Method::Best, None), wish(Method::Xdp, None));
         let packet = wish(Method::Packet("as METHOD says"), None);
         let ports = Ports::default();

@@ -26,6 +26,8 @@ pub(super) struct Wish {
     pub(super) queue: Option<u32>,
     /// Packets that stand for several come as they are.
     pub(super) large: bool,
+    /// By packet sockets: the host's stack is not to see packets.
+    pub(super) exclusive: bool,
 }
 
 /// What a port uses.
@@ -75,7 +77,8 @@ impl Wish {
             }
         };
         let queue = args.opt("QUEUE")?;
-        let mut wish = Wish { method, xdp: XdpOptions::default(), queue, large: false };
+        let xdp = XdpOptions::default();
+        let mut wish = Wish { method, xdp, queue, large: false, exclusive: false };
         wish.xdp.receives = false;
         if matches!(wish.method, Method::Best) {
             wish.xdp.modes = BEST;
@@ -93,13 +96,8 @@ impl Wish {
         wish.large = large;
         let is_asked = matches!(wish.method, Method::Xdp) || mode.is_some();
         wish.method = match (wish.method, sniffer) {
-            (Method::Packet(_), Some(false)) => {
-                let why = "packet sockets leave packets to the host's stack, too; take METHOD XDP, \
-                           or keep them from the stack by a firewall rule";
-                return Err(args.error("SNIFFER", why).into());
-            }
             (Method::Packet(why), _) => Method::Packet(why),
-            _ if large && (is_asked || sniffer == Some(false)) => {
+            _ if large && is_asked => {
                 let why = "AF_XDP has no room for such packets; take METHOD LINUX";
                 return Err(args.error("LARGE", why).into());
             }
@@ -108,7 +106,7 @@ impl Wish {
                 let why = "with AF_XDP the host's stack does not see what is received";
                 return Err(args.error("SNIFFER", why).into());
             }
-            _ if outbound && (is_asked || sniffer == Some(false)) => {
+            _ if outbound && is_asked => {
                 let why = "with AF_XDP what this host sends is not seen; take METHOD LINUX";
                 return Err(args.error("OUTBOUND", why).into());
             }
@@ -118,6 +116,7 @@ impl Wish {
             _ if is_asked => Method::Xdp,
             (method, None) => method,
         };
+        wish.exclusive = sniffer == Some(false) && matches!(wish.method, Method::Packet(_));
         wish.xdp = XdpOptions {
             receives: true,
             promiscuous: args.get("PROMISC")?,
@@ -178,7 +177,8 @@ mod tests {
 
     #[test]
     fn what_is_forced_is_not_chosen() {
-        let wish = |method| Wish { method, xdp: XdpOptions::default(), queue: None, large: false };
+        let xdp = XdpOptions::default();
+        let wish = |method| Wish { method, xdp, queue: None, large: false, exclusive: false };
         let way = wish(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
         assert_eq!(way.to_string(), "AF_PACKET (as SNIFFER says)");
         let way = wish(Method::Best).choose("lo").expect("packet sockets always");

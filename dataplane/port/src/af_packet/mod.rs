@@ -23,6 +23,7 @@ pub(crate) use options::promiscuous_guard;
 pub use sender::PacketSender;
 pub use transmit::SEND_BATCH;
 
+use crate::bpf;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use finish::Finisher;
@@ -145,13 +146,16 @@ pub struct PacketSocket {
     transmit: Transmitter,
     interface: Interface,
     finisher: Finisher,
+    /// Keeps the stack from what it receives.
+    _hidden: Option<OwnedFd>,
 }
 
 impl PacketSocket {
     /// Opens `name` for receiving and sending.
     ///
-    /// # Errors There is no such interface, it is down, the process may not open packet sockets, or
-    /// the kernel refused a step.
+    /// # Errors
+    /// There is no such interface, it is down, the process may not open packet sockets, or the kernel
+    /// refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
         PacketSocket::make(name, options, options::attach)
     }
@@ -199,7 +203,8 @@ impl PacketSocket {
         attach(&receive, &interface, options)?;
         let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
-        Ok(PacketSocket { ring, receive, transmit, interface, finisher })
+        let hidden = options.exclusive.then(|| bpf::hide(name, interface.index)).transpose()?;
+        Ok(PacketSocket { ring, receive, transmit, interface, finisher, _hidden: hidden })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.

@@ -21,6 +21,8 @@ pub struct PacketOptions {
     /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
     /// of up to 64 kB, with right lengths and checksums. Others are cut here.
     pub whole: bool,
+    /// Keep what is received from the host's stack, as long as the socket is there (Linux 6.6).
+    pub exclusive: bool,
 }
 
 impl Default for PacketOptions {
@@ -32,6 +34,7 @@ impl Default for PacketOptions {
             // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
             ring_len: 8 << 20,
             whole: false,
+            exclusive: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod assembly;
 pub(crate) mod program;
 
+use crate::error::PortError;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -190,6 +191,20 @@ pub(crate) fn link(
     let [_, attach] = hook.numbers();
     let words = [number(program), interface, attach, flags];
     descriptor(LINK_CREATE, &Attributes::new(&words))
+}
+
+/// Keeps the host's stack from what an interface receives, for as long as the link is open: packet
+/// sockets (sniffers) see it, and nobody else.
+///
+/// # Errors
+/// The kernel is older than 6.6, or the process may not load programs into it.
+pub(crate) fn hide(name: &str, interface: u32) -> Result<OwnedFd, PortError> {
+    load(Hook::Ingress, &program::drop_all())
+        .and_then(|program| link(Hook::Ingress, program.as_fd(), interface, 0))
+        .map_err(|error| {
+            let step = "attaching a program between sniffers and stack (Linux 6.6)";
+            PortError::xdp(name, step, error)
+        })
 }
 
 /// Runs an XDP program so many times, each time with a frame that goes where the program says; those

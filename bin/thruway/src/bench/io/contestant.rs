@@ -116,7 +116,7 @@ out :: ToDevice({lan}, METHOD {method});
 elementclass Hop {{ $src, $dst |
     input -> DecIPTTL -> Unstrip(14) -> EtherRewrite($src, $dst) -> output;
 }}
-FromDevice({wan}, METHOD {method}, PROMISC true) -> Strip(14) -> CheckIPHeader -> rt;
+FromDevice({wan}, METHOD {method}, SNIFFER false, PROMISC true) -> Strip(14) -> CheckIPHeader -> rt;
 {}",
         ways.concat()
     )
@@ -149,7 +149,9 @@ fn text(case: &Case, site: &Site) -> String {
     let (wan, lan) = (&site.wan.name, &site.lan.name);
     match case.work {
         Work::Forward => {
-            format!("FromDevice({wan}, METHOD {method}) -> ToDevice({lan}, METHOD {method});\n")
+            format!(
+                "FromDevice({wan}, METHOD {method}, SNIFFER false) -> ToDevice({lan}, METHOD {method});\n"
+            )
         }
         Work::Route => router(site, method),
         Work::Nat => NAT
