@@ -95,6 +95,70 @@ fn threads_share_a_port() {
     done.says(&["2 queues to receive, spread alike for both directions, 2 to send"]);
 }
 
+#[test]
+fn one_element_reads_in_several_threads() {
+    let before = traces();
+    let done = run(thruway().args([
+        "run",
+        "-q",
+        "-j",
+        "2",
+        "-e",
+        "f :: FromDPDKDevice(net_null0) -> s :: CPUSwitch;
+         s[0] -> c0 :: Counter -> t :: ToDPDKDevice(net_null0); s[1] -> c1 :: Counter -> t;
+         Script(label again, wait 20ms, goto again $(or $(eq 0 $(c0.count)) $(eq 0 $(c1.count))),
+             write f.active false,
+             label settling, wait 20ms, goto settling $(ne $(f.count) $(t.hw_count)),
+             print f.queues, print $(eq $(f.count) $(add $(c0.count) $(c1.count))),
+             print $(eq $(f.count) $(t.count)), stop)",
+    ]));
+    let done = done.expect(0).prints(&["0-1\ntrue\ntrue\n"]);
+    done.says(&["2 queues to receive, spread alike for both directions, 2 to send"]);
+    assert_eq!(traces(), before);
+}
+
+#[test]
+fn each_thread_keeps_the_order_of_its_queue() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let copy = |name: &str| dir.path().join(name).display().to_string();
+    let (original, first, second) = (capture(), copy("0.pcap"), copy("1.pcap"));
+    let text = format!(
+        "a :: FromDump({original}) -> t :: ToDPDKDevice(net_ring0);
+         b :: FromDump({original}) -> t; StaticThreadSched(a 0, b 1);
+         FromDPDKDevice(net_ring0) -> s :: CPUSwitch;
+         s[0] -> c0 :: Counter -> ToDump({first}, SNAPLEN 0);
+         s[1] -> c1 :: Counter -> ToDump({second}, SNAPLEN 0);
+         Script(label again, wait 20ms,
+             goto again $(or $(lt $(c0.count) {PACKETS}) $(lt $(c1.count) {PACKETS})), stop)"
+    );
+    run(thruway().args(["run", "-q", "-j", "2", "-e", &text])).expect(0);
+    same(&first, &original);
+    same(&second, &original);
+}
+
+#[test]
+fn threads_are_no_more_than_queues() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let copy = dir.path().join("copy.pcap").display().to_string();
+    let original = capture();
+    // Such a device has one queue, and says so in its arguments.
+    let done = run(thruway().args(["run", "-q", "-j", "2", "-e"]).arg(format!(
+        "f :: FromDPDKDevice(\"net_pcap0,rx_pcap={original}\")
+             -> Counter(COUNT_CALL {PACKETS} stop) -> ToDump({copy}, SNAPLEN 0);
+         DriverManager(wait_stop, print f.queues)"
+    )));
+    done.expect(0).prints(&["0\n"]).says(&["1 queue to receive, 0 to send"]);
+    same(&copy, &original);
+    let many = "FromDPDKDevice(net_null0, N_QUEUES 3, MAXTHREADS 2) -> Discard;
+                Script(print FromDPDKDevice@1.queues, stop)";
+    let done = run(thruway().args(["run", "-q", "-j", "2", "-e", many]));
+    done.expect(0).prints(&["0-2\n"]).says(&["3 queues to receive"]);
+    let few = "FromDPDKDevice(net_null0, N_QUEUES 1, THREADS 0-1) -> Discard;
+               Script(print FromDPDKDevice@1.queues, stop)";
+    let done = run(thruway().args(["run", "-q", "-j", "2", "-e", few]));
+    done.expect(0).prints(&["0\n"]);
+}
+
 /// Moves an interface of `from` to a host, as its `eth0`.
 fn take(host: &Namespace, from: &Namespace, port: &str) {
     host.within(|| {

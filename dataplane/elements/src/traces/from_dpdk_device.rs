@@ -12,6 +12,7 @@ use thruway_port::dpdk::{Counters, Device, Receiver};
 
 use super::dpdk::{self, Input, Ports};
 use super::from_device::say;
+use super::sharing;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -29,11 +30,15 @@ pub static ENTRY: Entry = Entry::new(
                whether they were for this port's address, for all, for a group or for others. One \
                that comes in pieces is put together; one with a checksum that the port found wrong \
                is dropped.\n\
-               Several FromDPDKDevice of one port, each in a thread of its own \
-               (StaticThreadSched), share it: each reads N_QUEUES queues, from QUEUE on or the \
-               next free ones. The port then spreads packets over all these queues by a hash of \
-               addresses and ports that is the same in both directions of a connection, where the \
-               driver can (device tells).\n\
+               With several threads (`thruway run -j`) all of them read the port, those on cores of \
+               its NUMA node where there are any, each by a queue of its own; with N_QUEUES more or \
+               fewer queues are dealt to them, and no more threads read than there are queues. \
+               MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this program alone) say otherwise; \
+               StaticThreadSched places it in one thread. Several FromDPDKDevice of one port share \
+               it, too: each has queues from QUEUE on, or the next free ones. The port spreads \
+               packets over all these queues by a hash of addresses and ports that is the same in \
+               both directions of a connection, where the driver can (device tells). A port that \
+               has fewer queues than threads is refused: say MAXTHREADS.\n\
                DPDK's drivers do not wake who sleeps: the port is looked at all the time, and when \
                nothing came for a while every SLEEP. With SLEEP 0 it is looked at for ever.\n\
                What the port dropped is counted here, of queues that several elements read at the \
@@ -45,8 +50,8 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/h",
         args: &[
             dpdk::PORT,
-            Arg::optional("QUEUE", Ty::UInt, "the first queue to read; the next free one"),
-            Arg::optional("N_QUEUES", Ty::UInt, "queues to read").or("1"),
+            dpdk::QUEUE,
+            dpdk::N_QUEUES,
             Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("true"),
             Arg::keyword("BURST", Ty::UInt, "packets to read at once; 32").or("32"),
             dpdk::NDESC,
@@ -54,7 +59,10 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SLEEP", Ty::Time, "between looks at an idle port; 0: never").or("50us"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
             dpdk::VERBOSE,
-            dpdk::NUMA,
+            sharing::THREADS,
+            sharing::MAXTHREADS,
+            sharing::THREADOFFSET,
+            sharing::NUMA,
         ],
         drops: Lost::DROPS,
         handlers: &[
@@ -64,7 +72,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("hw_count", "packets that the port received, of all queues"),
             Handler::read("hw_bytes", "their bytes"),
             Handler::read("hw_dropped", "packets that the port dropped, of all queues"),
-            Handler::read("queues", "the queues that it reads: 0-1"),
+            Handler::read("queues", "the queues that it reads, in all threads: 0-1"),
             dpdk::LINK,
             dpdk::CARRIER,
             dpdk::SPEED,
@@ -79,7 +87,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.shared_by(dpdk::shares);
 
 reasons! {
     /// Why a packet that reached the port is not emitted.
@@ -119,16 +128,16 @@ struct FromDpdkDevice {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let burst = dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH);
-    let queues = args.get("N_QUEUES")?;
-    if queues == 0 {
-        return Err(args.error("N_QUEUES", "must be at least 1").into());
-    }
+    let threads = args.env().threads;
+    let queues = dpdk::wanted(args)?.unwrap_or(threads as u16);
     let Nanos(sleep_ns) = args.get("SLEEP")?;
     let input = Input {
         element: args.name().to_owned(),
         port: args.get("PORT")?,
         first: args.opt("QUEUE")?,
         queues,
+        threads,
+        rank: args.env().rank,
         promiscuous: args.get("PROMISC")?,
         mtu: args.opt("MTU")?,
         slots: args.opt("NDESC")?.unwrap_or(0),
@@ -186,9 +195,8 @@ impl FromDpdkDevice {
 
 impl Element for FromDpdkDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.ports.forget_idle(cx);
         self.open()?;
-        if let Some(device) = &self.device {
+        if let Some(device) = self.device.as_ref().filter(|_| self.input.rank == 0) {
             let line = device.describe();
             say(cx, &self.input.port, &line);
         }
@@ -233,10 +241,10 @@ impl Element for FromDpdkDevice {
                 let Counters { missed, receive_errors, no_frame, .. } = counters();
                 Ok((missed + receive_errors + no_frame).to_string())
             }
-            "queues" => Ok(match self.receiver.as_ref().map(Receiver::queues) {
-                None => "-".to_owned(),
-                Some(queues) if queues.len() == 1 => queues.start.to_string(),
-                Some(queues) => format!("{}-{}", queues.start, queues.end - 1),
+            "queues" => Ok(match self.ports.queues(&self.input) {
+                _ if self.receiver.is_none() => "-".to_owned(),
+                queues if queues.len() == 1 => queues.start.to_string(),
+                queues => format!("{}-{}", queues.start, queues.end - 1),
             }),
             _ => dpdk::read(self.device.as_ref(), name, param),
         }

@@ -19,9 +19,8 @@ pub(super) const NUMA: Arg =
     Arg::keyword("NUMA", Ty::Bool, "whether only threads of its NUMA node read it, if any are")
         .or("true");
 
-/// The threads that may read the port: those that the user allows, one for each of its queues at
-/// most.
-pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
+/// The threads that the user allows; of the device nothing is said.
+pub(super) fn allowed(args: &Args<'_>) -> Result<Share, ArgErrors> {
     let threads = args.text("THREADS").map_or(Ok(Vec::new()), numbers);
     let threads = threads.map_err(|message| args.error("THREADS", message))?;
     let most: Option<usize> = args.opt("MAXTHREADS")?;
@@ -32,7 +31,13 @@ pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
         let why = "says which threads; leave MAXTHREADS and THREADOFFSET out";
         return Err(args.error("THREADS", why).into());
     }
-    let share = Share { threads, most, first: args.get("THREADOFFSET")?, node: None };
+    Ok(Share { threads, most, first: args.get("THREADOFFSET")?, node: None })
+}
+
+/// The threads that may read the port: those that the user allows, one for each of its queues at
+/// most.
+pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
+    let share = allowed(args)?;
     let name = match PortSpec::of(args, Direction::In)? {
         PortSpec::Interface(name) => name,
         PortSpec::Capture(_) | PortSpec::Nothing => {
@@ -40,7 +45,7 @@ pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
         }
     };
     let queues = Wish::of_input(args)?.readers_max(&name);
-    let most = [most, queues].into_iter().flatten().min();
+    let most = [share.most, queues].into_iter().flatten().min();
     let node = if args.get("NUMA")? { interface::node(&name) } else { None };
     Ok(Share { most, node, ..share })
 }

@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         docs: "The port is named as FromDPDKDevice names it. Packets are pulled, BURST at a time, or \
                pushed. They must have their Ethernet header. Their frames go to the driver as they \
                are, so nothing is copied (but a short packet in a large frame). Each thread that \
-               pushes has a transmit queue of its own; QUEUE is for an element that one thread \
+               pushes has a transmit queue of its own, so a flow leaves in order; QUEUE is for an element that one thread \
                reaches.\n\
                When the driver takes no more, packets wait, IQUEUE at most of those that are \
                pushed. If these are there, the thread waits up to a millisecond for the driver, or \
@@ -43,7 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             dpdk::NDESC,
             dpdk::MTU,
             dpdk::VERBOSE,
-            dpdk::NUMA,
+            Arg::keyword("NUMA", Ty::Bool, "accepted and ignored: queues go to who sends"),
         ],
         drops: Unsent::DROPS,
         handlers: &[
@@ -62,6 +62,7 @@ pub static ENTRY: Entry = Entry::new(
             dpdk::XSTATS,
         ],
         task: true,
+        task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         ..Spec::DEFAULT
@@ -102,6 +103,8 @@ struct ToDpdkDevice {
     /// A timer is set.
     is_retrying: bool,
     has_run: bool,
+    /// Of its replicas.
+    is_first: bool,
     count: u64,
     bytes: u64,
 }
@@ -109,8 +112,6 @@ struct ToDpdkDevice {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let Nanos(timeout_ns) = args.get("TIMEOUT")?;
     let output = Output {
-        element: args.name().to_owned(),
-        thread: args.env().thread,
         port: args.get("PORT")?,
         queue: args.opt("QUEUE")?,
         mtu: args.opt("MTU")?,
@@ -135,6 +136,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         pending: 0,
         is_retrying: false,
         has_run: false,
+        is_first: args.env().rank == 0,
         count: 0,
         bytes: 0,
     }))
@@ -142,8 +144,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl ToDpdkDevice {
     fn open(&mut self) -> Result<(), String> {
-        self.sender = self.ports.sender(&self.output)?;
-        self.device = self.sender.as_ref().map(|sender| Arc::clone(sender.device()));
+        let sender = self.ports.sender(&self.output)?;
+        self.device = Some(Arc::clone(sender.device()));
+        self.sender = Some(sender);
         Ok(())
     }
 
@@ -201,9 +204,8 @@ impl ToDpdkDevice {
 
 impl Element for ToDpdkDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.ports.forget_idle(cx);
         self.open()?;
-        if let Some(device) = &self.device {
+        if let Some(device) = self.device.as_ref().filter(|_| self.is_first) {
             let line = device.describe();
             say(cx, &self.output.port, &line);
         }

@@ -17,6 +17,11 @@ pub fn start(_arguments: &[String]) -> Result<String, PortError> {
     Err(PortError::Dpdk { what: what.to_owned() })
 }
 
+/// The NUMA node of a card: not asked, since it cannot be used.
+pub fn node(_name: &str) -> Option<usize> {
+    None
+}
+
 /// What a device's end would have done with packets; there is none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Received {

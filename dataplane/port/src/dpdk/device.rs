@@ -386,7 +386,7 @@ fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
         ))
     };
     if wish.rx_queues > info.rx_queues_max {
-        let remedy = "take fewer (N_QUEUES of FromDPDKDevice, QUEUE), or tell the device to have \
+        let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or tell the device to have \
                       more where it can (net_af_packet0,iface=x,qpairs=2)";
         return Err(too_many("receive", wish.rx_queues, info.rx_queues_max, remedy));
     }

@@ -32,9 +32,11 @@ mod absent;
 mod wish;
 
 #[cfg(not(feature = "dpdk"))]
-pub use absent::{Device, Received, Receiver, Sender, Sent, start};
+pub use absent::{Device, Received, Receiver, Sender, Sent, node, start};
 #[cfg(feature = "dpdk")]
 pub use device::Device;
+#[cfg(feature = "dpdk")]
+pub use pci::node;
 #[cfg(feature = "dpdk")]
 pub use receiver::{Received, Receiver};
 #[cfg(feature = "dpdk")]

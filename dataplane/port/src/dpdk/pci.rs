@@ -28,6 +28,14 @@ pub fn address(name: &str) -> Option<String> {
     }
 }
 
+/// The NUMA node that the card of this address is at, if it is one and is at one.
+pub fn node(name: &str) -> Option<usize> {
+    let address = address(name)?;
+    let place = Path::new(DEVICES).join(address.split(',').next()?);
+    // -1 of a device that is at none.
+    std::fs::read_to_string(place.join("numa_node")).ok()?.trim().parse().ok()
+}
+
 /// Refuses an address where there is no device, or one that the kernel uses itself.
 pub fn check(address: &str) -> Result<(), PortError> {
     let head = address.split(',').next().unwrap_or(address);
@@ -69,6 +77,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_named() {
         let text = check("ffff:fe:1d.7").expect_err("there is none").to_string();
+        assert_eq!(node("ffff:fe:1d.7"), None);
         assert!(text.contains("ffff:fe:1d.7") && text.contains("dpdk-devbind.py"), "{text}");
     }
 }

@@ -1,8 +1,10 @@
 //! Ports of DPDK: what the elements of a configuration that use them know of each other.
 
 mod ports;
+mod queues;
 
 pub(super) use ports::{Input, Output, Ports};
+pub(super) use queues::{N_QUEUES, QUEUE, part, shares, wanted};
 
 use std::sync::Arc;
 
@@ -20,8 +22,6 @@ pub(super) const NDESC: Arg =
     Arg::keyword("NDESC", Ty::UInt, "slots of a queue; as the driver likes");
 pub(super) const VERBOSE: Arg =
     Arg::keyword("VERBOSE", Ty::Str, "accepted and ignored: a line says what is used");
-pub(super) const NUMA: Arg =
-    Arg::keyword("NUMA", Ty::Bool, "accepted and ignored: frames are where the first thread is");
 
 /// The handlers of both directions.
 pub(super) const LINK: Handler = Handler::read("link", "up or down, and how fast");

@@ -4,8 +4,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use thruway_element::{ArgError, Args, Cx};
+use thruway_element::{ArgError, Args};
 use thruway_port::dpdk::{self, Device, Receiver, Sender, Wish};
+
+use super::part;
 
 /// A device's name without its arguments: so elements of one port know each other if only one of
 /// them gives these.
@@ -20,7 +22,11 @@ pub(in super::super) struct Input {
     pub(in super::super) port: String,
     /// The first queue, if it matters.
     pub(in super::super) first: Option<u16>,
+    /// Of all its replicas.
     pub(in super::super) queues: u16,
+    /// Threads that read it, and how many of them come before this replica's.
+    pub(in super::super) threads: usize,
+    pub(in super::super) rank: usize,
     pub(in super::super) promiscuous: bool,
     pub(in super::super) mtu: Option<u16>,
     pub(in super::super) slots: u16,
@@ -29,9 +35,6 @@ pub(in super::super) struct Input {
 /// What a replica of an element that sends wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Output {
-    pub(in super::super) element: String,
-    /// The thread that it is for.
-    pub(in super::super) thread: usize,
     pub(in super::super) port: String,
     pub(in super::super) queue: Option<u16>,
     pub(in super::super) mtu: Option<u16>,
@@ -87,7 +90,7 @@ impl Ports {
     /// Notes an element that receives.
     pub(in super::super) fn receives(&self, input: Input) {
         let mut state = self.state();
-        // A replica of one that is there takes the same queues, and is told so when it wants them.
+        // A replica of one that is there has its part of the same queues.
         if !state.inputs.iter().any(|other| other.element == input.element) {
             state.inputs.push(input);
         }
@@ -96,23 +99,6 @@ impl Ports {
     /// Notes a replica of an element that sends.
     pub(in super::super) fn sends(&self, output: Output) {
         self.state().outputs.push(output);
-    }
-
-    /// Forgets replicas to which no thread brings packets, as their elements' handlers tell: those
-    /// that stand where the element's task would run, if it pulled.
-    /// To be called before a port is opened.
-    pub(in super::super) fn forget_idle(&self, cx: &mut Cx<'_>) {
-        let mut names: Vec<String> =
-            self.state().outputs.iter().map(|output| output.element.clone()).collect();
-        names.dedup();
-        for name in names {
-            // Of an element that has no replica in this thread nothing is known yet: each counts.
-            let Ok(text) = cx.read_handler(&format!("{name}.passing_threads")) else { continue };
-            let passing = threads(&text);
-            let is_idle =
-                |output: &Output| output.element == name && !passing.contains(&output.thread);
-            self.state().outputs.retain(|output| !is_idle(output));
-        }
     }
 
     /// Starts DPDK with the configuration's arguments; how it runs.
@@ -140,20 +126,22 @@ impl Ports {
         Device::open(port, &wish).map_err(|error| error.to_string())
     }
 
-    /// The end of a port that this element receives by.
+    /// All queues that an element receives by.
+    pub(in super::super) fn queues(&self, input: &Input) -> Range<u16> {
+        self.state().queues_of(&input.element)
+    }
+
+    /// The end of a port that this replica of an element receives by.
     pub(in super::super) fn receiver(&self, input: &Input) -> Result<Receiver, String> {
         let device = self.open(&input.port)?;
-        let queues = self.state().queues_of(&input.element);
+        let queues = part(self.queues(input), input.rank, input.threads);
         device.receiver(queues).map_err(|error| error.to_string())
     }
 
-    /// An end of a port to send by; none for a replica to which no packets come.
-    pub(in super::super) fn sender(&self, output: &Output) -> Result<Option<Sender>, String> {
+    /// An end of a port to send by.
+    pub(in super::super) fn sender(&self, output: &Output) -> Result<Sender, String> {
         let device = self.open(&output.port)?;
-        if !self.state().outputs.contains(output) {
-            return Ok(None);
-        }
-        device.sender(output.queue).map(Some).map_err(|error| error.to_string())
+        device.sender(output.queue).map_err(|error| error.to_string())
     }
 
     /// Keeps a port running that the configuration before this one used.
@@ -231,25 +219,9 @@ impl State {
     }
 }
 
-/// The numbers in a text such as `0,2-3`.
-fn threads(text: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_are_read() {
-        assert_eq!(threads("0,2-4"), [0, 2, 3, 4]);
-        assert_eq!(threads("1\n"), [1]);
-        assert!(threads("").is_empty());
-    }
 
     fn input(element: &str, first: Option<u16>, queues: u16) -> Input {
         Input {
@@ -257,6 +229,8 @@ mod tests {
             port: "p".to_owned(),
             first,
             queues,
+            threads: 1,
+            rank: 0,
             promiscuous: element == "a",
             mtu: None,
             slots: 0,
@@ -264,8 +238,7 @@ mod tests {
     }
 
     fn output(queue: Option<u16>) -> Output {
-        let (element, port) = ("t".to_owned(), "p".to_owned());
-        Output { element, thread: 0, port, queue, mtu: Some(1400), slots: 512 }
+        Output { port: "p".to_owned(), queue, mtu: Some(1400), slots: 512 }
     }
 
     #[test]
