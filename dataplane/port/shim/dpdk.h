@@ -39,8 +39,7 @@ struct tw_port_info {
 	char name[64];
 	char driver[64];
 	uint8_t mac[6];
-	uint8_t knows_checksums_rx; /* bits: 1 IPv4, 2 TCP, 4 UDP */
-	uint8_t knows_checksums_tx;
+	uint8_t can_check; /* whether it can check IPv4 header checksums */
 	uint16_t rx_queues_max, tx_queues_max;
 	uint16_t rx_queues, tx_queues; /* as it was started */
 	uint16_t mtu, mtu_max;
@@ -54,7 +53,7 @@ struct tw_port_conf {
 	uint16_t rx_slots, tx_slots; /* 0: as the driver likes */
 	uint16_t mtu; /* 0: as it is */
 	uint8_t promiscuous;
-	uint8_t checksums_rx, checksums_tx; /* bits as above */
+	uint8_t checks; /* whether it is to check IPv4 header checksums, if it can */
 };
 
 struct tw_link {
@@ -113,7 +112,5 @@ uint16_t tw_tx(uint16_t port, uint16_t queue, void **mbufs, uint16_t count);
 void tw_free(void *mbuf);
 /* Copies up to `size` bytes of a chain; says how long it is. */
 uint32_t tw_copy(const void *mbuf, void *to, uint32_t size);
-/* Sets up that the port writes the checksums of a packet; 0, or nonzero where it cannot. */
-int tw_offload(void *mbuf, uint8_t known);
 
 #endif

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include <rte_errno.h>
-#include <rte_ip.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
-#include <rte_net.h>
 
 #include "dpdk.h"
 
@@ -231,30 +229,4 @@ uint32_t tw_copy(const void *mbuf, void *to, uint32_t size)
 		done += part;
 	}
 	return done;
-}
-
-int tw_offload(void *packet, uint8_t known)
-{
-	struct rte_mbuf *mbuf = packet;
-	struct rte_net_hdr_lens lens;
-	uint32_t type = rte_net_get_ptype(mbuf, &lens, RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK |
-							       RTE_PTYPE_L4_MASK);
-	uint64_t flags = 0;
-	mbuf->l2_len = lens.l2_len;
-	mbuf->l3_len = lens.l3_len;
-	if (RTE_ETH_IS_IPV4_HDR(type)) {
-		flags |= RTE_MBUF_F_TX_IPV4;
-		if (known & 1)
-			flags |= RTE_MBUF_F_TX_IP_CKSUM;
-	} else if (RTE_ETH_IS_IPV6_HDR(type)) {
-		flags |= RTE_MBUF_F_TX_IPV6;
-	} else {
-		return 0;
-	}
-	if ((type & RTE_PTYPE_L4_MASK) == RTE_PTYPE_L4_TCP && (known & 2))
-		flags |= RTE_MBUF_F_TX_TCP_CKSUM;
-	if ((type & RTE_PTYPE_L4_MASK) == RTE_PTYPE_L4_UDP && (known & 4))
-		flags |= RTE_MBUF_F_TX_UDP_CKSUM;
-	mbuf->ol_flags |= flags;
-	return 0;
 }

@@ -34,12 +34,6 @@ int tw_port_probe(const char *device)
 	return rte_dev_probe(device);
 }
 
-static uint8_t checksums(uint64_t capabilities, uint64_t ip, uint64_t tcp, uint64_t udp)
-{
-	return (capabilities & ip ? 1 : 0) | (capabilities & tcp ? 2 : 0) |
-	       (capabilities & udp ? 4 : 0);
-}
-
 int tw_port_info(uint16_t port, struct tw_port_info *told)
 {
 	struct rte_eth_dev_info info;
@@ -54,12 +48,7 @@ int tw_port_info(uint16_t port, struct tw_port_info *told)
 	struct rte_ether_addr mac;
 	if (rte_eth_macaddr_get(port, &mac) == 0)
 		memcpy(told->mac, mac.addr_bytes, sizeof(told->mac));
-	told->knows_checksums_rx = checksums(info.rx_offload_capa, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM,
-					     RTE_ETH_RX_OFFLOAD_TCP_CKSUM,
-					     RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
-	told->knows_checksums_tx = checksums(info.tx_offload_capa, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM,
-					     RTE_ETH_TX_OFFLOAD_TCP_CKSUM,
-					     RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+	told->can_check = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	told->rx_queues_max = info.max_rx_queues;
 	told->tx_queues_max = info.max_tx_queues;
 	told->rx_queues = info.nb_rx_queues;
@@ -118,11 +107,6 @@ static int queues_set_up(uint16_t port, const struct tw_port_conf *conf,
 	return 0;
 }
 
-static uint64_t offloads(uint8_t known, uint64_t ip, uint64_t tcp, uint64_t udp)
-{
-	return (known & 1 ? ip : 0) | (known & 2 ? tcp : 0) | (known & 4 ? udp : 0);
-}
-
 int tw_port_start(uint16_t port, const struct tw_port_conf *conf, void *pool,
 		  const struct tw_memory *memory, struct tw_text text)
 {
@@ -146,12 +130,8 @@ int tw_port_start(uint16_t port, const struct tw_port_conf *conf, void *pool,
 			eth.rx_adv_conf.rss_conf.rss_key_len = info.hash_key_size;
 		}
 	}
-	eth.rxmode.offloads = offloads(conf->checksums_rx, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM,
-				       RTE_ETH_RX_OFFLOAD_TCP_CKSUM, RTE_ETH_RX_OFFLOAD_UDP_CKSUM) &
-			      info.rx_offload_capa;
-	eth.txmode.offloads = offloads(conf->checksums_tx, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM,
-				       RTE_ETH_TX_OFFLOAD_TCP_CKSUM, RTE_ETH_TX_OFFLOAD_UDP_CKSUM) &
-			      info.tx_offload_capa;
+	if (conf->checks)
+		eth.rxmode.offloads = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM & info.rx_offload_capa;
 	uint16_t mtu = conf->mtu;
 	if (mtu != 0 || rte_eth_dev_get_mtu(port, &mtu) == 0)
 		eth.rxmode.mtu = mtu;

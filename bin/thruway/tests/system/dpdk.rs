@@ -203,6 +203,54 @@ fn real_traffic_passes_tap_devices() {
     assert!(!wan.run("ip link").stdout.contains("eth0"));
 }
 
+/// Sends an interface ten IPv4 frames with a wrong header checksum, and ten with a right one.
+const SEND: &str = "
+import socket, struct, sys
+ends = socket.inet_aton('10.3.0.1') + socket.inet_aton('10.3.0.2')
+header = lambda sum: struct.pack('!BBHHHBBH', 0x45, 0, 40, 1, 0, 64, 253, sum) + ends
+words = sum(struct.unpack('!10H', header(0)))
+right = 0xffff - (words % 0xffff)
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((sys.argv[1], 0))
+for _ in range(10):
+    for value in (right ^ 1, right):
+        out.send(bytes(5 * [2] + 5 * [2] + [2, 2]) + bytes([8, 0]) + header(value) + bytes(20))
+";
+
+/// What ends a run with a TAP device that is sent these, when so many packets came. Its driver wants
+/// as many queues to send by as to receive.
+fn checked(middle: &Namespace, arguments: &str, count: u32) -> Done {
+    let text = format!(
+        "f :: FromDPDKDevice(\"net_tap0,iface=lan0\", {arguments})
+             -> k :: Classifier(12/0800, -) -> c :: Counter -> Discard; k[1] -> Discard;
+         Idle -> ToDPDKDevice(net_tap0);
+         Script(label again, wait 20ms, goto again $(lt $(c.count) {count}),
+             print f.offloads, print c.count, print f.drops, stop)"
+    );
+    let mut running = Running::start(middle.thruway().args(["run", "-q", "-e", &text]));
+    wait_for("the TAP device", || {
+        assert!(!running.ended(), "{}", running.stderr());
+        middle.run("ip link show lan0 up").stdout.contains("lan0").then_some(())
+    });
+    run(middle.command("python3").args(["-c", SEND, "lan0"])).expect(0);
+    running.wait(LIMIT).expect(0)
+}
+
+#[test]
+fn a_port_checks_header_checksums() {
+    if !privileged("a_port_checks_header_checksums") {
+        return;
+    }
+    need("python3", "python3");
+    let middle = Namespace::new("checked");
+    let done = checked(&middle, "", 10);
+    done.prints(&["IPv4 header checksum: used\n10\n", "\n10 bad-checksum\n"]);
+    let done = checked(&middle, "CHECKSUM false", 20);
+    done.prints(&["IPv4 header checksum: not used\n20\n", "\n0 bad-checksum\n"]);
+    let text = "f :: FromDPDKDevice(net_null0) -> Discard; Script(print f.offloads, stop)";
+    play(text).prints(&["none\n"]);
+}
+
 #[test]
 fn real_traffic_passes_packet_sockets() {
     if !privileged("real_traffic_passes_packet_sockets") {

@@ -28,8 +28,11 @@ pub static ENTRY: Entry = Entry::new(
                writes into the frames of the packet memory, so nothing is copied.\n\
                Packets bear the time of their reading, the mark of their Ethernet header, and \
                whether they were for this port's address, for all, for a group or for others. One \
-               that comes in pieces is put together; one with a checksum that the port found wrong \
-               is dropped.\n\
+               that comes in pieces is put together; one whose IPv4 header has a checksum that \
+               the port found wrong is dropped: ports that can are asked to look (CHECKSUM; of \
+               elements that share a port one is enough; offloads tells). What a port could not \
+               judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
+               and UDP are the receiving host's business.\n\
                With several threads (`thruway run -j`) all of them read the port, those on cores of \
                its NUMA node where there are any, each by a queue of its own; with N_QUEUES more or \
                fewer queues are dealt to them, and no more threads read than there are queues. \
@@ -44,7 +47,7 @@ pub static ENTRY: Entry = Entry::new(
                What the port dropped is counted here, of queues that several elements read at the \
                one that has the first. The Ethernet port is closed when no element uses it any \
                more. A configuration that replaces this one goes on with the port.\n\
-               ALLMULTI, RSS_AGGREGATE and offloads by name are not supported.",
+               ALLMULTI, RSS_AGGREGATE and other offloads by name are not supported.",
         example: "FromDPDKDevice(net_null0) -> Counter -> Discard",
         ports: "0/1",
         processing: "/h",
@@ -58,6 +61,8 @@ pub static ENTRY: Entry = Entry::new(
             dpdk::MTU,
             Arg::keyword("SLEEP", Ty::Time, "between looks at an idle port; 0: never").or("50us"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether the port checks IPv4 headers, if it can")
+                .or("true"),
             dpdk::VERBOSE,
             sharing::THREADS,
             sharing::MAXTHREADS,
@@ -80,6 +85,7 @@ pub static ENTRY: Entry = Entry::new(
             dpdk::MAC,
             dpdk::DEVICE,
             dpdk::XSTATS,
+            Handler::read("offloads", "the port's checks of packets, and whether they are used"),
             Handler::both("active", "whether it reads packets"),
         ],
         task: true,
@@ -95,7 +101,7 @@ reasons! {
     enum Lost {
         Missed = "missed": "it came faster than it was read",
         Damaged = "damaged": "the port found it damaged",
-        BadChecksum = "bad-checksum": "the port found a checksum wrong",
+        BadChecksum = "bad-checksum": "the port found the checksum of its IPv4 header wrong",
         TooLong = "too-long": "longer than any frame has room for",
     }
 }
@@ -139,6 +145,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         threads,
         rank: args.env().rank,
         promiscuous: args.get("PROMISC")?,
+        checks: args.get("CHECKSUM")?,
         mtu: args.opt("MTU")?,
         slots: args.opt("NDESC")?.unwrap_or(0),
     };

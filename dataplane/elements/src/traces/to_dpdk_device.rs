@@ -20,7 +20,8 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Traces,
         summary: "sends packets to a port of DPDK",
         docs: "The port is named as FromDPDKDevice names it. Packets are pulled, BURST at a time, or \
-               pushed. They must have their Ethernet header. Their frames go to the driver as they \
+               pushed. They must have their Ethernet header, and right checksums: elements keep these right \
+               when they change a packet, so none is left to the port. Their frames go to the driver as they \
                are, so nothing is copied (but a short packet in a large frame). Each thread that \
                pushes has a transmit queue of its own, so a flow leaves in order; QUEUE is for an element that one thread \
                reaches.\n\

@@ -31,7 +31,7 @@ pub struct Received {
     pub bytes: u64,
     /// Dropped because no frame has room for them.
     pub too_long: usize,
-    /// Dropped because the port found a checksum wrong.
+    /// Dropped because the port found the checksum of an IPv4 header wrong.
     pub bad_checksum: usize,
 }
 

@@ -85,7 +85,7 @@ impl Device {
         // A queue that nobody reads would swallow its share.
         let suits = have.rx_queues == wish.rx_queues
             && have.tx_queues >= wish.tx_queues
-            && have.promiscuous == wish.promiscuous
+            && (have.promiscuous, have.checks) == (wish.promiscuous, wish.checks)
             && (wish.mtu.is_none() || have.mtu == wish.mtu)
             && (wish.rx_slots, wish.tx_slots) == (have.rx_slots, have.tx_slots);
         if suits {
@@ -360,7 +360,7 @@ fn info(port: u16) -> Option<PortInfo> {
     (result == 0).then(|| unsafe { info.assume_init() })
 }
 
-fn about(info: &PortInfo) -> About {
+fn about(info: &PortInfo, wish: &Wish) -> About {
     About {
         name: sys::string(&info.name),
         driver: sys::string(&info.driver),
@@ -372,6 +372,8 @@ fn about(info: &PortInfo) -> About {
         mtu: info.mtu,
         mtu_max: info.mtu_max,
         hashes: info.hashes != 0,
+        can_check: info.can_check != 0,
+        checks: info.can_check != 0 && wish.checks,
         node: u16::try_from(info.node).ok(),
     }
 }
@@ -419,8 +421,7 @@ fn start(name: &str, port: u16, wish: &Wish, eal: &Eal) -> Result<About, PortErr
         tx_slots: wish.tx_slots,
         mtu: wish.mtu.unwrap_or(0),
         promiscuous: wish.promiscuous.into(),
-        checksums_rx: 0,
-        checksums_tx: 0,
+        checks: wish.checks.into(),
     };
     let mut room = Room::new();
     let (pool, memory) = (eal.mbufs.pool(), eal.mbufs.memory());
@@ -434,5 +435,5 @@ fn start(name: &str, port: u16, wish: &Wish, eal: &Eal) -> Result<About, PortErr
             logged()
         )));
     }
-    info(port).map(|info| about(&info)).ok_or_else(gone)
+    info(port).map(|info| about(&info, wish)).ok_or_else(gone)
 }

@@ -20,7 +20,7 @@ pub struct Received {
     pub bytes: u64,
     /// Dropped because they came in pieces and no frame has room for the whole.
     pub too_long: usize,
-    /// Dropped because the port found a checksum wrong.
+    /// Dropped because the port found the checksum of an IPv4 header wrong.
     pub bad_checksum: usize,
 }
 
@@ -31,6 +31,8 @@ pub struct Receiver {
     queues: std::ops::Range<u16>,
     /// The queue to look at first: each in turn.
     turn: u16,
+    /// The flags that count: none if the port checks nothing.
+    checked: u64,
     /// Bytes of the port's Ethernet address, the first lowest.
     mac: u64,
     burst: Box<[Option<NonNull<Mbuf>>; MAX_BATCH]>,
@@ -39,17 +41,16 @@ pub struct Receiver {
 // SAFETY: the pointers in `burst` are written and read within one call; the rest is Send.
 unsafe impl Send for Receiver {}
 
-/// `RTE_MBUF_F_RX_IP_CKSUM_MASK` and `_L4_`: what the port found out of checksums.
+/// `RTE_MBUF_F_RX_IP_CKSUM_MASK`: what the port found out of an IPv4 header's checksum.
 const IP_CHECKSUM: u64 = (1 << 4) | (1 << 7);
-const L4_CHECKSUM: u64 = (1 << 3) | (1 << 8);
-/// Of each, what stands for a wrong one.
+/// Of that, what stands for a wrong one.
 const IP_BAD: u64 = 1 << 4;
-const L4_BAD: u64 = 1 << 3;
 
 impl Receiver {
     pub(super) fn new(device: Arc<Device>, table: Table, queues: std::ops::Range<u16>) -> Receiver {
         let [a, b, c, d, e, f] = device.about().mac;
         Receiver {
+            checked: if device.about().checks { IP_CHECKSUM } else { 0 },
             mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
             turn: queues.start,
             device,
@@ -125,7 +126,7 @@ impl Receiver {
         // SAFETY: the mbuf was received and is this thread's alone.
         let header = unsafe { mbuf.as_ref() };
         let flags = header.ol_flags;
-        if flags & IP_CHECKSUM == IP_BAD || flags & L4_CHECKSUM == L4_BAD {
+        if flags & self.checked == IP_BAD {
             result.bad_checksum += 1;
             free(mbuf);
             return None;

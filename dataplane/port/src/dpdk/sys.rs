@@ -56,8 +56,7 @@ pub struct PortInfo {
     pub name: [c_char; 64],
     pub driver: [c_char; 64],
     pub mac: [u8; 6],
-    pub knows_checksums_rx: u8,
-    pub knows_checksums_tx: u8,
+    pub can_check: u8,
     pub rx_queues_max: u16,
     pub tx_queues_max: u16,
     pub rx_queues: u16,
@@ -77,8 +76,7 @@ pub struct PortConf {
     pub tx_slots: u16,
     pub mtu: u16,
     pub promiscuous: u8,
-    pub checksums_rx: u8,
-    pub checksums_tx: u8,
+    pub checks: u8,
 }
 
 #[repr(C)]

@@ -10,6 +10,8 @@ pub struct Wish {
     pub tx_queues: u16,
     /// Receive frames for other hosts as well.
     pub promiscuous: bool,
+    /// Check IPv4 header checksums, where the port can, and drop packets with wrong ones.
+    pub checks: bool,
     /// Bytes of the longest packet without its Ethernet header; `None`: as it is.
     pub mtu: Option<u16>,
     /// Slots of each receive queue; 0: as the driver likes.
@@ -20,7 +22,15 @@ pub struct Wish {
 
 impl Default for Wish {
     fn default() -> Wish {
-        Wish { rx_queues: 0, tx_queues: 0, promiscuous: true, mtu: None, rx_slots: 0, tx_slots: 0 }
+        Wish {
+            rx_queues: 0,
+            tx_queues: 0,
+            promiscuous: true,
+            checks: false,
+            mtu: None,
+            rx_slots: 0,
+            tx_slots: 0,
+        }
     }
 }
 
@@ -47,6 +57,10 @@ pub struct About {
     pub mtu_max: u16,
     /// Whether it can spread packets over its queues.
     pub hashes: bool,
+    /// Whether it can check IPv4 header checksums.
+    pub can_check: bool,
+    /// Whether it does.
+    pub checks: bool,
     /// NUMA node, if it is at one.
     pub node: Option<u16>,
 }

@@ -55,6 +55,11 @@ pub(super) fn read(
         "speed" => Ok(device.link().mbps.to_string()),
         "driver" => Ok(about.driver.clone()),
         "mac" => Ok(about.mac.map(|byte| format!("{byte:02x}")).join(":")),
+        "offloads" => Ok(match (about.can_check, about.checks) {
+            (false, _) => "none".to_owned(),
+            (true, true) => "IPv4 header checksum: used".to_owned(),
+            (true, false) => "IPv4 header checksum: not used".to_owned(),
+        }),
         "device" => Ok(format!("{}: {}", about.name, device.describe())),
         "xstats" => {
             let all = device.extended();

@@ -28,6 +28,7 @@ pub(in super::super) struct Input {
     pub(in super::super) threads: usize,
     pub(in super::super) rank: usize,
     pub(in super::super) promiscuous: bool,
+    pub(in super::super) checks: bool,
     pub(in super::super) mtu: Option<u16>,
     pub(in super::super) slots: u16,
 }
@@ -172,6 +173,7 @@ impl State {
         for (input, queues) in self.layout(port) {
             wish.rx_queues = wish.rx_queues.max(queues.end);
             wish.promiscuous |= input.promiscuous;
+            wish.checks |= input.checks;
             wish.rx_slots = wish.rx_slots.max(input.slots);
             wish.mtu = wish.mtu.max(input.mtu);
         }
@@ -232,6 +234,7 @@ mod tests {
             threads: 1,
             rank: 0,
             promiscuous: element == "a",
+            checks: false,
             mtu: None,
             slots: 0,
         }
