@@ -35,14 +35,10 @@ impl Running {
     /// Fails, with its last words, if it ended.
     pub fn check(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("{} ended ({status}): {}", self.name, self.said().trim());
+            let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("{} ended ({status}): {}", self.name, said.trim());
         }
         Ok(())
-    }
-
-    /// What it has said so far.
-    pub fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
 

@@ -9,8 +9,6 @@ pub enum Kind {
     Xdp,
     /// Thruway by packet sockets.
     Packet,
-    /// DPDK's own forwarder, by this driver of its.
-    Testpmd(&'static str),
 }
 
 /// Where reception at the middle's interface is done.
@@ -71,11 +69,9 @@ const fn apart(name: &'static str, kind: Kind, work: Work) -> Case {
 const ROUTING: &str = "kernel/route";
 const ROUTING_ONE: &str = "kernel/route-1";
 const MASQUERADE: &str = "kernel/nat";
-const PEER_XDP: &str = "apart/testpmd-xdp";
-const PEER_PACKET: &str = "apart/testpmd-packet";
 
 /// Every row; baselines come before those who are compared with them.
-pub const CASES: [Case; 15] = [
+pub const CASES: [Case; 13] = [
     case(ROUTING, Kind::Kernel, Work::Route),
     Case {
         baseline: Some(ROUTING),
@@ -102,21 +98,10 @@ pub const CASES: [Case; 15] = [
         baseline: Some(ROUTING_ONE),
         ..case("xdp/route-1", Kind::Xdp, Work::Route)
     },
-    // A forwarder that polls without end leaves no time for reception on its core.
-    apart(PEER_XDP, Kind::Testpmd("net_af_xdp"), Work::Forward),
-    Case { baseline: Some(PEER_XDP), ..apart("apart/xdp-forward", Kind::Xdp, Work::Forward) },
-    Case {
-        baseline: Some(PEER_XDP),
-        goal_mpps: Some(2.0),
-        ..apart("apart/xdp-route", Kind::Xdp, Work::Route)
-    },
-    apart(PEER_PACKET, Kind::Testpmd("net_af_packet"), Work::Forward),
-    Case {
-        baseline: Some(PEER_PACKET),
-        goal_mpps: Some(1.5),
-        ..apart("apart/packet-forward", Kind::Packet, Work::Forward)
-    },
-    Case { baseline: Some(PEER_XDP), ..apart("apart/xdp-nat", Kind::Xdp, Work::Nat) },
+    apart("apart/xdp-forward", Kind::Xdp, Work::Forward),
+    Case { goal_mpps: Some(2.0), ..apart("apart/xdp-route", Kind::Xdp, Work::Route) },
+    apart("apart/xdp-nat", Kind::Xdp, Work::Nat),
+    Case { goal_mpps: Some(1.5), ..apart("apart/packet-forward", Kind::Packet, Work::Forward) },
 ];
 
 #[cfg(test)]

@@ -17,13 +17,10 @@ pub struct Contestant {
     pub process: Option<Running>,
     /// The thread that receives for it, if that is its work.
     pub reception: Option<u32>,
-    /// Where its process listens, if it has a place for that.
-    socket: Option<String>,
+    /// Where its process listens.
+    socket: String,
     pub site: Site,
 }
-
-/// DPDK's own forwarder.
-pub const TESTPMD: &str = "dpdk-testpmd";
 
 const NAT: &str = include_str!("../../../../../examples/nat.click");
 
@@ -43,13 +40,10 @@ impl Contestant {
                 None
             }
             Kind::Xdp | Kind::Packet => Some(thruway(case, &site, cores, (dir, &socket))?),
-            Kind::Testpmd(driver) => Some(testpmd(driver, &site, cores, (dir, case.name))?),
         };
-        if !matches!(case.kind, Kind::Xdp | Kind::Testpmd("net_af_xdp")) {
+        if case.kind != Kind::Xdp {
             site.take_redirected()?;
         }
-        let listens = matches!(case.kind, Kind::Xdp | Kind::Packet);
-        let socket = listens.then_some(socket);
         let mut contestant = Contestant { process, reception: None, socket, site };
         contestant.wait()?;
         let (core, priority) = match case.reception {
@@ -65,22 +59,20 @@ impl Contestant {
         Ok(contestant)
     }
 
-    /// Waits until a process listens, or says that it forwards: then it receives, too.
+    /// Waits until a process listens: then it receives, too.
     fn wait(&mut self) -> anyhow::Result<()> {
         let Some(process) = &mut self.process else { return Ok(()) };
-        let Some(socket) = &self.socket else {
-            return wait_for("testpmd to start", || {
-                process.check().map(|()| process.said().contains("packets/burst"))
-            });
-        };
+        let socket = &self.socket;
         let listens = || std::os::unix::net::UnixStream::connect(socket).is_ok();
         wait_for("Thruway to start", || process.check().map(|()| listens()))
     }
 
     /// Packets that its process dropped, and for what reasons.
     pub fn drops(&self) -> anyhow::Result<Vec<(String, u64)>> {
-        let Some(socket) = &self.socket else { return Ok(Vec::new()) };
-        let text = Client::reach(socket)?.read("statistics")?;
+        if self.process.is_none() {
+            return Ok(Vec::new());
+        }
+        let text = Client::reach(&self.socket)?.read("statistics")?;
         let drop = |line: &str| {
             let words: Vec<&str> = line.split('\t').collect();
             let [_, element, reason, count] = words[..] else { return None };
@@ -120,27 +112,6 @@ FromDevice({wan}, METHOD {method}, SNIFFER false, PROMISC true) -> Strip(14) -> 
 {}",
         ways.concat()
     )
-}
-
-/// DPDK's forwarder as it is, between the two interfaces, on the core that forwards.
-fn testpmd(
-    driver: &str,
-    site: &Site,
-    cores: Cores,
-    (dir, name): (&Path, &str),
-) -> anyhow::Result<Running> {
-    let core = cores.forwarding;
-    let mut command = site.middle.command("stdbuf");
-    // Its output is a file: by lines, or it stays in its memory.
-    command.args(["-oL", TESTPMD, "--no-huge", "-m", "256", "--no-pci", "--no-telemetry"]);
-    command.args(["--no-shconf", "--lcores", &format!("0@{core},1@{core}")]);
-    for (number, end) in [&site.wan, &site.lan].into_iter().enumerate() {
-        command.args(["--vdev", &format!("{driver}{number},iface={}", end.name)]);
-    }
-    command.args(["--", "--forward-mode=io", "--nb-cores=1", "--total-num-mbufs=16384"]);
-    // It would end with its standard input, but for its statistics.
-    command.args(["--auto-start", "--stats-period=3600"]);
-    Running::start(&mut command, &name.replace('/', "-"), dir)
 }
 
 /// What a case runs; the variables of a text with variables are given beside it.

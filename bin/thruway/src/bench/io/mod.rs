@@ -23,8 +23,8 @@ use anyhow::{Context as _, bail};
 use super::machine::{Machine, allowed};
 use super::wanted;
 use account::Account;
-use cases::{CASES, Case, Kind};
-use contestant::{Contestant, TESTPMD};
+use cases::{CASES, Case};
+use contestant::Contestant;
 use report::Row;
 use site::Cores;
 use turn::{Load, Rates};
@@ -115,24 +115,13 @@ fn chosen(pattern: Option<&str>) -> anyhow::Result<Vec<&'static Case>> {
         let mut wanted = CASES.iter().filter(|case| wanted(pattern, case.name));
         wanted.any(|case| case.baseline == Some(name))
     };
-    let mut cases: Vec<&Case> =
+    let cases: Vec<&Case> =
         CASES.iter().filter(|case| wanted(pattern, case.name) || is_base(case.name)).collect();
-    let is_peer = |case: &&Case| matches!(case.kind, Kind::Testpmd(_));
-    if cases.iter().any(is_peer) && !is_there(TESTPMD) {
-        eprintln!("no {TESTPMD} here, so DPDK's forwarder takes no part: apt-get install dpdk-dev");
-        cases.retain(|case| !is_peer(case));
-    }
     if cases.is_empty() {
         let all: Vec<&str> = CASES.iter().map(|case| case.name).collect();
         bail!("no case matches; there are {}", all.join(", "));
     }
     Ok(cases)
-}
-
-/// Whether a program is found where programs are.
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|place| place.join(program).is_file())
 }
 
 /// Puts a contestant and its load in their places.
