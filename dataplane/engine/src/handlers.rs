@@ -155,7 +155,7 @@ pub(crate) fn read_default(
 }
 
 /// Ascending numbers, those in a row as `FIRST-LAST`.
-pub(crate) fn ranges(numbers: &[usize]) -> String {
+pub fn ranges(numbers: &[usize]) -> String {
     let rows = numbers.chunk_by(|one, next| one + 1 == *next);
     let texts: Vec<String> = rows
         .filter_map(|row| match row {

@@ -37,6 +37,7 @@ pub use build::{BuildError, Stage, check_arguments};
 pub use clock::{ClockKind, Machine, has_constant_cycles};
 pub use control::{Chatter, Control, Reconfigure};
 pub use flows::Flows;
+pub use handlers::ranges;
 pub use layout::Layout;
 pub use patience::{Idle, POLL_MAX_NS};
 pub use router::{Options, Outcome, Provide, Router};

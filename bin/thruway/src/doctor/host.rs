@@ -114,17 +114,7 @@ pub fn ranges(text: &str) -> Option<Vec<usize>> {
 }
 
 /// The reverse of [`ranges`].
-pub fn shown(numbers: &[usize]) -> String {
-    let rows = numbers.chunk_by(|one, next| one + 1 == *next);
-    let texts: Vec<String> = rows
-        .filter_map(|row| match row {
-            [] => None,
-            [one] => Some(one.to_string()),
-            [first, .., last] => Some(format!("{first}-{last}")),
-        })
-        .collect();
-    texts.join(",")
-}
+pub use thruway_engine::ranges as shown;
 
 #[cfg(test)]
 mod tests {
