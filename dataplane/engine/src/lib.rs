@@ -22,6 +22,7 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
+mod pull;
 mod rest;
 mod router;
 mod signals;
