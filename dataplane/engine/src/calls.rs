@@ -1,15 +1,18 @@
 //! Handler calls between elements, wherever these are: in this thread, in others, or in several.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thruway_element::{Access, HandlerError, Wires};
 
-use crate::control::Mail;
+use crate::control::{Mail, Mails};
 use crate::core::Core;
 use crate::handlers::{self, Call};
 use crate::signals::Taker;
 use crate::trace::{Event, Order, Place};
+
+/// How long a call waits for an element that waits for an answer itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A handler call for the replicas of one element.
 #[derive(Clone)]
@@ -33,7 +36,16 @@ impl Core {
     /// Does what came by mail.
     pub(crate) fn serve(&mut self, wires: &mut Wires) {
         let control = Arc::clone(&self.control);
-        for mail in control.mailbox(self.thread).take() {
+        let Mails { between, calls } = control.mailbox(self.thread).take();
+        for mail in calls.into_iter().chain(between) {
+            mail(wires, self);
+        }
+    }
+
+    /// The same while an element waits: only what others wait for likewise.
+    fn serve_calls(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        for mail in control.mailbox(self.thread).take_calls() {
             mail(wires, self);
         }
     }
@@ -112,16 +124,14 @@ impl Core {
         let threads = &layout.threads[job.node];
         let mut answers = Vec::new();
         if threads.contains(&self.thread) {
-            answers.push(self.perform(wires, job));
+            answers.push(self.perform(wires, job).unwrap_or_else(|| Err(calling_itself())));
         }
         let own = self.thread;
         for thread in threads.iter().filter(|thread| **thread != own) {
             if (job.one && !answers.is_empty()) || !self.control.running() {
                 break;
             }
-            let job = job.clone();
-            let answer = self.ask(wires, *thread, move |wires, core| core.perform(wires, &job));
-            answers.push(answer.and_then(|answer| answer));
+            answers.push(self.ask_replica(wires, *thread, job));
         }
         if answers.is_empty() {
             return Err(HandlerError::refused("its thread is not running yet"));
@@ -129,11 +139,32 @@ impl Core {
         Ok(answers)
     }
 
-    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Result<String, HandlerError> {
+    /// Has another thread's replica do it. That may be running, and wait for an answer while its
+    /// thread opens mail: then it does it afterwards. But it may also wait for us.
+    fn ask_replica(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        job: &Job,
+    ) -> Result<String, HandlerError> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let job = job.clone();
+            let answer = self.ask(wires, thread, move |wires, core| core.perform(wires, &job))?;
+            if let Some(answer) = answer {
+                return answer;
+            }
+        }
+        Err(calling_itself())
+    }
+
+    /// Does it; `None` when the element is running.
+    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
         if job.write {
-            self.write_local(wires, job.node, &job.name, &job.param).map(|()| String::new())
+            let done = self.write_if_free(wires, job.node, &job.name, &job.param)?;
+            Some(done.map(|()| String::new()))
         } else {
-            self.read_local(wires, job.node, &job.name, &job.param)
+            self.read_if_free(wires, job.node, &job.name, &job.param)
         }
     }
 
@@ -163,12 +194,12 @@ impl Core {
             // Whoever asked may have gone.
             let _ = reply.send(work(wires, core));
         });
-        self.control.mailbox(thread).send(mail);
+        self.control.mailbox(thread).send_call(mail);
         while self.control.running() && !self.control.mailbox(thread).is_left() {
             if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
                 return Ok(answer);
             }
-            self.serve(wires);
+            self.serve_calls(wires);
         }
         Err(HandlerError::refused("the router is stopping"))
     }
@@ -181,21 +212,7 @@ impl Core {
         name: &str,
         param: &str,
     ) -> Result<String, HandlerError> {
-        let spec = self.layout.graph.elements[node].spec;
-        let own = spec.handlers.iter().find(|handler| handler.name == name);
-        if own.is_none_or(|handler| handler.access == Access::Write)
-            && let Some(answer) = handlers::read_default(&self.layout, wires, node, name)
-        {
-            return Ok(answer);
-        }
-        if own.is_none() && name == "scheduled" {
-            return Ok(self.scheduled[node].to_string());
-        }
-        if own.is_some_and(|handler| !handler.access.readable()) {
-            return Err(HandlerError::no_read(name));
-        }
-        self.with(wires, node as u32, |element, cx| element.read(cx, name, param))
-            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
+        self.read_if_free(wires, node, name, param).unwrap_or_else(|| Err(calling_itself()))
     }
 
     /// Writes a handler of this thread's replica.
@@ -206,7 +223,46 @@ impl Core {
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
-        self.with(wires, node as u32, |element, cx| element.write(cx, name, value))
-            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
+        self.write_if_free(wires, node, name, value).unwrap_or_else(|| Err(calling_itself()))
     }
+
+    /// Reads; `None` when it would take the element, and that is running.
+    fn read_if_free(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        param: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        let spec = self.layout.graph.elements[node].spec;
+        let own = spec.handlers.iter().find(|handler| handler.name == name);
+        if own.is_none_or(|handler| handler.access == Access::Write)
+            && let Some(answer) = handlers::read_default(&self.layout, wires, node, name)
+        {
+            return Some(Ok(answer));
+        }
+        if own.is_none() && name == "scheduled" {
+            return Some(Ok(self.scheduled[node].to_string()));
+        }
+        if own.is_some_and(|handler| !handler.access.readable()) {
+            return Some(Err(HandlerError::no_read(name)));
+        }
+        self.with(wires, node as u32, |element, cx| element.read(cx, name, param))
+    }
+
+    /// Writes; `None` when the element is running.
+    fn write_if_free(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        value: &str,
+    ) -> Option<Result<(), HandlerError>> {
+        self.with(wires, node as u32, |element, cx| element.write(cx, name, value))
+    }
+}
+
+/// Of a handler that would take an element which is running, and waits for that very answer.
+fn calling_itself() -> HandlerError {
+    HandlerError::refused("the element is calling itself")
 }
