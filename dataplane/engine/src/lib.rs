@@ -11,6 +11,7 @@
 
 mod assign;
 mod build;
+mod calls;
 mod chain;
 mod clock;
 mod control;
@@ -22,7 +23,6 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
-mod pull;
 mod rest;
 mod router;
 mod signals;
