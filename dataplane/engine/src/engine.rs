@@ -198,14 +198,13 @@ impl Engine {
         traced
     }
 
-    /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
+    /// Counts what a source's task or timer emitted; what others emit came to them, and was counted
+    /// then. Says whether there were any packets.
     fn count_made(&mut self, node: u32) -> bool {
         let emitted = self.wires.emitted;
-        if emitted > 0 {
+        if emitted > 0 && self.wires.inputs(node) == 0 {
             let stats = &self.wires.stats[node as usize];
-            if self.wires.inputs(node) == 0 {
-                stats.packets.add(u64::from(emitted));
-            }
+            stats.packets.add(u64::from(emitted));
             stats.batches.add(1);
         }
         emitted > 0

@@ -15,7 +15,7 @@ pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
     &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
-    &REFUSE, &BOMB, &SINGLE,
+    &REFUSE, &BOMB, &SINGLE, &ASK,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -256,6 +256,52 @@ struct Bomb;
 impl Element for Bomb {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, _batch: &mut Batch) {
         panic!("boom");
+    }
+}
+
+static ASK: Entry = Entry::new(
+    Spec {
+        name: "Ask",
+        ports: "0/0",
+        task: true,
+        args: &[
+            Arg::required("CALL", Ty::Str, ""),
+            Arg::optional("COUNT", Ty::UInt, "").or("0"),
+            Arg::keyword("STOP", Ty::Bool, "").or("false"),
+        ],
+        handlers: &[Handler::sum("count", ""), Handler::read("ask", "")],
+        ..Spec::DEFAULT
+    },
+    |args| {
+        let (call, left) = (args.get("CALL")?, args.get("COUNT")?);
+        Ok(Box::new(Ask { call, left, stop: args.get("STOP")?, wrong: 0 }))
+    },
+);
+
+/// Reads another element's handler again and again, and when its own handler `ask` is read; `count`
+/// is how often that failed.
+struct Ask {
+    call: String,
+    left: u64,
+    stop: bool,
+    wrong: u64,
+}
+
+impl Element for Ask {
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if self.left == 0 {
+            if std::mem::take(&mut self.stop) {
+                cx.stop();
+            }
+            return Run::Idle;
+        }
+        self.left -= 1;
+        self.wrong += u64::from(cx.read_handler(&self.call).is_err());
+        Run::Again
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        if name == "ask" { cx.read_handler(&self.call) } else { Ok(self.wrong.to_string()) }
     }
 }
 
