@@ -24,8 +24,8 @@ const QUIET: Duration = Duration::from_millis(30);
 
 /// What loads a contestant.
 pub struct Load {
-    generator: Generator,
-    sink: Sink,
+    pub(super) generator: Generator,
+    pub(super) sink: Sink,
     /// Frames a second that were made the last time.
     rate: f64,
 }
