@@ -209,7 +209,7 @@ impl State {
     /// Whether a replica that sends has one of a port's queues: first of all have those that are
     /// the first of their element.
     fn has_queue(&self, output: &Output, queues: u16) -> bool {
-        let is_before = |other: &&Output| (other.rank == 0) > (output.rank == 0);
+        let is_before = |other: &&Output| other.rank == 0 && output.rank != 0;
         let first = self.outputs_of(&output.port).filter(is_before).count();
         let alike = |other: &&Output| (other.rank == 0) == (output.rank == 0);
         let mut alike = self.outputs_of(&output.port).filter(alike);
