@@ -419,9 +419,12 @@ impl Host for Core {
 
     #[inline]
     fn wake_takers(&mut self, node: u32) {
-        for thread in &self.takers[node as usize] {
-            self.control.mailbox(*thread).rouse();
-        }
+        let takers = self.takers[node as usize].iter();
+        takers.for_each(|thread| self.control.mailbox(*thread).rouse());
+    }
+
+    fn wake(&mut self, thread: usize) {
+        self.control.mailbox(thread).rouse();
     }
 
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {
