@@ -9,6 +9,7 @@
 
 pub mod args;
 pub mod cost;
+mod crossing;
 mod cx;
 mod entry;
 mod nearest;
@@ -25,6 +26,7 @@ mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
+pub use crossing::Crossing;
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
 pub use nearest::nearest;

@@ -77,6 +77,10 @@ pub(crate) fn assign(
     }
     ways.go_on(Some(&switched), &mut reached);
     join(graph, &mut reached);
+    if graph.elements.iter().any(|decl| decl.spec.wants.whole) {
+        // Every thread that classifies may be handed packets by every other one, at each place.
+        ways.go_on(Some(&switched), &mut reached);
+    }
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
     for (node, row) in threads.iter().enumerate() {

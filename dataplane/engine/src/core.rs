@@ -215,12 +215,10 @@ impl Host for Core {
 
     #[inline]
     fn wake_takers(&mut self, node: u32) {
-        for thread in &self.takers[node as usize] {
-            self.control.mailbox(*thread).rouse();
-        }
+        let takers = self.takers[node as usize].iter();
+        takers.for_each(|thread| self.control.mailbox(*thread).rouse());
     }
 
-    #[inline]
     fn wake(&mut self, thread: usize) {
         self.control.mailbox(thread).rouse();
     }

@@ -96,7 +96,8 @@ impl Engine {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
         let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
-        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && !holds();
+        let handed = self.wires.crossing.as_ref().map_or(0, |crossing| crossing.holding());
+        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && handed == 0 && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }
@@ -113,6 +114,7 @@ impl Engine {
         self.tick();
         let mut worked = self.open_mail();
         self.sweep_sessions();
+        worked |= self.take_handed();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {

@@ -17,6 +17,7 @@ mod clock;
 mod control;
 mod core;
 mod crew;
+mod crossing;
 mod engine;
 mod flows;
 mod handlers;

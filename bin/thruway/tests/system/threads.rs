@@ -2,13 +2,14 @@
 //! connection together where the port can.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::network::{Network, Site};
-use crate::process::{Done, LIMIT, Running, need, privileged, run, thruway, wait_for};
+use crate::process::{Done, LIMIT, Running, need, privileged, root, run, thruway, wait_for};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
@@ -177,6 +178,120 @@ fn files_pass_by_several_threads() {
         fetch(&network.wan, &network.lan, "10.3.0.1", 5 << 20);
         network.stop().expect(0);
     }
+}
+
+/// Packets of each half of the flow that moves.
+const HALF: usize = 1500;
+
+/// A translator for UDP, in two threads with a queue each; the rest passes.
+const TRANSLATES: &str = "
+    FromDevice(lan0, METHOD XDP) -> kind :: Classifier(12/0800 23/11, -);
+    kind[0] -> fc :: FlowClassifier ~> nat :: NAT(SNAT 10.3.0.0/24 -> 10.3.0.77:1024-65535)
+        -> wan :: ToDevice(wan0);
+    kind[1] -> wan;
+    FromDevice(wan0, METHOD XDP) -> ToDevice(lan0);
+    Idle -> [1]nat[1] -> Discard";
+
+/// Sends one flow by two threads, each of which has a transmit queue of its own: halves that differ
+/// in length, each numbered.
+fn sender() -> String {
+    let half = |thread: usize, length: usize| {
+        format!(
+            "FastUDPSource(2000, {HALF}, {length}, 2:0:0:0:0:1, 10.3.0.1, 5000,
+                 ff:ff:ff:ff:ff:ff, 10.3.0.2, {PORT}, false) -> u{thread} :: Unqueue
+                 -> NumberPacket(42, NET_ORDER true) -> out;"
+        )
+    };
+    format!(
+        "out :: ToDevice(eth0, METHOD XDP); {} {} StaticThreadSched(u0 0, u1 1)",
+        half(0, 64),
+        half(1, 80)
+    )
+}
+
+#[test]
+fn a_flow_that_comes_by_two_queues_is_served_by_one_thread() {
+    if !privileged("a_flow_that_comes_by_two_queues_is_served_by_one_thread") {
+        return;
+    }
+    let mut network = two_threads(TRANSLATES, 2);
+    let any = (Ipv4Addr::UNSPECIFIED, PORT);
+    let socket = network.wan.within(|| UdpSocket::bind(any).expect("a free port"));
+    socket.set_read_timeout(Some(LIMIT)).expect("a time");
+    let mut command = network.lan.thruway();
+    let sending = Running::start(command.args(["run", "-j", "2", "-e", &sender()]));
+    let (mut next, mut source) = ([0; 2], None);
+    let mut bytes = [0; 100];
+    while next.iter().sum::<usize>() < 2 * HALF {
+        let (len, from) = match socket.recv_from(&mut bytes) {
+            Ok(came) => came,
+            Err(error) => panic!("{error}: {next:?} came; {:#?}", network.stop()),
+        };
+        assert_eq!(*source.get_or_insert(from), from, "another port: another session");
+        let half = usize::from(len > 64 - 42);
+        let number = u64::from_be_bytes(*bytes.first_chunk().expect("eight bytes"));
+        assert_eq!(number, next[half] as u64, "of half {half}");
+        next[half] += 1;
+    }
+    assert!(source.is_some_and(|from| from.ip() == Ipv4Addr::new(10, 3, 0, 77)), "{source:?}");
+    sending.interrupt();
+    let done = network.stop().expect(0);
+    // One half came to the other thread first.
+    assert_eq!((packets(&done, "nat"), packets(&done, "fc")), (3000, 4500), "{done:#?}");
+}
+
+/// Connections of a word filter in two threads, and how often each says the word.
+const CONNECTIONS: usize = 40;
+const WORDS: usize = 5_000;
+
+/// Reads what the other side said: where a word was not masked.
+fn hear(stream: &mut TcpStream) -> std::io::Result<Vec<usize>> {
+    stream.set_read_timeout(Some(LIMIT))?;
+    let mut heard = vec![0; 6 * WORDS];
+    stream.read_exact(&mut heard)?;
+    Ok((0..heard.len()).filter(|at| heard[*at] != b'*').collect())
+}
+
+/// Each thread has a queue of each interface, and the two directions of a connection come by any:
+/// one thread has both.
+#[test]
+fn streams_whose_directions_come_by_two_threads_are_whole() {
+    if !privileged("streams_whose_directions_come_by_two_threads_are_whole") {
+        return;
+    }
+    need("ping", "iputils-ping");
+    let dir = tempfile::tempdir().expect("a directory");
+    let control = format!("CONTROL={}", dir.path().join("control").display());
+    let mut network = Network::with_queues(&LAN, &WAN, 2);
+    let mut command = network.middle.thruway();
+    command.args(["run", "-j", "2"]).arg(root().join("examples/words.click"));
+    // However late the rest of a word comes.
+    let masks = "DO=MODE MASK, HOLD 0";
+    command.args(["LAN=lan0", "WAN=wan0", "WORDS=attack", masks, &control]);
+    network.route(&mut command, "10.3.0.2");
+    let listener = network.wan.within(|| TcpListener::bind(("10.3.0.2", PORT)).expect("a port"));
+    let said = b"attack".repeat(WORDS);
+    let answer = said.clone();
+    // It waits for connections until the process ends, whatever becomes of this test.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // The client sees that nothing comes.
+            if hear(&mut stream).is_ok_and(|plain| plain.is_empty()) {
+                let _ = stream.write_all(&answer);
+            }
+        }
+    });
+    network.lan.within(|| {
+        for number in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(("10.3.0.2", PORT)).expect("a server");
+            stream.write_all(&said).expect("somebody reads");
+            let plain = hear(&mut stream).expect("an answer to what was masked");
+            assert!(plain.is_empty(), "connection {number}: {plain:?} of {}", 6 * WORDS);
+        }
+    });
+    let done = network.stop().expect(0);
+    let classified = packets(&done, "from_lan") + packets(&done, "from_wan");
+    assert!(classified > packets(&done, "tcp"), "none was handed over: {done:#?}");
 }
 
 /// What an element that panics in one of two threads, both of which have the interface, leaves.
