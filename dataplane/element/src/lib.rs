@@ -17,11 +17,13 @@ mod per_session;
 mod per_stream;
 mod pressing;
 mod reason;
+mod replicas;
 pub mod spec;
 mod stats;
 pub mod text;
 mod values;
 mod wants;
+mod ways;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
@@ -35,12 +37,14 @@ pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use reason::Reason;
 pub use spec::{
-    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
+    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
+    Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
+pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;

@@ -79,12 +79,15 @@ impl Layout {
         Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
     }
 
-    /// The threads other than `but` that take what an element stores: those that pull at it, and its
-    /// home, where what is behind it runs only there.
+    /// The threads other than `but` that take what an element stores: those that pull at it, its
+    /// home, where what is behind it runs only there, and those whose replicas are handed packets.
     pub(crate) fn takers(&self, node: usize, but: usize) -> Vec<usize> {
         let mut takers = Vec::new();
         if self.graph.elements[node].spec.leaves_at_home {
             takers.push(self.home[node]);
+        }
+        if self.graph.elements[node].spec.exchanges {
+            takers.extend(&self.threads[node]);
         }
         let ports = self.checked.elements[node].outputs.iter();
         for port in ports.filter(|port| port.processing == Processing::Pull) {

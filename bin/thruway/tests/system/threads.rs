@@ -388,6 +388,70 @@ fn what_is_for_one_thread_is_refused_with_the_ways_of_the_others() {
     done.prints(&["  a: thread 0 "]);
 }
 
+/// What an element asks another for, it asks in its own thread: a configuration where that cannot
+/// be is refused before it runs, with the ways.
+#[test]
+fn elements_that_ask_others_are_refused_where_threads_differ() {
+    let rewriter = |threads: &str| {
+        format!(
+            "FromDevice(nosuch0, THREADS 0) -> ftp :: FTPPortMapper(rw, data, 0)
+                -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0, pass 0) -> Discard;
+             in2 :: FromDevice(nosuch1, THREADS {threads}) -> [1] rw;
+             in3 :: FromDevice(nosuch2, THREADS {threads})
+                -> data :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> Discard"
+        )
+    };
+    thruway_with(&["check", "-j", "2"], &rewriter("0")).expect(0);
+    let done = thruway_with(&["check", "-j", "2"], &rewriter("1")).expect(1);
+    done.says(&[
+        "error: CONTROL_REWRITER: 'rw': one thread only can use it (what was changed for its \
+         connections is known in one thread), and 2 reach it: thread 0 comes from \
+         FromDevice@1 -> ftp -> rw, thread 1 from in2 -> rw; put a Pipeliner in front, or place \
+         what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
+        "in ftp :: FTPPortMapper",
+    ]);
+    let shared = "in1 :: FromDevice(nosuch0, THREADS 0)
+            -> a :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> Discard;
+         in2 :: FromDevice(nosuch1, THREADS 1)
+            -> b :: IPRewriter(pattern 192.0.2.2 1024-65535 - - 0 0, MAPPING_CAPACITY a) -> Discard";
+    let done = thruway_with(&["check", "-j", "2"], shared).expect(1);
+    done.says(&[
+        "error: MAPPING_CAPACITY: this element asks 'a' in thread 1, which does not reach that: \
+         thread 0 comes from in1 -> a, and here thread 1 comes from in2 -> b; have both reached",
+        "in b :: IPRewriter",
+    ]);
+}
+
+/// Two threads at full load through one limit, of packets that are counted: no clock decides.
+#[test]
+fn limits_hold_for_all_threads_together() {
+    let text = "a :: InfiniteSource(LENGTH 60, LIMIT 40000, BURST 32) -> s :: RatedSplitter(0, BURST_SIZE 5000);
+         b :: InfiniteSource(LENGTH 60, LIMIT 40000, BURST 32) -> s;
+         StaticThreadSched(a 0, b 1);
+         s -> in :: Counter -> d :: Discard; s[1] -> out :: Counter(COUNT_CALL 75000 stop) -> Discard";
+    let done = thruway_with(&["run", "-j", "2"], text).expect(0);
+    assert_eq!((packets(&done, "in"), packets(&done, "out")), (5000, 75_000), "{done:#?}");
+    let done = thruway_with(&["check", "-j", "2", "--ways"], text).expect(0);
+    done.prints(&[
+        "  s: thread 0 comes from a -> s, thread 1 from b -> s",
+        "    they share the tokens: the rate is that of all threads",
+    ]);
+}
+
+/// Fragments of each packet that come by two threads are put together all the same.
+#[test]
+fn fragments_of_two_threads_meet() {
+    let text = "s0 :: InfiniteSource(LENGTH 1200, LIMIT 150) -> UDPIPEncap(198.51.100.1, 1, 203.0.113.1, 2)
+            -> IPFragmenter(596) -> rr :: RoundRobinSwitch;
+         rr[0] -> p0 :: Pipeliner(BLOCKING true) -> r :: IPReassembler(HIMEM 16777216);
+         rr[1] -> p1 :: Pipeliner(BLOCKING true) -> r;
+         rr[2] -> p2 :: Pipeliner(BLOCKING true) -> r;
+         r -> CheckIPHeader -> c :: Counter(COUNT_CALL 150 stop) -> Discard;
+         StaticThreadSched(s0 0, p0 0, p1 1, p2 1)";
+    let done = thruway_with(&["run", "-j", "2"], text).expect(0);
+    assert_eq!(packets(&done, "c"), 150, "{done:#?}");
+}
+
 #[test]
 fn cores_that_are_not_ours_are_refused() {
     let source = "InfiniteSource(LIMIT 3, STOP true) -> Discard";

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
+    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec, Topic, Ty,
+    reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -101,6 +102,10 @@ pub static ENTRY: Entry = Entry::new(
             Operation::HashLookup.once(),
         ],
         changes: Changes::Nothing,
+        replicas: Replicas::Apart(
+            "each has the sessions that begin in its thread; directions that come in by two \
+             threads meet",
+        ),
         ..Spec::DEFAULT
     },
     build,

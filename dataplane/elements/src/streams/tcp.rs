@@ -6,7 +6,7 @@ use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
     Handler, HandlerError, Known, Layer, Load, Needs, Operation, PerSession, Pressing, Reason,
-    Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -117,6 +117,9 @@ pub static IN: Entry = Entry::new(
         },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
+        replicas: Replicas::Apart(
+            "each follows the connections of its thread, both directions of which must come there",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -138,6 +141,9 @@ pub static OUT: Entry = Entry::new(
         drops: &DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "each follows the connections of its thread, both directions of which must come there",
+        ),
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },

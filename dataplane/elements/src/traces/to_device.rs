@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -73,6 +73,9 @@ pub static ENTRY: Entry = Entry::new(
         serves_replicas: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
+        replicas: Replicas::Apart(
+            "each sends by a queue of its own, or by a packet socket where none is left",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Run, Spec, Topic, Ty, reasons,
+    Replicas, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
@@ -69,6 +69,7 @@ pub static ENTRY: Entry = Entry::new(
         serves_replicas: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
+        replicas: Replicas::Apart("each sends by a queue of its own"),
         ..Spec::DEFAULT
     },
     build,

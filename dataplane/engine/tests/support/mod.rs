@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Run, Spec, Ty, Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Replicas, Run, Spec, Ty,
+    Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -309,7 +310,7 @@ impl Element for Ask {
 }
 
 static SINGLE: Entry = Entry::new(
-    Spec { name: "Single", one_thread: Some("it is a test"), ..Spec::DEFAULT },
+    Spec { name: "Single", replicas: Replicas::OneThread("it is a test"), ..Spec::DEFAULT },
     |_args| Ok(Box::new(Single)),
 );
 
