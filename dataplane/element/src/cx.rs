@@ -105,6 +105,11 @@ pub trait Host {
         let _ = node;
     }
 
+    /// Wakes a thread, if it sleeps: something was left for it.
+    fn wake(&mut self, thread: usize) {
+        let _ = thread;
+    }
+
     /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
     /// `None` ends that.
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>);

@@ -198,12 +198,10 @@ impl Control {
     /// Hands a signal of the process to the elements that wait for it: each one's handler `run` is
     /// written once, in its thread, between two rounds. False when nobody waits for it.
     pub fn signal(&self, signal: i32) -> bool {
-        let (tell, any) = self.takers.came(signal);
-        for taker in tell {
+        self.takers.came(signal, |taker| {
             let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
             self.mailbox(taker.thread).send(Box::new(mail));
-        }
-        any
+        })
     }
 
     pub(crate) fn takers(&self) -> &Takers {

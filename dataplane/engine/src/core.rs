@@ -220,6 +220,11 @@ impl Host for Core {
         }
     }
 
+    #[inline]
+    fn wake(&mut self, thread: usize) {
+        self.control.mailbox(thread).rouse();
+    }
+
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {
         self.fds.retain(|(watched, _)| *watched != key);
         self.fds.extend(fd.map(|fd| (key, fd)));
