@@ -176,6 +176,9 @@ impl<'a> Args<'a> {
 
     fn excess(&self, index: usize, text: &str) -> ArgError {
         let message = match leading_keyword(text).filter(|word| word.len() > 1) {
+            _ if self.spec.args.is_empty() => {
+                format!("{} takes no arguments", self.env.class)
+            }
             Some(word) => match nearest(word, self.keywords()) {
                 Some(keyword) => format!("unknown keyword '{word}'; did you mean {keyword}?"),
                 None => {
@@ -184,9 +187,6 @@ impl<'a> Args<'a> {
                     format!("unknown keyword '{word}'; {} knows {known}", self.env.class)
                 }
             },
-            None if self.spec.args.is_empty() => {
-                format!("{} takes no arguments", self.env.class)
-            }
             None => {
                 let synopsis: Vec<&str> = self.spec.args.iter().map(|arg| arg.name).collect();
                 format!("too many arguments; expected {}({})", self.env.class, synopsis.join(", "))
