@@ -21,8 +21,8 @@ const WINDOW: Duration = Duration::from_secs(2);
 /// How often: neighbours that ask who is there are no rest.
 const WINDOWS: usize = 5;
 /// Two sleepers are on a packet's way there, and two on its way back. One that slept on would sleep
-/// for 100 ms.
-const WAKE_MAX_MS: f64 = 20.0;
+/// for 100 ms; what a busy machine takes until each has the processor is less.
+const WAKE_MAX_MS: f64 = 60.0;
 
 /// Ticks of processor time that all threads of a process have had.
 fn ticks(pid: u32) -> u64 {
@@ -36,20 +36,20 @@ fn ticks(pid: u32) -> u64 {
     tasks.flatten().filter_map(|task| of(&task.path())).sum()
 }
 
-/// The part of a processor that a process takes, in the window in which it took least.
-fn usage(pid: u32, enough: f64) -> f64 {
+/// The part of a processor that a process takes, in the first window of those that does; of the last
+/// one if none does.
+fn usage(pid: u32, does: impl Fn(f64) -> bool) -> f64 {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
-    let mut least = f64::INFINITY;
+    let mut took = 0.0;
     for _ in 0..WINDOWS {
         let (begin, before) = (Instant::now(), ticks(pid));
         std::thread::sleep(WINDOW);
-        let took = (ticks(pid) - before) as f64 / per_second / begin.elapsed().as_secs_f64();
-        least = least.min(took);
-        if least < enough {
+        took = (ticks(pid) - before) as f64 / per_second / begin.elapsed().as_secs_f64();
+        if does(took) {
             break;
         }
     }
-    least
+    took
 }
 
 /// The median of round trips, one at a time with rests between them, milliseconds.
@@ -79,7 +79,7 @@ fn an_idle_router_sleeps_and_a_packet_wakes_it() {
     }
     for options in [&["-j", "1"][..], &["-j", "2"], &["-j", "2", "--idle", "sleep"]] {
         let (mut network, pid) = wired(options);
-        let took = usage(pid, IDLE_MAX);
+        let took = usage(pid, |took| took < IDLE_MAX);
         assert!(took < IDLE_MAX, "{options:?}: {:.1} % of a processor", took * 100.0);
         let median = round_trip(&network);
         assert!(median < WAKE_MAX_MS, "{options:?}: {median} ms");
@@ -95,7 +95,7 @@ fn a_router_that_polls_does_not_sleep() {
     }
     let (mut network, pid) = wired(&["--idle", "poll"]);
     // Others may want the processor, too.
-    let took = usage(pid, f64::INFINITY);
+    let took = usage(pid, |took| took > 2.0 * IDLE_MAX);
     assert!(took > 2.0 * IDLE_MAX, "{:.1} % of a processor", took * 100.0);
     network.stop().expect(0);
 }
