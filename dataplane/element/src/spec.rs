@@ -49,6 +49,9 @@ pub struct Spec {
     pub task_everywhere: bool,
     /// Whether the task only pulls packets at the inputs: where they are pushed, it has none.
     pub task_pulls: bool,
+    /// Whether the task serves its own replicas: where several threads push packets, it runs in each
+    /// of them, to take what others hand to it.
+    pub serves_replicas: bool,
     /// Whether packets leave in the thread of its task, whichever thread brought them.
     pub leaves_at_home: bool,
     /// Whether its replicas hand packets to each other: where there are several, its task runs in each
@@ -86,6 +89,7 @@ impl Spec {
         task: false,
         task_everywhere: false,
         task_pulls: false,
+        serves_replicas: false,
         leaves_at_home: false,
         exchanges: false,
         speaks_for_threads: false,

@@ -77,6 +77,18 @@ impl Engine {
             }
         }
         self.go_on();
+        // A signal whose first taker asked for the stop is for the others, too.
+        self.open_mail();
+    }
+
+    /// Does what came by mail. Says whether there was any.
+    fn open_mail(&mut self) -> bool {
+        let waits = self.core.control.mailbox(self.core.thread).waiting();
+        if waits {
+            self.core.serve(&mut self.wires);
+            self.drain();
+        }
+        waits
     }
 
     /// While stopping: says so when nothing is under way any more, or it takes too long.
@@ -99,11 +111,7 @@ impl Engine {
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
-        let mut worked = self.core.control.mailbox(self.core.thread).waiting();
-        if worked {
-            self.core.serve(&mut self.wires);
-            self.drain();
-        }
+        let mut worked = self.open_mail();
         self.sweep_sessions();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
@@ -198,14 +206,13 @@ impl Engine {
         traced
     }
 
-    /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
+    /// Counts what a source's task or timer emitted; what others emit came to them, and was counted
+    /// then. Says whether there were any packets.
     fn count_made(&mut self, node: u32) -> bool {
         let emitted = self.wires.emitted;
-        if emitted > 0 {
+        if emitted > 0 && self.wires.inputs(node) == 0 {
             let stats = &self.wires.stats[node as usize];
-            if self.wires.inputs(node) == 0 {
-                stats.packets.add(u64::from(emitted));
-            }
+            stats.packets.add(u64::from(emitted));
             stats.batches.add(1);
         }
         emitted > 0

@@ -63,7 +63,15 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        self.tasks[node].contains(&thread)
+        self.tasks[node].contains(&thread) || self.serves(node, thread)
+    }
+
+    /// Whether `thread` runs an element's task for the sake of its replicas in other threads. No way
+    /// begins there: what it sends on came with packets that were pushed.
+    fn serves(&self, node: usize, thread: usize) -> bool {
+        let threads = &self.threads[node];
+        let is_one = self.graph.elements[node].spec.serves_replicas;
+        is_one && threads.len() > 1 && threads.contains(&thread)
     }
 
     /// The ways that threads take through it.

@@ -11,6 +11,7 @@
 
 mod assign;
 mod build;
+mod calls;
 mod chain;
 mod clock;
 mod control;

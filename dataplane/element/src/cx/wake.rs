@@ -14,6 +14,13 @@ impl Cx<'_> {
         self.host.wake_takers(self.node);
     }
 
+    /// Wakes the thread of this number ([`Env::thread`](crate::Env::thread)), if it sleeps. To be
+    /// called once for a batch that was left where a task of that thread looks.
+    #[inline]
+    pub fn wake(&mut self, thread: usize) {
+        self.host.wake(thread);
+    }
+
     /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::site::{
 };
 use crate::bench::child::{Running, wait_for};
 use crate::ctl::Client;
+use crate::top::Sample;
 
 /// One of them, ready. The fields are in the order of going.
 pub struct Contestant {
@@ -65,6 +66,13 @@ impl Contestant {
         let socket = &self.socket;
         let listens = || std::os::unix::net::UnixStream::connect(socket).is_ok();
         wait_for("Thruway to start", || process.check().map(|()| listens()))
+    }
+
+    /// What its process counts: where it is that alone that forwards, the load does not fill its core,
+    /// and looking for packets in vain is no cost of one.
+    pub fn sample(&self) -> anyhow::Result<Option<Sample>> {
+        let is_alone = self.process.is_some() && self.reception.is_none();
+        is_alone.then(|| Sample::take(&mut Client::reach(&self.socket)?)).transpose()
     }
 
     /// Packets that its process dropped, and for what reasons.

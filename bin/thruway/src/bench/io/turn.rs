@@ -9,6 +9,7 @@ use super::contestant::Contestant;
 use super::site::{Cores, GENERATOR_PRIORITY, Site, first_thread};
 use crate::bench::child::cpu_ns;
 use crate::bench::machine;
+use crate::top::Sample;
 
 /// How long the load lasts before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -24,8 +25,8 @@ const QUIET: Duration = Duration::from_millis(30);
 
 /// What loads a contestant.
 pub struct Load {
-    generator: Generator,
-    sink: Sink,
+    pub(super) generator: Generator,
+    pub(super) sink: Sink,
     /// Frames a second that were made the last time.
     rate: f64,
 }
@@ -35,7 +36,8 @@ pub struct Load {
 pub struct Rates {
     /// Arrived.
     pub arrived: f64,
-    /// Arrived, per second of processor time of who forwards.
+    /// Arrived, per second of processor time of who forwards; of time in which it had something to do,
+    /// where that is one thread of one process.
     pub per_core: f64,
     /// Made by the generator.
     pub made: f64,
@@ -47,6 +49,19 @@ struct Moment {
     made: u64,
     arrived: u64,
     cpu_ns: u64,
+    sample: Option<Sample>,
+}
+
+impl Moment {
+    /// How long who forwards worked until a later moment, nanoseconds.
+    fn work_ns(&self, later: &Moment) -> f64 {
+        let (Some(from), Some(to)) = (&self.sample, &later.sample) else {
+            return (later.cpu_ns - self.cpu_ns) as f64;
+        };
+        let idle = |sample: &Sample| sample.threads.iter().map(|one| one.idle_cycles).sum::<u64>();
+        let idle = (idle(to) - idle(from)) as f64 / (to.cycles - from.cycles) as f64;
+        (to.nanoseconds - from.nanoseconds) as f64 * (1.0 - idle)
+    }
 }
 
 impl Load {
@@ -85,11 +100,11 @@ impl Load {
         cores: Cores,
     ) -> anyhow::Result<Rates> {
         for _ in 0..TRIES {
-            if let Some((rates, cpu_ns)) = self.try_once(contestant, time, cores)? {
+            if let Some((rates, work_ns)) = self.try_once(contestant, time, cores)? {
                 if let Some(process) = &mut contestant.process {
                     process.check()?;
                 }
-                if cpu_ns == 0 || rates.arrived == 0.0 {
+                if work_ns <= 0.0 || rates.arrived == 0.0 {
                     bail!("nothing was forwarded");
                 }
                 return Ok(rates);
@@ -104,7 +119,7 @@ impl Load {
         contestant: &Contestant,
         time: Duration,
         cores: Cores,
-    ) -> anyhow::Result<Option<(Rates, u64)>> {
+    ) -> anyhow::Result<Option<(Rates, f64)>> {
         let frames = self.rate * (WARM_UP + time).as_secs_f64() * MARGIN;
         let (begin, before) = (Instant::now(), self.generator.made()?);
         let count = self.generator.count();
@@ -116,6 +131,7 @@ impl Load {
                 made: count.made()?,
                 arrived: sink.counts()?.packets,
                 cpu_ns: pids.iter().flatten().map(|pid| cpu_ns(*pid)).sum(),
+                sample: contestant.sample()?,
             })
         };
         let send = || -> anyhow::Result<Instant> {
@@ -145,12 +161,12 @@ impl Load {
         }
         let million = |count: u64, seconds: f64| count as f64 / 1e6 / seconds;
         let seconds = (to.at - from.at).as_secs_f64();
-        let (arrived, cpu_ns) = (to.arrived - from.arrived, to.cpu_ns - from.cpu_ns);
+        let (arrived, work_ns) = (to.arrived - from.arrived, from.work_ns(&to));
         let rates = Rates {
             arrived: million(arrived, seconds),
-            per_core: million(arrived, cpu_ns as f64 / 1e9),
+            per_core: million(arrived, work_ns / 1e9),
             made: million(to.made - from.made, seconds),
         };
-        Ok(Some((rates, cpu_ns)))
+        Ok(Some((rates, work_ns)))
     }
 }
