@@ -1,7 +1,7 @@
 //! TSCClock: what the clocks of the threads are at.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Spec, Topic,
+    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::cycles;
 
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("failures", "times that a phase failed, or the counter"),
         ],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

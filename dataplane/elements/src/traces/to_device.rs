@@ -74,7 +74,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         replicas: Replicas::Apart(
-            "each sends by a queue of its own, or by a packet socket where none is left",
+            "each sends by a queue of its own, or hands over to one that has a queue",
         ),
         ..Spec::DEFAULT
     },

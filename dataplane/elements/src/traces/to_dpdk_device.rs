@@ -69,7 +69,9 @@ pub static ENTRY: Entry = Entry::new(
         serves_replicas: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
-        replicas: Replicas::Apart("each sends by a queue of its own"),
+        replicas: Replicas::Apart(
+            "each sends by a queue of its own, or hands over to one that has a queue",
+        ),
         ..Spec::DEFAULT
     },
     build,
