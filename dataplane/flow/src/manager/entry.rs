@@ -11,7 +11,7 @@ use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, R
 use crate::manager::look::{self, Kind, Look};
 use crate::manager::meeting::Begin;
 use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
-use crate::manager::seats::{HERE, Place, Served};
+use crate::manager::seats::{HERE, Place, Served, here};
 use crate::manager::way_back::WayBack;
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{LeafId, LevelId};
@@ -237,7 +237,8 @@ impl Manager {
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
         let shared = state.meeting.is_some();
-        let (life, seen) = if shared { state.both(index) } else { (Life(head.state), head.seen) };
+        let (life, seen, word, is_retired) =
+            if shared { state.look(index) } else { (Life(head.state), head.seen, HERE, false) };
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -248,7 +249,7 @@ impl Manager {
             // Its replies come translated: this one is not of the session, whoever made it.
             return Some(Fcb::of_leaf(item.leaf));
         }
-        if shared && state.is_foreign(index, direction) {
+        if word & here(direction) == 0 {
             match self.seek((level, index), direction, item) {
                 Served::Here => {}
                 Served::There(fcb) => return Some(fcb),
@@ -270,7 +271,7 @@ impl Manager {
                 return self.over(level, index, Ended::Closed);
             }
         }
-        if life.begins_anew(item.tcp_flags) || self.levels[level].is_retired(index) {
+        if life.begins_anew(item.tcp_flags) || is_retired {
             return self.over(level, index, Ended::Closed);
         }
         let state = &mut self.levels[level];

@@ -8,7 +8,7 @@ use crate::fcb::Direction;
 use crate::life::Life;
 use crate::manager::level::LevelState;
 use crate::manager::reader::Key;
-use crate::manager::seats::{Place, RECORD, SEATS};
+use crate::manager::seats::{HERE, Place, RECORD, SEATS};
 use crate::manager::state::At;
 use crate::manager::{Manager, Settings};
 use crate::plan::{Plan, Room};
@@ -246,6 +246,24 @@ impl LevelState {
                 (Life(bits), if newer { other } else { seen })
             }
         }
+    }
+
+    /// The same, with the session's word and whether another thread has begun a new connection in
+    /// its place: all that a packet asks, in one look.
+    #[inline]
+    pub(super) fn look(&self, index: u32) -> (Life, u32, u32, bool) {
+        let head = self.pool.head(index);
+        let word = self.word(index).unwrap_or(HERE);
+        let (Some(meeting), Some(number)) =
+            (self.meeting.as_deref(), (word & RECORD).checked_sub(1))
+        else {
+            return (Life(head.state), head.seen, word, false);
+        };
+        let record = RecordId::from_index(number);
+        let (other, state) = (meeting.last_seen(record), meeting.state(record));
+        let newer = other.wrapping_sub(head.seen) < u32::MAX / 2;
+        let seen = if newer { other } else { head.seen };
+        (Life(head.state | state as u8), seen, word, state & RETIRED != 0)
     }
 
     /// Publishes a session again that a new configuration has taken over from `old`, with what

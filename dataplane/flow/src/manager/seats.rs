@@ -50,8 +50,9 @@ const REPLY_SEAT: (u64, u32) = (0xfff << 16, 16);
 /// Both fields.
 pub(super) const SEATS: u64 = FORWARD_SEAT.0 | REPLY_SEAT.0;
 
+/// Of a session's word: packets of this direction are served here.
 #[inline]
-fn here(direction: Direction) -> u32 {
+pub(super) fn here(direction: Direction) -> u32 {
     if direction == Direction::Forward { FORWARD_HERE } else { REPLY_HERE }
 }
 
@@ -91,18 +92,13 @@ pub(super) enum Served {
 }
 
 impl LevelState {
-    /// Whether packets of this direction may be another thread's.
-    #[inline]
-    pub(super) fn is_foreign(&self, index: u32, direction: Direction) -> bool {
-        self.extra.meeting.is_some_and(|at| self.pool.extra(index, at) & here(direction) == 0)
-    }
-
     /// Whether another thread serves the session, and no function here.
     pub(super) fn is_guest(&self, index: u32) -> bool {
         self.extra.meeting.is_some_and(|at| self.pool.extra(index, at) & GUEST != 0)
     }
 
     /// A session's word, where other threads may serve it.
+    #[inline]
     pub(super) fn word(&self, index: u32) -> Option<u32> {
         self.extra.meeting.map(|at| self.pool.extra(index, at))
     }
