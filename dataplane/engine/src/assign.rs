@@ -67,20 +67,7 @@ pub(crate) fn assign(
     let begin: Reached = tasks.iter().map(row).collect();
     let passes = spread.placement == Placement::Parallel;
     let ways = Ways { graph, checked, home: &home, passes };
-    let switched = ways.settle(&begin);
-    let mut reached = switched.clone();
-    // What no task reaches is driven by timers and handlers, in its home thread.
-    for (node, row) in reached.iter_mut().enumerate() {
-        if !row.contains(&true) {
-            row[home[node]] = true;
-        }
-    }
-    ways.go_on(Some(&switched), &mut reached);
-    join(graph, &mut reached);
-    if graph.elements.iter().any(|decl| decl.spec.wants.whole) {
-        // Every thread that classifies may be handed packets by every other one, at each place.
-        ways.go_on(Some(&switched), &mut reached);
-    }
+    let reached = reach(&ways, &begin);
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
     for (node, row) in threads.iter().enumerate() {
@@ -101,6 +88,25 @@ pub(crate) fn assign(
     }
     let parked = placed.iter().map(|place| *place == Some(Place::Nowhere)).collect();
     Ok(Assigned { threads, home, tasks, parked, passes })
+}
+
+/// Who reaches whom, from where tasks begin.
+fn reach(ways: &Ways<'_>, begin: &Reached) -> Reached {
+    let switched = ways.settle(begin);
+    let mut reached = switched.clone();
+    // What no task reaches is driven by timers and handlers, in its home thread.
+    for (node, row) in reached.iter_mut().enumerate() {
+        if !row.contains(&true) {
+            row[ways.home[node]] = true;
+        }
+    }
+    ways.go_on(Some(&switched), &mut reached);
+    join(ways.graph, &mut reached);
+    if ways.graph.elements.iter().any(|decl| decl.spec.wants.whole) {
+        // Every thread that classifies may be handed packets by every other one, at each place.
+        ways.go_on(Some(&switched), &mut reached);
+    }
+    reached
 }
 
 /// Elements without ports (Script, DriverManager, ControlSocket) stay in the first thread.
