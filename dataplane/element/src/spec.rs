@@ -54,9 +54,6 @@ pub struct Spec {
     pub serves_replicas: bool,
     /// Whether packets leave in the thread of its task, whichever thread brought them.
     pub leaves_at_home: bool,
-    /// Whether its replicas hand packets to each other: where there are several, its task runs in each
-    /// of their threads, and whoever hands something over wakes the others.
-    pub exchanges: bool,
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
     /// in each thread that any such element runs in, and all of these are asked.
     pub speaks_for_threads: bool,
@@ -91,7 +88,6 @@ impl Spec {
         task_pulls: false,
         serves_replicas: false,
         leaves_at_home: false,
-        exchanges: false,
         speaks_for_threads: false,
         replicas: Replicas::Undeclared,
         wants: Wants::NOTHING,

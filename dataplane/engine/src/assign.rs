@@ -44,7 +44,7 @@ pub(crate) fn assign(
             Some(Place::Thread(thread)) => tasks[node] = vec![thread],
             Some(Place::Nowhere) => {}
             // Whoever reaches it runs its task.
-            None if !has_task || decl.spec.task_everywhere || decl.spec.exchanges => {}
+            None if !has_task || decl.spec.task_everywhere => {}
             None if !spread.around || is_control(decl.spec) => tasks[node] = vec![0],
             None => free.push(Task {
                 node,
@@ -75,12 +75,8 @@ pub(crate) fn assign(
             home[node] = row[0];
         }
         let spec = graph.elements[node].spec;
-        if spec.exchanges || spec.task_everywhere && placed[node].is_none() {
+        if spec.task_everywhere && placed[node].is_none() {
             tasks[node].clone_from(row);
-        }
-        // Who is alone has nobody to hand packets to.
-        if spec.exchanges && row.len() == 1 {
-            tasks[node].clear();
         }
         if !has_task(graph, checked, node) || spread.lets_pass(graph.elements[node].spec) {
             tasks[node].clear();

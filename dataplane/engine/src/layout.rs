@@ -86,7 +86,7 @@ impl Layout {
         if self.graph.elements[node].spec.leaves_at_home {
             takers.push(self.home[node]);
         }
-        if self.graph.elements[node].spec.exchanges {
+        if self.graph.elements[node].spec.serves_replicas {
             takers.extend(&self.threads[node]);
         }
         let ports = self.checked.elements[node].outputs.iter();

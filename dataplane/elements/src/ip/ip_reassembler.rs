@@ -54,8 +54,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("memory", "bytes held"),
             Handler::sum("handed", "fragments handed over to another thread"),
         ],
-        task: true,
-        exchanges: true,
+        serves_replicas: true,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart(
             "each puts together what some hosts send others, and hands it the fragments of the rest",
