@@ -11,7 +11,9 @@
 mod account;
 mod cases;
 mod contestant;
+mod guard;
 mod report;
+mod rival;
 pub(super) mod site;
 mod turn;
 
@@ -20,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::ends::has;
 use super::machine::{Machine, allowed};
 use super::wanted;
 use account::Account;
@@ -78,7 +81,11 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     }
     let allowed = allowed();
     let cores = Cores::choose(&allowed)?;
-    let cases = chosen(options.case.as_deref())?;
+    let mut cases = chosen(options.case.as_deref())?;
+    if !has("dpdk-testpmd") && cases.iter().any(|case| case.kind.is_testpmd()) {
+        eprintln!("rows of testpmd are left out; to have them: apt-get install dpdk-dev");
+        cases.retain(|case| !case.kind.is_testpmd());
+    }
     let temporary = tempfile::tempdir()?;
     let dir = options.keep.clone().unwrap_or(temporary.path().to_owned());
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;

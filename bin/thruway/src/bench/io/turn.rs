@@ -6,8 +6,9 @@ use anyhow::bail;
 use thruway_port::generator::{Generator, Sink, Stream};
 
 use super::contestant::Contestant;
-use super::site::{Cores, GENERATOR_PRIORITY, Site, first_thread};
-use crate::bench::child::cpu_ns;
+use super::guard::Guard;
+use super::rival::Rival;
+use super::site::{Cores, GENERATOR_PRIORITY, MEASURER_PRIORITY, Site, first_thread};
 use crate::bench::machine;
 
 /// How long the load lasts before it is measured.
@@ -39,6 +40,9 @@ pub struct Rates {
     pub per_core: f64,
     /// Made by the generator.
     pub made: f64,
+    /// Of a contestant that has no name: what part of its core's time seemed to be its work before there
+    /// was load.
+    pub busy_before: Option<f64>,
 }
 
 /// Counts at one moment.
@@ -46,7 +50,7 @@ struct Moment {
     at: Instant,
     made: u64,
     arrived: u64,
-    cpu_ns: u64,
+    used_ns: u64,
 }
 
 impl Load {
@@ -85,11 +89,23 @@ impl Load {
         cores: Cores,
     ) -> anyhow::Result<Rates> {
         for _ in 0..TRIES {
-            if let Some((rates, cpu_ns)) = self.try_once(contestant, time, cores)? {
+            contestant.work(true)?;
+            let (load, one) = (&mut *self, &*contestant);
+            let done = std::thread::scope(|scope| {
+                // Those who are measured may take both cores, and whoever measures must be on time.
+                // The threads and programs that it starts have its priority, until they change it.
+                let trial = scope.spawn(move || {
+                    first_thread(MEASURER_PRIORITY)?;
+                    load.try_once(one, time, cores)
+                });
+                trial.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            contestant.work(false)?;
+            if let Some((rates, used_ns)) = done? {
                 if let Some(process) = &mut contestant.process {
                     process.check()?;
                 }
-                if cpu_ns == 0 || rates.arrived == 0.0 {
+                if used_ns == 0 || rates.arrived == 0.0 {
                     bail!("nothing was forwarded");
                 }
                 return Ok(rates);
@@ -105,17 +121,20 @@ impl Load {
         time: Duration,
         cores: Cores,
     ) -> anyhow::Result<Option<(Rates, u64)>> {
+        let guard = match contestant.has_nobody {
+            true => Some(Guard::begin(cores.forwarding)?),
+            false => None,
+        };
         let frames = self.rate * (WARM_UP + time).as_secs_f64() * MARGIN;
         let (begin, before) = (Instant::now(), self.generator.made()?);
         let count = self.generator.count();
         let (generator, sink) = (&mut self.generator, &self.sink);
-        let pids = [contestant.reception, contestant.process.as_ref().map(|one| one.pid())];
         let moment = || -> anyhow::Result<Moment> {
             Ok(Moment {
                 at: Instant::now(),
                 made: count.made()?,
                 arrived: sink.counts()?.packets,
-                cpu_ns: pids.iter().flatten().map(|pid| cpu_ns(*pid)).sum(),
+                used_ns: guard.as_ref().map_or_else(|| contestant.used_ns(), Guard::taken_ns),
             })
         };
         let send = || -> anyhow::Result<Instant> {
@@ -126,6 +145,7 @@ impl Load {
                 Ok(Instant::now())
             })?
         };
+        let rival = contestant.has_rival.then(|| Rival::begin(cores.forwarding));
         let (moments, end) = std::thread::scope(|scope| -> anyhow::Result<_> {
             let sending = scope.spawn(send);
             std::thread::sleep(WARM_UP);
@@ -135,6 +155,7 @@ impl Load {
             let end = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((moments?, end))
         })?;
+        rival.map_or(Ok(()), Rival::end)?;
         let made = count.made()? - before;
         self.rate = made as f64 / (end - begin).as_secs_f64();
         let [from, to] = moments;
@@ -145,12 +166,14 @@ impl Load {
         }
         let million = |count: u64, seconds: f64| count as f64 / 1e6 / seconds;
         let seconds = (to.at - from.at).as_secs_f64();
-        let (arrived, cpu_ns) = (to.arrived - from.arrived, to.cpu_ns - from.cpu_ns);
+        let arrived = to.arrived - from.arrived;
+        let used_ns = to.used_ns.saturating_sub(from.used_ns);
         let rates = Rates {
             arrived: million(arrived, seconds),
-            per_core: million(arrived, cpu_ns as f64 / 1e9),
+            per_core: million(arrived, used_ns as f64 / 1e9),
             made: million(to.made - from.made, seconds),
+            busy_before: guard.map(|guard| guard.busy_before()),
         };
-        Ok(Some((rates, cpu_ns)))
+        Ok(Some((rates, used_ns)))
     }
 }
