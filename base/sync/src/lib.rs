@@ -11,6 +11,8 @@
 //! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by `thruway
 //! bench sync` on two cores, rows in `bench/record`.)
 //!
+//! A limit that threads keep together is a [`Credit`].
+//!
 //! | a reader relies on | mostly read | both | mostly written |
 //! |---|---|---|---|
 //! | each word by itself | [`AtomicWords`] | [`PerThread`] | [`PerThread`], [`Counter`] |
@@ -80,6 +82,7 @@ pub mod cell {
 }
 
 mod bucket;
+mod credit;
 mod doze;
 mod rcu;
 mod rw;
@@ -95,6 +98,7 @@ mod words;
 
 use atomic::{AtomicU64, Ordering};
 pub use bucket::{PerThreadLock, PerThreadRw};
+pub use credit::Credit;
 pub use doze::Doze;
 pub use rcu::Rcu;
 pub use rw::RwSpin;

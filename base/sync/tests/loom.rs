@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 use thruway_sync::{
-    Consistency, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc,
+    Consistency, Credit, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc,
 };
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
@@ -113,6 +113,33 @@ fn sums_add_up_and_are_seen_together() {
             assert_eq!(mine.totals(), [3, 3], "{structure:?}");
         });
     }
+}
+
+/// Two threads whose clocks differ spend what there is, and not more; who overdraws, does so once.
+#[test]
+fn credit_is_spent_once() {
+    bounded(3, || {
+        let credit = Arc::new(Credit::new(10));
+        let other = credit.clone();
+        let one = |there: i64| u64::from(there > 0);
+        let thread = thread::spawn(move || (0..2).map(|_| other.spend(12, 3, one)).sum::<u64>());
+        let mine: u64 = (0..2).map(|_| credit.spend(13, 3, one)).sum();
+        let theirs = thread.join().unwrap();
+        // Of three units at time 13, the third is not yet there for who thinks that it is 12.
+        assert!(mine == 2 || theirs == 2, "{mine} {theirs}");
+        let rest = credit.spend(13, 3, |there| there.max(0) as u64);
+        assert_eq!(mine + theirs + rest, 3);
+    });
+    bounded(3, || {
+        let credit = Arc::new(Credit::new(10));
+        let other = credit.clone();
+        let much = |there: i64| if there > 0 { 100 } else { 0 };
+        let thread = thread::spawn(move || other.spend(11, 3, much));
+        let mine = credit.spend(11, 3, much);
+        assert_eq!(mine + thread.join().unwrap(), 100);
+        credit.give_back(100);
+        assert_eq!(credit.empty_at(), 10);
+    });
 }
 
 /// One moment: what one thread adds to his part before another adds to hers is not missing beside it.

@@ -10,8 +10,8 @@ use std::thread;
 
 use proptest::prelude::*;
 use thruway_sync::{
-    Consistency, PerThreadRw, Rcu, RwSpin, Seat, SeqWords, SpinLock, Structure, Tallies, Tally,
-    Words, WordsMut, spsc,
+    Consistency, Credit, PerThreadRw, Rcu, RwSpin, Seat, SeqWords, SpinLock, Structure, Tallies,
+    Tally, Words, WordsMut, spsc,
 };
 
 /// Threads that may join at a time.
@@ -261,4 +261,43 @@ fn a_ring_carries_everything_between_threads() {
         }
     });
     assert!(consumer.is_empty());
+}
+
+proptest! {
+    /// Credit, against a plain bucket: with one clock it is that; with several, all of them together
+    /// never spend more than what there may be and the time that went by.
+    #[test]
+    fn credit_is_a_bucket(
+        most in 1u64..1000,
+        steps in proptest::collection::vec((0u64..300, 0u64..50, 0u64..1500, any::<bool>()), 1..60),
+        begin: u64,
+        clocks_differ: bool,
+    ) {
+        let credit = Credit::new(begin.wrapping_sub(most));
+        let (mut now, mut level, mut sum) = (0, i128::from(most), 0);
+        for (step, behind, wanted, overdraws) in steps {
+            now += step;
+            level = (level + i128::from(step)).min(most.into());
+            let clock = if clocks_differ { begin.wrapping_add(now).wrapping_sub(behind) } else {
+                begin.wrapping_add(now)
+            };
+            // What is overdrawn is owed: without that, only what there is.
+            let takes = |there: i64| match there {
+                there if there >= wanted as i64 || overdraws && there > 0 => wanted,
+                _ => 0,
+            };
+            let spent = credit.spend(clock, most, takes);
+            sum += u128::from(if overdraws { 0 } else { spent });
+            if clocks_differ {
+                if overdraws {
+                    credit.give_back(spent);
+                }
+                prop_assert!(sum <= u128::from(most + now));
+            } else {
+                let there = i64::try_from(level).unwrap();
+                prop_assert_eq!(spent, takes(there));
+                level -= i128::from(spent);
+            }
+        }
+    }
 }

@@ -35,6 +35,9 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         println!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             println!("  {}: {}", decl.name, layout.tell_ways(node));
+            if layout.threads[node].len() > 1 {
+                println!("    {}", decl.spec.replicas);
+            }
         }
         println!();
     }

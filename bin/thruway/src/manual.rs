@@ -44,6 +44,7 @@ pub fn page(spec: &Spec) -> String {
     );
     text += &wrap(spec.docs);
     section(&mut text, "Wants", wants(spec).into_iter());
+    let _ = write!(text, "\n{}", wrap(&format!("In several threads, {}.", spec.replicas)));
     section(&mut text, "Arguments", spec.args.iter().map(argument));
     let own = |name| spec.handlers.iter().any(|handler| handler.name == name);
     let general = Handler::OF_ALL.iter().filter(|handler| !own(handler.name));

@@ -121,16 +121,28 @@ impl Description {
         self.flows.iter().map(|it| f64::from(it.sessions)).sum()
     }
 
-    /// Packets as lines that FromIPSummaryDump reads. Where there are more sessions than packets
-    /// these are some of them.
+    /// Packets as lines that FromIPSummaryDump reads, the sorts mixed by their shares all the way.
+    /// Where there are more sessions than packets these are some of them.
     ///
     /// # Panics
     /// Never of a description that was parsed.
     pub fn lines(&self) -> String {
         let mut text =
             "!data ip_src sport ip_dst dport ip_proto ip_ttl payload_len tcp_flags\n".to_owned();
-        for sort in self.sorts().unwrap_or_default() {
-            sort.write(&mut text);
+        let sorts = self.sorts().unwrap_or_default();
+        let mut given = vec![0; sorts.len()];
+        // Whose next packet is due first: the n-th of N at n/N of the way.
+        let due = |given: &[u32]| {
+            let left = sorts.iter().zip(given).enumerate();
+            let left = left.filter(|(_, (sort, given))| **given < sort.packets);
+            let place = |(at, (sort, given)): (usize, (&Sort<'_>, &u32))| {
+                (at, (f64::from(*given) + 0.5) / f64::from(sort.packets))
+            };
+            left.map(place).min_by(|one, other| one.1.total_cmp(&other.1)).map(|(at, _)| at)
+        };
+        while let Some(at) = due(&given) {
+            sorts[at].write(given[at], &mut text);
+            given[at] += 1;
         }
         text
     }
@@ -171,19 +183,17 @@ impl Sort<'_> {
         Ok(Sort { flows, src, dst, packets })
     }
 
-    fn write(&self, text: &mut String) {
+    /// One packet, by its number within the sort.
+    fn write(&self, packet: u32, text: &mut String) {
         let flows = self.flows;
         let (letter, headers, flags) =
             if flows.protocol == "tcp" { ('T', HEADERS + 12, "PA") } else { ('U', HEADERS, "-") };
         let payload = flows.packet_bytes - headers;
-        for packet in 0..self.packets {
-            let session = packet % flows.sessions;
-            let (src, dst) = (address(&self.src, session), address(&self.dst, session));
-            let port = 1024 + session % 60_000;
-            // Writing to a String does not fail.
-            let _ =
-                writeln!(text, "{src} {port} {dst} {} {letter} 64 {payload} {flags}", flows.port);
-        }
+        let session = packet % flows.sessions;
+        let (src, dst) = (address(&self.src, session), address(&self.dst, session));
+        let port = 1024 + session % 60_000;
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{src} {port} {dst} {} {letter} 64 {payload} {flags}", flows.port);
     }
 }
 
@@ -225,6 +235,16 @@ mod tests {
             .filter_map(|line| line.split(' ').next())
             .collect();
         assert_eq!(sources.len(), 10);
+        // Any part of them has its share of each.
+        let letters: Vec<char> = lines
+            .lines()
+            .skip(1)
+            .map(|line| if line.contains(" T ") { 'T' } else { 'U' })
+            .collect();
+        for part in letters.chunks_exact(64) {
+            let of_tcp = part.iter().filter(|letter| **letter == 'T').count();
+            assert!((15..=17).contains(&of_tcp), "{part:?}");
+        }
     }
 
     #[test]

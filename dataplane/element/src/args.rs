@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::nearest::nearest;
 use crate::spec::{Arg, ArgRule, Spec, Ty};
 use crate::values::{Addresses, Declared, FromArg};
+use crate::ways::Ways;
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,23 +96,11 @@ pub struct Env<'a> {
     /// How many of them come before this replica's.
     pub rank: usize,
     /// Tells by which ways they reach it, for who asks.
-    pub ways: &'a dyn Fn() -> String,
+    pub ways: &'a dyn Ways,
     /// Input ports in use.
     pub inputs: usize,
     /// Output ports in use.
     pub outputs: usize,
-}
-
-impl Env<'_> {
-    /// That an element is for one thread, why, and by which ways several reach it.
-    pub fn one_thread(&self, why: &str) -> String {
-        format!(
-            "one thread only can use it ({why}), and {} reach it: {}; put a Pipeliner in front, or \
-             place what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
-            self.threads,
-            (self.ways)()
-        )
-    }
 }
 
 /// Arguments sorted by the spec.
@@ -187,6 +176,9 @@ impl<'a> Args<'a> {
 
     fn excess(&self, index: usize, text: &str) -> ArgError {
         let message = match leading_keyword(text).filter(|word| word.len() > 1) {
+            _ if self.spec.args.is_empty() => {
+                format!("{} takes no arguments", self.env.class)
+            }
             Some(word) => match nearest(word, self.keywords()) {
                 Some(keyword) => format!("unknown keyword '{word}'; did you mean {keyword}?"),
                 None => {
@@ -195,9 +187,6 @@ impl<'a> Args<'a> {
                     format!("unknown keyword '{word}'; {} knows {known}", self.env.class)
                 }
             },
-            None if self.spec.args.is_empty() => {
-                format!("{} takes no arguments", self.env.class)
-            }
             None => {
                 let synopsis: Vec<&str> = self.spec.args.iter().map(|arg| arg.name).collect();
                 format!("too many arguments; expected {}({})", self.env.class, synopsis.join(", "))
@@ -236,17 +225,6 @@ impl<'a> Args<'a> {
     /// What surrounds the element.
     pub fn env(&self) -> &Env<'a> {
         self.env
-    }
-
-    /// Refuses to be reached by several threads, and says by which ways they come.
-    ///
-    /// # Errors
-    /// There are several.
-    pub fn for_one_thread(&self, why: &str) -> Result<(), ArgErrors> {
-        match self.env.threads > 1 {
-            false => Ok(()),
-            true => Err(ArgErrors::whole(self.env.one_thread(why))),
-        }
     }
 
     /// The element's name.

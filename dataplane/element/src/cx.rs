@@ -105,6 +105,11 @@ pub trait Host {
         let _ = node;
     }
 
+    /// Wakes a thread, if it sleeps: something was left for it.
+    fn wake(&mut self, thread: usize) {
+        let _ = thread;
+    }
+
     /// Lets the thread's sleep end when `fd` (a duplicate of descriptor number `key`) is readable;
     /// `None` ends that.
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>);
@@ -331,6 +336,7 @@ impl<'a> Cx<'a> {
             self.host.pull(self.wires, from, max, batch);
             let stats = &self.wires.stats[self.node as usize];
             stats.packets.add(batch.len() as u64);
+            stats.batches.add(u64::from(!batch.is_empty()));
         }
     }
 
@@ -352,10 +358,12 @@ impl<'a> Cx<'a> {
         self.host.visit(self.wires, node, visit);
     }
 
-    /// Counts packets that came otherwise than by a batch.
+    /// Counts packets that came together, otherwise than from another element.
     #[inline]
     pub fn count_packets(&mut self, n: usize) {
-        self.wires.stats[self.node as usize].packets.add(n as u64);
+        let stats = &self.wires.stats[self.node as usize];
+        stats.packets.add(n as u64);
+        stats.batches.add(u64::from(n > 0));
     }
 
     /// Whether packets were sent to the output that is being pulled.

@@ -9,6 +9,7 @@
 
 pub mod args;
 pub mod cost;
+mod crossing;
 mod cx;
 mod entry;
 mod nearest;
@@ -16,15 +17,18 @@ mod per_session;
 mod per_stream;
 mod pressing;
 mod reason;
+mod replicas;
 pub mod spec;
 mod stats;
 pub mod text;
 mod values;
 mod wants;
+mod ways;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
+pub use crossing::Crossing;
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
 pub use nearest::nearest;
@@ -33,12 +37,14 @@ pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use reason::Reason;
 pub use spec::{
-    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Scratch, Spec, Topic, Ty, Wants,
+    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
+    Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
+pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 use std::any::Any;

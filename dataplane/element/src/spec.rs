@@ -5,6 +5,7 @@ use std::fmt;
 
 pub use thruway_flow::chain::{Changes, Demand};
 
+pub use crate::replicas::Replicas;
 pub use crate::wants::{Scratch, Wants};
 
 use crate::cost::Cost;
@@ -48,14 +49,19 @@ pub struct Spec {
     pub task_everywhere: bool,
     /// Whether the task only pulls packets at the inputs: where they are pushed, it has none.
     pub task_pulls: bool,
+    /// Whether the task serves its own replicas: where several threads push packets, it runs in each
+    /// of them, to take what others hand to it.
+    pub serves_replicas: bool,
     /// Whether packets leave in the thread of its task, whichever thread brought them.
     pub leaves_at_home: bool,
+    /// Whether its replicas hand packets to each other: where there are several, its task runs in each
+    /// of their threads, and whoever hands something over wakes the others.
+    pub exchanges: bool,
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
     /// in each thread that any such element runs in, and all of these are asked.
     pub speaks_for_threads: bool,
-    /// Why one thread only can use it, if that is so whatever its arguments are
-    /// ([`crate::Args::for_one_thread`] says it where they matter).
-    pub one_thread: Option<&'static str>,
+    /// What its replicas are to one another, where several threads reach it.
+    pub replicas: Replicas,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -83,9 +89,11 @@ impl Spec {
         task: false,
         task_everywhere: false,
         task_pulls: false,
+        serves_replicas: false,
         leaves_at_home: false,
+        exchanges: false,
         speaks_for_threads: false,
-        one_thread: None,
+        replicas: Replicas::Undeclared,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],
@@ -373,6 +381,11 @@ impl Handler {
         Handler { merge: Merge::Shared, ..self }
     }
 
+    /// The same, of numbers that do not add up: each replica's answer in a line of its own.
+    pub const fn lines(self) -> Handler {
+        Handler { merge: Merge::Lines, ..self }
+    }
+
     /// The same, for the configuration itself only: control sockets do not show it.
     pub const fn private(self) -> Handler {
         Handler { private: true, ..self }
@@ -431,6 +444,8 @@ pub enum Merge {
     First,
     /// Answers are put one after the other.
     Concat,
+    /// The same, each in a line of its own: numbers that do not add up.
+    Lines,
     /// The state is shared: any replica answers, a write goes to one.
     Shared,
 }

@@ -295,6 +295,22 @@ pub fn join<T: AsRef<str>>(args: &[T]) -> String {
     text
 }
 
+/// The numbers of a list as the kernel writes it (`0-2,5`), in its order; `None` for what is no such
+/// list, or names a number above `max`. An empty text is none.
+pub fn numbers(text: &str, max: usize) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > max {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,5 +380,14 @@ mod tests {
     fn joining() {
         assert_eq!(join(&["a", "b"]), "a, b");
         assert_eq!(split(&join(&["a", ""])), ["a", ""]);
+    }
+
+    #[test]
+    fn lists_of_numbers() {
+        assert_eq!(numbers("0", 9), Some(vec![0]));
+        assert_eq!(numbers("0-2, 5", 5), Some(vec![0, 1, 2, 5]));
+        for wrong in ["", "x", "2-1", "1-", "-1", "-", "0,,1", "1 2", "1-2-3", "10", "0-99999999"] {
+            assert_eq!(numbers(wrong, 9), None, "{wrong}");
+        }
     }
 }

@@ -18,6 +18,8 @@ pub struct Wants {
     pub translates: bool,
     /// Words that it publishes per session for the thread that serves the other direction.
     pub shared_words: usize,
+    /// Whether one thread has to serve both directions of a session.
+    pub whole: bool,
 }
 
 impl Wants {
@@ -28,6 +30,7 @@ impl Wants {
         scratch: Scratch { size: 0, align: 1 },
         translates: false,
         shared_words: 0,
+        whole: false,
     };
 
     /// A session of this definition with a state of type `S` (see [`crate::PerSession`]).
@@ -40,6 +43,7 @@ impl Wants {
         Demand {
             translates: self.translates,
             shared_words: self.shared_words,
+            whole: self.whole,
             ..Demand::of(session, self.scratch.size, self.scratch.align)
         }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use thruway_flow::manager::Manager;
 use thruway_packet::{Batch, Packet};
 
+use crate::crossing::Crossing;
 use crate::stats::Stats;
 
 /// An input port of a node.
@@ -103,6 +104,8 @@ pub struct Wires {
     pub stores: Stores,
     /// The flow manager, where the configuration has one; taken out while it works.
     pub flows: Option<Box<Manager>>,
+    /// The rings to and from other threads, where sessions have packets in several.
+    pub crossing: Option<Box<Crossing>>,
     /// Counters by element index.
     pub stats: Arc<Stats>,
     /// Present time, nanoseconds since the Unix epoch.

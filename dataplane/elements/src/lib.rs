@@ -14,6 +14,7 @@ mod ip;
 mod ip6;
 mod moving;
 mod nf;
+mod pace;
 mod random;
 mod rate;
 mod reaching;

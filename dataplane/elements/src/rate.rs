@@ -4,6 +4,8 @@
 //! counts at round times can so be met: a fraction is always rounded down, and the token that is
 //! due at 10 s is there one tick later unless the division comes out even.
 
+use crate::pace::Level;
+
 /// Nanoseconds in a second.
 const SECOND: i64 = 1_000_000_000;
 /// Tick of elements that sleep between packets: they wake at most a thousand times a second.
@@ -73,6 +75,20 @@ impl TokenBucket {
     /// Whole tokens in it, 0 while overdrawn.
     pub(crate) fn tokens(&self) -> u64 {
         u64::try_from(self.level.max(0) / i128::from(self.scale)).unwrap_or(u64::MAX)
+    }
+
+    /// What it holds since its last refill; `None` of one that nobody has used yet.
+    pub(crate) fn level(&self) -> Option<Level> {
+        let tokens = self.level.div_euclid(i128::from(self.scale));
+        let at = self.last?.saturating_mul(self.tick);
+        Some(Level { at, tokens: i64::try_from(tokens).unwrap_or(i64::MIN) })
+    }
+
+    /// Sets what it held at a time.
+    pub(crate) fn set_level(&mut self, level: Level) {
+        self.last = Some(level.at.div_euclid(self.tick));
+        self.set_tokens(u64::try_from(level.tokens).unwrap_or(0));
+        self.spend(u64::try_from(level.tokens.saturating_neg()).unwrap_or(0));
     }
 
     fn scaled(&self, tokens: u64) -> i128 {

@@ -89,6 +89,34 @@ impl Rig {
         Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
     }
 
+    /// Initialised replicas of an element in so many threads.
+    pub(crate) fn replicas<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        outputs: usize,
+        threads: usize,
+    ) -> Result<Vec<Rig>, ArgErrors> {
+        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let replica = |thread| {
+            let env = Env {
+                name: "tested",
+                class: entry.spec.name,
+                addresses: &addresses,
+                shared: &shared,
+                thread,
+                threads,
+                rank: thread,
+                ways: &String::new,
+                inputs: 1,
+                outputs,
+            };
+            let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
+            Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
+        };
+        (0..threads).map(replica).collect()
+    }
+
     /// An element of the entry's class that was built already; initializes it.
     pub(crate) fn around(
         element: Box<dyn Element>,
@@ -127,6 +155,13 @@ impl Rig {
     /// Packets that the element holds.
     pub(crate) fn holding(&self) -> usize {
         self.element.holding()
+    }
+
+    /// Has the element's state taken over by that of another, as in a hot swap.
+    pub(crate) fn hand_over_to(&mut self, next: &mut Rig) {
+        if let Some(state) = self.element.hand_over() {
+            next.element.take_over(state);
+        }
     }
 
     /// Ends the element.

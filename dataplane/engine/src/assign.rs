@@ -44,7 +44,7 @@ pub(crate) fn assign(
             Some(Place::Thread(thread)) => tasks[node] = vec![thread],
             Some(Place::Nowhere) => {}
             // Whoever reaches it runs its task.
-            None if !has_task || decl.spec.task_everywhere => {}
+            None if !has_task || decl.spec.task_everywhere || decl.spec.exchanges => {}
             None if !spread.around || is_control(decl.spec) => tasks[node] = vec![0],
             None => free.push(Task {
                 node,
@@ -77,14 +77,23 @@ pub(crate) fn assign(
     }
     ways.go_on(Some(&switched), &mut reached);
     join(graph, &mut reached);
+    if graph.elements.iter().any(|decl| decl.spec.wants.whole) {
+        // Every thread that classifies may be handed packets by every other one, at each place.
+        ways.go_on(Some(&switched), &mut reached);
+    }
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
     for (node, row) in threads.iter().enumerate() {
         if !row.contains(&home[node]) {
             home[node] = row[0];
         }
-        if graph.elements[node].spec.task_everywhere && placed[node].is_none() {
+        let spec = graph.elements[node].spec;
+        if spec.exchanges || spec.task_everywhere && placed[node].is_none() {
             tasks[node].clone_from(row);
+        }
+        // Who is alone has nobody to hand packets to.
+        if spec.exchanges && row.len() == 1 {
+            tasks[node].clear();
         }
         if !has_task(graph, checked, node) || spread.lets_pass(graph.elements[node].spec) {
             tasks[node].clear();

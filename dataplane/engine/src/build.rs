@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Addresses, ArgErrors, Args, Element, Env, NodeStats, Registry, Share, Shared, Wires,
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Reach, Registry, Share, Shared, Ways,
+    Wires,
 };
 use thruway_lang::{Checked, ElementDecl, Graph};
 use thruway_packet::Batch;
@@ -78,7 +79,7 @@ fn element(
     let Some(entry) = registry.entry(&decl.class) else {
         return Err(ArgErrors::whole(format!("unknown element class '{}'", decl.class)));
     };
-    if let Some(why) = entry.spec.one_thread.filter(|_| env.threads > 1) {
+    if let Some(why) = entry.spec.replicas.one_thread().filter(|_| env.threads > 1) {
         return Err(ArgErrors::whole(env.one_thread(why)));
     }
     let texts = texts(decl);
@@ -161,6 +162,24 @@ fn alone<'a>(
     }
 }
 
+/// The ways to an element, and to those that it names.
+struct WaysTo<'a> {
+    layout: &'a Layout,
+    node: usize,
+}
+
+impl Ways for WaysTo<'_> {
+    fn tell(&self) -> String {
+        self.layout.tell_ways(self.node)
+    }
+
+    fn of(&self, name: &str) -> Option<Reach> {
+        let other = self.layout.find_from(self.node, name)?;
+        let threads = self.layout.threads[other].clone();
+        Some(Reach { threads, ways: self.layout.tell_ways(other) })
+    }
+}
+
 /// One thread's elements: `None` where the thread does not reach.
 pub(crate) type Elements = Vec<Option<Box<dyn Element>>>;
 
@@ -179,7 +198,7 @@ pub(crate) fn elements(
             built.push(None);
             continue;
         }
-        let ways = || layout.tell_ways(node);
+        let ways = WaysTo { layout, node };
         let env = Env {
             name: &decl.name,
             class: &decl.class,

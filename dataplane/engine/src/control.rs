@@ -19,10 +19,20 @@ pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
 /// Where the lines go that elements write for the user.
 pub type Chatter = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// What waits in a mailbox.
+#[derive(Default)]
+pub(crate) struct Mails {
+    /// To be opened between two rounds, when no element runs.
+    pub between: Vec<Mail>,
+    /// What elements of other threads wait for: opened also while one of this thread's elements waits
+    /// for an answer itself.
+    pub calls: Vec<Mail>,
+}
+
 /// One thread's mailbox.
 pub(crate) struct Mailbox {
     waiting: AtomicBool,
-    mails: Mutex<Vec<Mail>>,
+    mails: Mutex<Mails>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
     /// Whether the thread has ended: nobody opens the mail.
@@ -188,12 +198,10 @@ impl Control {
     /// Hands a signal of the process to the elements that wait for it: each one's handler `run` is
     /// written once, in its thread, between two rounds. False when nobody waits for it.
     pub fn signal(&self, signal: i32) -> bool {
-        let (tell, any) = self.takers.came(signal);
-        for taker in tell {
+        self.takers.came(signal, |taker| {
             let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
             self.mailbox(taker.thread).send(Box::new(mail));
-        }
-        any
+        })
     }
 
     pub(crate) fn takers(&self) -> &Takers {
@@ -298,8 +306,18 @@ impl Control {
 }
 
 impl Mailbox {
+    /// Leaves work to be done between two rounds.
     pub fn send(&self, mail: Mail) {
-        self.mails.lock().unwrap_or_else(|poison| poison.into_inner()).push(mail);
+        self.put(|mails| mails.between.push(mail));
+    }
+
+    /// Leaves what an element of another thread waits for.
+    pub fn send_call(&self, mail: Mail) {
+        self.put(|mails| mails.calls.push(mail));
+    }
+
+    fn put(&self, put: impl FnOnce(&mut Mails)) {
+        put(&mut self.mails.lock().unwrap_or_else(|poison| poison.into_inner()));
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
         self.rouse();
@@ -334,10 +352,18 @@ impl Mailbox {
         self.left.load(Ordering::Acquire)
     }
 
-    pub fn take(&self) -> Vec<Mail> {
+    /// All that waits.
+    pub fn take(&self) -> Mails {
         let mut mails = self.mails.lock().unwrap_or_else(|poison| poison.into_inner());
         self.waiting.store(false, Ordering::Release);
         std::mem::take(&mut *mails)
+    }
+
+    /// What elements of other threads wait for; the rest goes on waiting.
+    pub fn take_calls(&self) -> Vec<Mail> {
+        let mut mails = self.mails.lock().unwrap_or_else(|poison| poison.into_inner());
+        self.waiting.store(!mails.between.is_empty(), Ordering::Release);
+        std::mem::take(&mut mails.calls)
     }
 
     fn ring(&self) {

@@ -2,20 +2,16 @@
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
 
-use thruway_element::{
-    Access, Cx, Ear, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires,
-};
+use thruway_element::{Cx, Ear, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires};
 use thruway_packet::{Batch, cycles};
 
 use crate::build::Elements;
-use crate::control::{Control, Mail};
-use crate::handlers::{self, Call};
+use crate::control::Control;
 use crate::layout::Layout;
 use crate::signals::Taker;
 use crate::timers::Timers;
-use crate::trace::{Event, Order, Place, Tracer};
+use crate::trace::Tracer;
 
 /// Whose cycles are being counted.
 #[derive(Debug, Clone, Copy)]
@@ -37,24 +33,6 @@ const SAMPLE_EVERY: u32 = 17;
 
 /// The engine's own cycles are nobody's.
 pub(crate) const IDLE: u32 = u32::MAX;
-
-/// A handler call for the replicas of one element.
-#[derive(Clone)]
-struct Job {
-    node: usize,
-    name: String,
-    /// Parameter of a read, value of a write.
-    param: String,
-    write: bool,
-    /// One replica is enough.
-    one: bool,
-}
-
-impl Job {
-    fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
-        Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
-    }
-}
 
 /// One thread's share of a router, besides the wires.
 pub struct Core {
@@ -158,149 +136,6 @@ impl Core {
         Some(result)
     }
 
-    /// Does what came by mail.
-    pub(crate) fn serve(&mut self, wires: &mut Wires) {
-        let control = Arc::clone(&self.control);
-        for mail in control.mailbox(self.thread).take() {
-            mail(wires, self);
-        }
-    }
-
-    /// Writes the handler `run` of an element for which a signal came.
-    pub(crate) fn signal(&mut self, wires: &mut Wires, taker: Taker) {
-        let control = Arc::clone(&self.control);
-        if control.takers().begin(taker) {
-            if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
-                let name = &self.layout.graph.elements[taker.node as usize].name;
-                control.say(&format!("While calling '{name}.run':\n  {error}"));
-            }
-            control.takers().end(taker);
-        }
-    }
-
-    /// Reads `[element.]handler [param]` as seen from `node`.
-    pub(crate) fn read_from(
-        &mut self,
-        wires: &mut Wires,
-        node: u32,
-        call: &str,
-    ) -> Result<String, HandlerError> {
-        let layout = Arc::clone(&self.layout);
-        let call = Call::parse(&layout, node as usize, call)?;
-        let Some(target) = call.node else {
-            if call.name == "trace" {
-                let control = Arc::clone(&self.control);
-                let place = Place { layout: &layout, control: &control };
-                return place
-                    .read(&mut |thread, order| self.trace(wires, thread, order), call.param);
-            }
-            return handlers::read_global(&layout, &self.control, call.name);
-        };
-        let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_speaks(), false);
-        handlers::merge(merge, self.on_replicas(wires, &job)?)
-    }
-
-    /// Writes `[element.]handler` as seen from `node`.
-    pub(crate) fn write_from(
-        &mut self,
-        wires: &mut Wires,
-        node: u32,
-        call: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let layout = Arc::clone(&self.layout);
-        let call = Call::parse(&layout, node as usize, call)?;
-        let Some(target) = call.node else {
-            if call.name == "trace" {
-                let value = if call.param.is_empty() { value } else { call.param };
-                let control = Arc::clone(&self.control);
-                let place = Place { layout: &layout, control: &control };
-                return place.write(&mut |thread, order| self.trace(wires, thread, order), value);
-            }
-            return handlers::write_global(&self.control, call.name, value);
-        };
-        // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
-        let value = if call.param.is_empty() { value } else { call.param };
-        let call = Call { param: value, ..call };
-        let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_is_written(), true);
-        let answers = self.on_replicas(wires, &job)?;
-        answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
-    }
-
-    /// Has every thread with a replica (or one of them) do the same, this thread first if it has
-    /// one.
-    fn on_replicas(
-        &mut self,
-        wires: &mut Wires,
-        job: &Job,
-    ) -> Result<Vec<Result<String, HandlerError>>, HandlerError> {
-        let layout = Arc::clone(&self.layout);
-        let threads = &layout.threads[job.node];
-        let mut answers = Vec::new();
-        if threads.contains(&self.thread) {
-            answers.push(self.perform(wires, job));
-        }
-        let own = self.thread;
-        for thread in threads.iter().filter(|thread| **thread != own) {
-            if (job.one && !answers.is_empty()) || !self.control.running() {
-                break;
-            }
-            let job = job.clone();
-            let answer = self.ask(wires, *thread, move |wires, core| core.perform(wires, &job));
-            answers.push(answer.and_then(|answer| answer));
-        }
-        if answers.is_empty() {
-            return Err(HandlerError::refused("its thread is not running yet"));
-        }
-        Ok(answers)
-    }
-
-    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Result<String, HandlerError> {
-        if job.write {
-            self.write_local(wires, job.node, &job.name, &job.param).map(|()| String::new())
-        } else {
-            self.read_local(wires, job.node, &job.name, &job.param)
-        }
-    }
-
-    /// Has a thread do something about traces.
-    fn trace(
-        &mut self,
-        wires: &mut Wires,
-        thread: usize,
-        order: Order,
-    ) -> Result<Vec<Event>, HandlerError> {
-        if thread == self.thread {
-            return Ok(self.obey(wires, order));
-        }
-        self.ask(wires, thread, move |wires, core| core.obey(wires, order))
-    }
-
-    /// Has another thread do something and waits, serving own mail meanwhile: two threads that ask
-    /// each other must both get their answer.
-    fn ask<T: Send + 'static>(
-        &mut self,
-        wires: &mut Wires,
-        thread: usize,
-        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
-    ) -> Result<T, HandlerError> {
-        let (reply, answer) = std::sync::mpsc::channel();
-        let mail: Mail = Box::new(move |wires, core| {
-            // Whoever asked may have gone.
-            let _ = reply.send(work(wires, core));
-        });
-        self.control.mailbox(thread).send(mail);
-        while self.control.running() && !self.control.mailbox(thread).is_left() {
-            if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
-                return Ok(answer);
-            }
-            self.serve(wires);
-        }
-        Err(HandlerError::refused("the router is stopping"))
-    }
-
     /// Tells the functions that had opened them of sessions that have ended.
     #[cold]
     pub(crate) fn tell_functions(&mut self, wires: &mut Wires) {
@@ -319,45 +154,6 @@ impl Core {
         self.telling = state;
     }
 
-    /// Reads a handler of this thread's replica.
-    pub(crate) fn read_local(
-        &mut self,
-        wires: &mut Wires,
-        node: usize,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let spec = self.layout.graph.elements[node].spec;
-        let own = spec.handlers.iter().find(|handler| handler.name == name);
-        if own.is_none_or(|handler| handler.access == Access::Write)
-            && let Some(answer) = handlers::read_default(&self.layout, wires, node, name)
-        {
-            return Ok(answer);
-        }
-        if own.is_none() && name == "scheduled" {
-            return Ok(self.scheduled[node].to_string());
-        }
-        if own.is_some_and(|handler| !handler.access.readable()) {
-            return Err(HandlerError::no_read(name));
-        }
-        self.with(wires, node as u32, |element, cx| element.read(cx, name, param))
-            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
-    }
-
-    /// Writes a handler of this thread's replica.
-    pub(crate) fn write_local(
-        &mut self,
-        wires: &mut Wires,
-        node: usize,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.with(wires, node as u32, |element, cx| element.write(cx, name, value))
-            .unwrap_or_else(|| Err(HandlerError::refused("the element is calling itself")))
-    }
-}
-
-impl Core {
     /// Pulls packets out of an output.
     #[inline]
     pub(crate) fn pull_plain(
@@ -419,9 +215,12 @@ impl Host for Core {
 
     #[inline]
     fn wake_takers(&mut self, node: u32) {
-        for thread in &self.takers[node as usize] {
-            self.control.mailbox(*thread).rouse();
-        }
+        let takers = self.takers[node as usize].iter();
+        takers.for_each(|thread| self.control.mailbox(*thread).rouse());
+    }
+
+    fn wake(&mut self, thread: usize) {
+        self.control.mailbox(thread).rouse();
     }
 
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {

@@ -77,6 +77,18 @@ impl Engine {
             }
         }
         self.go_on();
+        // A signal whose first taker asked for the stop is for the others, too.
+        self.open_mail();
+    }
+
+    /// Does what came by mail. Says whether there was any.
+    fn open_mail(&mut self) -> bool {
+        let waits = self.core.control.mailbox(self.core.thread).waiting();
+        if waits {
+            self.core.serve(&mut self.wires);
+            self.drain();
+        }
+        waits
     }
 
     /// While stopping: says so when nothing is under way any more, or it takes too long.
@@ -84,7 +96,8 @@ impl Engine {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
         let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
-        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && !holds();
+        let handed = self.wires.crossing.as_ref().map_or(0, |crossing| crossing.holding());
+        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && handed == 0 && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }
@@ -99,12 +112,9 @@ impl Engine {
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
-        let mut worked = self.core.control.mailbox(self.core.thread).waiting();
-        if worked {
-            self.core.serve(&mut self.wires);
-            self.drain();
-        }
+        let mut worked = self.open_mail();
         self.sweep_sessions();
+        worked |= self.take_handed();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
@@ -198,14 +208,13 @@ impl Engine {
         traced
     }
 
-    /// Counts what a task or timer emitted as the packets of a source. Says whether there were any.
+    /// Counts what a source's task or timer emitted; what others emit came to them, and was counted
+    /// then. Says whether there were any packets.
     fn count_made(&mut self, node: u32) -> bool {
         let emitted = self.wires.emitted;
-        if emitted > 0 {
+        if emitted > 0 && self.wires.inputs(node) == 0 {
             let stats = &self.wires.stats[node as usize];
-            if self.wires.inputs(node) == 0 {
-                stats.packets.add(u64::from(emitted));
-            }
+            stats.packets.add(u64::from(emitted));
             stats.batches.add(1);
         }
         emitted > 0

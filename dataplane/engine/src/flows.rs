@@ -103,7 +103,8 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<B
     let node = first.node as usize;
     let error = |message| vec![BuildError { stage: Stage::Arguments, node, arg: None, message }];
     let meetings = if engines.len() > 1 {
-        meetings(&flows.plan, &flows.settings).map_err(|why| error(why.to_string()))?
+        meetings(&flows.plan, &flows.settings, engines.len())
+            .map_err(|why| error(why.to_string()))?
     } else {
         Vec::new()
     };
@@ -123,6 +124,9 @@ pub(crate) fn take_over(
 ) {
     for (new, old) in new.iter_mut().zip(old) {
         if let (Some(new), Some(old)) = (&mut new.wires.flows, &mut old.wires.flows) {
+            new.take_over(old, &node_of);
+        }
+        if let (Some(new), Some(old)) = (&mut new.wires.crossing, &mut old.wires.crossing) {
             new.take_over(old, &node_of);
         }
     }

@@ -226,6 +226,7 @@ pub(crate) fn merge(
     let answers: Vec<String> = answers.into_iter().collect::<Result<_, _>>()?;
     Ok(match merge {
         Merge::Concat => answers.concat(),
+        Merge::Lines => answers.join("\n"),
         Merge::Sum if answers.len() > 1 => sum(&answers),
         _ => answers.into_iter().next().unwrap_or_default(),
     })

@@ -63,7 +63,15 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        self.tasks[node].contains(&thread)
+        self.tasks[node].contains(&thread) || self.serves(node, thread)
+    }
+
+    /// Whether `thread` runs an element's task for the sake of its replicas in other threads. No way
+    /// begins there: what it sends on came with packets that were pushed.
+    fn serves(&self, node: usize, thread: usize) -> bool {
+        let threads = &self.threads[node];
+        let is_one = self.graph.elements[node].spec.serves_replicas;
+        is_one && threads.len() > 1 && threads.contains(&thread)
     }
 
     /// The ways that threads take through it.
@@ -71,12 +79,15 @@ impl Layout {
         Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
     }
 
-    /// The threads other than `but` that take what an element stores: those that pull at it, and its
-    /// home, where what is behind it runs only there.
+    /// The threads other than `but` that take what an element stores: those that pull at it, its
+    /// home, where what is behind it runs only there, and those whose replicas are handed packets.
     pub(crate) fn takers(&self, node: usize, but: usize) -> Vec<usize> {
         let mut takers = Vec::new();
         if self.graph.elements[node].spec.leaves_at_home {
             takers.push(self.home[node]);
+        }
+        if self.graph.elements[node].spec.exchanges {
+            takers.extend(&self.threads[node]);
         }
         let ports = self.checked.elements[node].outputs.iter();
         for port in ports.filter(|port| port.processing == Processing::Pull) {

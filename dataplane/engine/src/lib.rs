@@ -11,11 +11,13 @@
 
 mod assign;
 mod build;
+mod calls;
 mod chain;
 mod clock;
 mod control;
 mod core;
 mod crew;
+mod crossing;
 mod engine;
 mod flows;
 mod handlers;

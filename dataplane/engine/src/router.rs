@@ -12,6 +12,7 @@ use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::crew;
+use crate::crossing;
 use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
@@ -148,6 +149,7 @@ impl Router {
             engines.push(Engine::new(wires, core, time, options.idle));
         }
         flows::install(&flows, &mut engines)?;
+        crossing::install(&flows, &mut engines);
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }

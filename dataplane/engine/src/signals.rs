@@ -62,18 +62,19 @@ impl Takers {
         numbers
     }
 
-    /// A signal came: who is to be told of it now, and whether anyone waits for it at all.
-    pub fn came(&self, signal: i32) -> (Vec<Taker>, bool) {
+    /// A signal came: tells those who are to be told of it now. Says whether anyone waits for it at
+    /// all. None of them begins ([`Takers::begin`]) before all are told: what one does may end
+    /// the run.
+    pub fn came(&self, signal: i32, mut tell: impl FnMut(Taker)) -> bool {
         let mut all = self.all();
-        let mut tell = Vec::new();
         let mut any = false;
         for waiting in all.iter_mut().filter(|waiting| waiting.taker.signal == signal) {
             any = true;
             if !std::mem::replace(&mut waiting.told, true) {
-                tell.push(waiting.taker);
+                tell(waiting.taker);
             }
         }
-        (tell, any)
+        any
     }
 
     /// The taker's thread got the message; whether the taker still waits.
@@ -101,19 +102,24 @@ mod tests {
     #[test]
     fn a_taker_is_told_once_and_may_ask_again() {
         let takers = Takers::default();
-        assert_eq!(takers.came(10), (vec![], false));
+        let came = |signal| {
+            let mut told = Vec::new();
+            let any = takers.came(signal, |taker| told.push(taker));
+            (told, any)
+        };
+        assert_eq!(came(10), (vec![], false));
         takers.take(ON_USR1).unwrap();
         assert_eq!(takers.wanted(), [10]);
-        assert_eq!(takers.came(12), (vec![], false));
-        assert_eq!(takers.came(10), (vec![ON_USR1], true));
-        assert_eq!(takers.came(10), (vec![], true), "one with the first");
+        assert_eq!(came(12), (vec![], false));
+        assert_eq!(came(10), (vec![ON_USR1], true));
+        assert_eq!(came(10), (vec![], true), "one with the first");
         assert!(takers.begin(ON_USR1));
-        assert_eq!(takers.came(10), (vec![ON_USR1], true), "it came while the element runs");
+        assert_eq!(came(10), (vec![ON_USR1], true), "it came while the element runs");
         takers.take(ON_USR1).unwrap();
         takers.end(ON_USR1);
         assert!(takers.begin(ON_USR1));
         takers.end(ON_USR1);
-        assert_eq!(takers.came(10), (vec![], false));
+        assert_eq!(came(10), (vec![], false));
         assert!(!takers.begin(ON_USR1));
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use thruway_element::text::numbers;
+
 /// A core that the process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Core {
@@ -36,7 +38,7 @@ impl Topology {
     pub fn read(root: &Path, allowed: &[usize]) -> Topology {
         let list = |path: String| -> Vec<usize> {
             let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-            numbers(text.trim()).unwrap_or_default()
+            cores_of(text.trim()).unwrap_or_default()
         };
         let mut nodes = BTreeMap::new();
         for node in list("node/online".into()) {
@@ -87,19 +89,9 @@ impl Topology {
     }
 }
 
-/// The numbers of a list as the kernel writes it: `0-2,5`.
-pub(crate) fn numbers(text: &str) -> Option<Vec<usize>> {
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<usize>().ok();
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last || last >= rustix::thread::CpuSet::MAX_CPU {
-            return None;
-        }
-        all.extend(first..=last);
-    }
-    Some(all)
+/// The numbers of a list of cores or nodes, none of them above what a set of cores can hold.
+fn cores_of(text: &str) -> Option<Vec<usize>> {
+    numbers(text, rustix::thread::CpuSet::MAX_CPU - 1)
 }
 
 /// Whether this process may run on a core: asked of the system by a thread that tries.
@@ -118,7 +110,7 @@ pub fn may_run_on(core: usize) -> bool {
 /// What is wrong with the list, or which core is not this process's, and which are.
 pub fn named_cores(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("'{text}' is no list of cores; write 2-5 or 2,4-7");
-    let cores = numbers(text).ok_or_else(wrong)?;
+    let cores = cores_of(text).ok_or_else(wrong)?;
     if let Some(twice) = cores.iter().enumerate().find(|(at, core)| cores[..*at].contains(core)) {
         return Err(format!("core {} is named twice; a core serves one thread", twice.1));
     }
@@ -217,10 +209,8 @@ mod tests {
 
     #[test]
     fn lists_of_cores() {
-        assert_eq!(numbers("0-2,5"), Some(vec![0, 1, 2, 5]));
-        for wrong in ["", "x", "2-1", "1-", "0-99999999"] {
-            assert_eq!(numbers(wrong), None, "{wrong}");
-        }
+        assert!(cores_of("1023").is_some() && cores_of("1024").is_none());
+        assert!(named_cores("").is_err() && named_cores("2-1").is_err());
         let own = Topology::of_this_machine().cores[0].number;
         assert_eq!(named_cores(&own.to_string()), Ok(vec![own]));
         let error = named_cores("1000").expect_err("no such core");

@@ -232,6 +232,55 @@ fn a_thread_that_dies_ends_the_run_and_is_named() {
 }
 
 #[test]
+fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
+    let _turn = TURN.lock().unwrap();
+    let text = "a :: Await; b :: Await; c :: Await;";
+    let placed = format!("{text} StaticThreadSched(b 1)");
+    for (threads, text) in [(1, text), (2, &placed)] {
+        // What comes between the first and the others is a matter of a moment.
+        for _ in 0..300 {
+            LOG.lock().unwrap().clear();
+            let options = Options { threads, ..Options::default() };
+            let mut router = router(text, &options);
+            let control = std::sync::Arc::clone(router.control());
+            let sender = std::thread::spawn(move || {
+                while !control.running() {
+                    std::thread::yield_now();
+                }
+                assert!(control.signal(support::SIGNAL));
+            });
+            assert!(router.run().errors.is_empty());
+            sender.join().unwrap();
+            let mut told = names(&LOG.lock().unwrap());
+            told.sort_unstable();
+            assert_eq!(told, ["a0", "b0", "c0"], "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_task_serves_replicas_where_several_threads_push() {
+    let _turn = TURN.lock().unwrap();
+    let text = "a :: Source(1, 1, STOP false) -> h :: Hand(41) -> r :: Record -> Sink;
+                b :: Source(40, 4, STOP false) -> h; StaticThreadSched(b 1)";
+    let options = Options { threads: 2, drain: true, ..Options::default() };
+    let (log, router) = run(text, &options);
+    assert_eq!(log.len(), 41);
+    let packets = |thread: usize, name: &str| {
+        let node = router.layout().find(name).unwrap();
+        router.stats()[thread][node].packets.get()
+    };
+    assert_eq!((packets(0, "h"), packets(1, "h")), (1, 40));
+    assert_eq!((packets(0, "r"), packets(1, "r")), (41, 0));
+    let mut last = None;
+    let rises = |(_, byte): &&(String, u8)| *byte > 0;
+    assert!(log.iter().filter(rises).all(|(_, byte)| last.replace(*byte) < Some(*byte)));
+    // Where one thread pushes it has no task.
+    let (log, _) = run("Source(9, 3) -> Hand(9) -> Record -> Sink", &Options::default());
+    assert_eq!(log.len(), 9);
+}
+
+#[test]
 fn what_is_for_one_thread_is_refused_with_the_ways_of_others() {
     let _turn = TURN.lock().unwrap();
     let refusal = |text: &str| {

@@ -36,6 +36,8 @@ pub struct Demand {
     pub translates: bool,
     /// Words that it publishes for the thread that serves the other direction.
     pub shared_words: usize,
+    /// Whether one thread has to serve both directions.
+    pub whole: bool,
     /// How long a session without packets is kept once it is open, in seconds; `None`: as long as
     /// its protocol says.
     pub timeout_s: Option<u32>,
@@ -54,6 +56,7 @@ impl Demand {
             initial: Vec::new(),
             translates: false,
             shared_words: 0,
+            whole: false,
             timeout_s: None,
             closed_s: None,
         }

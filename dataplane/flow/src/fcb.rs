@@ -5,6 +5,7 @@
 //! 1 leaf                classified, no session: the leaf's number
 //! 0 reply related level index + 1
 //!   1     1       3     26 bits
+//! 1 1 thread            goes on in that thread (while a batch is classified)
 //! ```
 
 use crate::plan::{LeafId, LevelId};
@@ -14,6 +15,8 @@ pub const RECORDS_MAX: u32 = (1 << 26) - 2;
 
 const LEAF: u32 = 1 << 31;
 const REPLY: u32 = 1 << 30;
+/// With [`LEAF`].
+const ELSEWHERE: u32 = 1 << 30;
 const RELATED: u32 = 1 << 29;
 const LEVEL_SHIFT: u32 = 26;
 const INDEX: u32 = (1 << LEVEL_SHIFT) - 1;
@@ -48,6 +51,18 @@ impl Fcb {
         let reply = if direction == Direction::Reply { REPLY } else { 0 };
         let related = if related { RELATED } else { 0 };
         Fcb(reply | related | u32::from(level) << LEVEL_SHIFT | (index + 1) & INDEX)
+    }
+
+    /// Of packets of a session that another thread serves.
+    #[inline]
+    pub(crate) fn of_thread(thread: u16) -> Fcb {
+        Fcb(LEAF | ELSEWHERE | u32::from(thread))
+    }
+
+    /// The thread that serves the packet's session, where that is another one.
+    #[inline]
+    pub(crate) fn thread(self) -> Option<u16> {
+        (self.0 & (LEAF | ELSEWHERE) == LEAF | ELSEWHERE).then_some(self.0 as u16)
     }
 
     /// The leaf, where there is no session.
@@ -87,11 +102,15 @@ mod tests {
         let leaf = Fcb::of_leaf(0x7fff);
         assert_eq!((leaf.leaf(), leaf.session()), (Some(0x7fff), None));
         assert_eq!((leaf.direction(), leaf.is_related()), (Direction::Forward, false));
+        let elsewhere = Fcb::of_thread(0xffff);
+        assert_eq!((elsewhere.thread(), elsewhere.session()), (Some(0xffff), None));
+        assert_eq!((leaf.thread(), Fcb::NONE.thread()), (None, None));
         for (level, index) in [(0, 0), (7, RECORDS_MAX), (3, 77)] {
             for direction in [Direction::Forward, Direction::Reply] {
                 for related in [false, true] {
                     let fcb = Fcb::of_session(level, index, direction, related);
                     assert_eq!((fcb.leaf(), fcb.session()), (None, Some((level, index))));
+                    assert_eq!(fcb.thread(), None);
                     assert_eq!((fcb.direction(), fcb.is_related()), (direction, related));
                 }
             }

@@ -134,6 +134,37 @@ pub struct Level {
     pub shared_words: usize,
 }
 
+/// Which threads serve the sessions of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Serving {
+    /// Each those of the packets that it receives: such a session has flows that come by several
+    /// queues, and each thread has its own.
+    Any,
+    /// One for each direction: the first that received a packet of it.
+    EachDirection,
+    /// One for both: the first that received a packet.
+    Both,
+}
+
+impl Level {
+    /// Which threads serve its sessions: where they are single flows (addresses and ports), one
+    /// does, whichever queue a packet comes by.
+    pub fn serving(&self) -> Serving {
+        const FLOW: [KeyField; 4] =
+            [KeyField::Src, KeyField::Dst, KeyField::SrcPort, KeyField::DstPort];
+        if !FLOW.iter().all(|field| self.session.fields.contains(field)) {
+            return Serving::Any;
+        }
+        let whole = self.session.both_ways && self.rooms.iter().any(|room| room.demand.whole);
+        if whole { Serving::Both } else { Serving::EachDirection }
+    }
+
+    /// Whether its sessions may have packets in several threads that have to find each other.
+    pub fn meets(&self) -> bool {
+        self.session.both_ways || self.serving() != Serving::Any
+    }
+}
+
 /// Where a function's state is, seen from the record that a packet names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {

@@ -80,7 +80,8 @@ mod words;
 use thruway_sync::atomic::Ordering;
 
 use crate::hash::Hasher;
-use index::{Header, Index, Place, RECORDS_MAX, Which};
+pub use index::RECORDS_MAX;
+use index::{Header, Index, Place, Which};
 use record::{Control, Hold, Records};
 
 /// 32-bit words of a key. (Few under loom, which counts each.)

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use loom::thread;
+use thruway_flow::manager::Crossed;
 use thruway_flow::rendezvous::{
     AlsoError, KEY_WORDS, Key, Published, RecordId, Rendezvous, RendezvousError,
 };
@@ -237,6 +238,70 @@ fn words_written_later_are_whole_when_their_bit_is_seen() {
         }
         thread.join().expect("no panic");
         assert!(shared.words(record).eq([3, 99]));
+    });
+}
+
+/// Both receive a packet of a direction that nobody serves. Who comes second knows who serves it, and
+/// sees what that one had written before.
+#[test]
+fn one_of_two_takes_a_seat() {
+    const FIELD: u64 = 0xff;
+    model(None, || {
+        let shared = rendezvous(1).expect("memory");
+        let record = mine(publish(&shared, 7));
+        assert_eq!(shared.find(&key(7)), Some(record));
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            other.set_word(record, 1, 99);
+            let taken = other.claim(record, 0, FIELD, 1);
+            other.leave(record);
+            taken
+        });
+        let taken = shared.claim(record, 0, FIELD, 2);
+        if taken == 1 {
+            assert_eq!(shared.word(record, 1), 99);
+        }
+        let there = thread.join().expect("no panic");
+        assert!(taken == there && [1, 2].contains(&taken));
+        // Nothing else of the word has changed.
+        assert_eq!(shared.word(record, 0), words(7)[0] | taken);
+        assert!(shared.leave(record));
+    });
+}
+
+/// The thread that serves a flow gets a packet with which its session ends and another one begins. Who
+/// handed the packet over finds that one as soon as it knows that the packet is served.
+#[test]
+fn what_became_of_a_session_is_known_once_a_packet_is_served() {
+    const OVER: u32 = 1 << 8;
+    model(None, || {
+        let shared = rendezvous(2).expect("memory");
+        let crossed = Arc::new(Crossed::new(2));
+        let first = mine(publish(&shared, 7));
+        // The guest's half.
+        assert_eq!(shared.find(&key(7)), Some(first));
+        let (server, served) = (shared.clone(), crossed.clone());
+        let thread = thread::spawn(move || {
+            server.update_state(first, |state| state | OVER);
+            server.retire(first);
+            let second = mine(publish(&server, 7));
+            served.add((0, 1), 1);
+            server.leave(first);
+            second
+        });
+        let is_served = crossed.count((0, 1)) == 1;
+        let (is_over, found) = (shared.state(first) & OVER != 0, shared.find(&key(7)));
+        let second = thread.join().expect("no panic");
+        if is_served {
+            assert!(is_over);
+            assert_eq!(found, Some(second));
+        } else {
+            assert!(found.is_none_or(|found| found == first || found == second));
+        }
+        found.map(|found| shared.leave(found));
+        assert!(shared.leave(first));
+        assert!(shared.leave(second));
+        all_are_free(&shared, 2);
     });
 }
 

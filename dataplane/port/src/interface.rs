@@ -8,6 +8,7 @@ use crate::system::{self, IfRequest};
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
 
 /// A network interface of this network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,11 +160,13 @@ pub fn addresses(name: &str) -> Result<Vec<(IpAddr, u8)>, PortError> {
 /// # Errors
 /// There is no such interface.
 pub fn mtu(name: &str) -> Result<usize, PortError> {
+    mtu_by(&system::control_socket(name)?, name)
+}
+
+/// As [`mtu`], by a socket of any kind.
+pub(crate) fn mtu_by(socket: &impl AsFd, name: &str) -> Result<usize, PortError> {
     let mut request = IfRequest::new(name)?;
-    let socket = system::control_socket(name)?;
-    request
-        .call(&socket, libc::SIOCGIFMTU)
-        .map_err(|e| PortError::system(name, "SIOCGIFMTU", e))?;
+    request.call(socket, libc::SIOCGIFMTU).map_err(|e| PortError::system(name, "SIOCGIFMTU", e))?;
     Ok(usize::try_from(request.mtu()).unwrap_or(0))
 }
 

@@ -1,7 +1,7 @@
 //! Every registered element has its manual, an example that is a correct configuration, its file
 //! and its golden test.
 
-use thruway_element::{Entry, Spec, Topic};
+use thruway_element::{Entry, Replicas, Spec, Topic};
 use thruway_elements::CATALOG;
 use thruway_lang::{NoLibraries, Source, Variables};
 
@@ -46,6 +46,9 @@ fn undocumented_in(spec: &Spec) -> Vec<Problem> {
     if spec.cost.is_empty() {
         missing.push("no cost in elementary operations (NOTHING_MORE, if dispatch is all)".into());
     }
+    if spec.replicas == Replicas::Undeclared {
+        missing.push("does not say what its replicas in several threads are (replicas)".into());
+    }
     let docs = (spec.args.iter().map(|arg| ("argument", arg.name, arg.doc)))
         .chain(spec.drops.iter().map(|drop| ("drop reason", drop.name, drop.doc)))
         .chain(spec.handlers.iter().map(|handler| ("handler", handler.name, handler.doc)))
@@ -65,6 +68,37 @@ fn undocumented_in(spec: &Spec) -> Vec<Problem> {
 fn is_kebab(name: &str) -> bool {
     !name.is_empty()
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// Elements whose specs say of replicas what cannot be.
+pub fn impossible_replicas() -> Vec<Problem> {
+    CATALOG.entries().filter_map(impossible_replicas_of).collect()
+}
+
+fn impossible_replicas_of(entry: &Entry) -> Option<Problem> {
+    let spec = &entry.spec;
+    let (inputs, outputs) = spec.ports.split_once('/').unwrap_or((spec.ports, ""));
+    let (takes, gives) = spec.processing.split_once('/').unwrap_or((spec.processing, "a"));
+    // Nobody brings it packets: there is no input, or its own task or timers pull there.
+    let only_pulls = inputs == "0" || takes.chars().all(|code| code == 'l');
+    // One output has one puller, which is in one thread unless others pull there.
+    let from_nobody = !gives.contains('l') || inputs == "0" && outputs == "1";
+    let what = match spec.replicas {
+        Replicas::Single if !only_pulls || !from_nobody => {
+            "says that it is in one thread, but others may bring or take its packets"
+        }
+        Replicas::Single if entry.shares.is_some() || spec.task_everywhere => {
+            "says that it is in one thread, but its task is in several"
+        }
+        Replicas::Alike if spec.wants.session.is_some() => {
+            "says that its replicas keep nothing, but has state for sessions"
+        }
+        Replicas::Alike if spec.task && !spec.task_pulls => {
+            "says that its replicas keep nothing, but has a task"
+        }
+        _ => return None,
+    };
+    Some(Problem::new(spec.name, what, "correct the replicas of its Spec"))
 }
 
 /// Examples that are no correct configuration.
@@ -178,6 +212,7 @@ mod tests {
         docs: "Checks foo.",
         example: "Idle -> Discard",
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     };
 
@@ -186,9 +221,26 @@ mod tests {
         assert_eq!(undocumented_in(&GOOD), []);
         assert_eq!(undocumented_in(&Spec { docs: " ", ..GOOD }).len(), 1);
         assert_eq!(undocumented_in(&Spec { cost: &[], ..GOOD }).len(), 1);
+        assert_eq!(undocumented_in(&Spec { replicas: Replicas::Undeclared, ..GOOD }).len(), 1);
         assert_eq!(undocumented_in(&Spec { summary: "checks foo.", ..GOOD }).len(), 1);
         const BAD: &[thruway_element::Drop] = &[thruway_element::Drop::new("Bad Length", "")];
         assert_eq!(undocumented_in(&Spec { drops: BAD, ..GOOD }).len(), 2);
+    }
+
+    #[test]
+    fn what_is_said_of_replicas_must_be_possible() {
+        let is_wrong = |spec| {
+            let entry = Entry::new(spec, |_| unreachable!());
+            impossible_replicas_of(&entry).is_some()
+        };
+        const SOURCE: Spec = Spec { ports: "0/1", replicas: Replicas::Single, ..GOOD };
+        const TASK: Spec = Spec { task: true, ..SOURCE };
+        assert!(!is_wrong(GOOD) && !is_wrong(SOURCE) && !is_wrong(TASK));
+        assert!(!is_wrong(Spec { ports: "1/1", processing: "l/h", ..TASK }));
+        assert!(is_wrong(Spec { ports: "1/1", processing: "l/l", ..SOURCE }));
+        assert!(is_wrong(Spec { ports: "0-1/1", ..TASK }));
+        assert!(is_wrong(Spec { task_everywhere: true, ..TASK }));
+        assert!(is_wrong(Spec { replicas: Replicas::Alike, ..TASK }));
     }
 
     #[test]

@@ -81,6 +81,11 @@ fn elements_are_documented() {
 }
 
 #[test]
+fn replicas_are_what_elements_say() {
+    none(catalog::impossible_replicas());
+}
+
+#[test]
 fn examples_are_correct_configurations() {
     none(catalog::wrong_examples());
 }

@@ -160,6 +160,21 @@ fn wanted(pattern: Option<&str>, case: &str) -> bool {
     }
 }
 
+/// The figures of these names, or all; `list` tells which there are.
+fn named<F>(
+    all: &'static [F],
+    name_of: fn(&F) -> &str,
+    names: &[String],
+    list: fn() -> String,
+) -> anyhow::Result<Vec<&'static F>> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| all.iter().find(|figure| name_of(figure) == name);
+    let found = |name| find(name).ok_or_else(|| anyhow::anyhow!("no figure '{name}'\n{}", list()));
+    names.iter().map(found).collect()
+}
+
 /// Runs a bench; false when a goal was to be met and was not.
 fn run(options: &Options) -> anyhow::Result<bool> {
     let Some(name) = &options.name else {

@@ -3,6 +3,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use thruway_element::text::numbers;
+
 /// Most bytes that are read of one file, and most entries of one directory.
 const FILE_MAX: u64 = 256 * 1024;
 const ENTRIES_MAX: usize = 4096;
@@ -99,18 +101,9 @@ pub fn plain(text: &str) -> String {
 /// Largest number of a processor that is believed.
 const PROCESSOR_MAX: usize = 65_535;
 
-/// Numbers as `0-3,8`; `None` for what is none.
+/// Numbers as `0-3,8`, or none at all; `None` for what is no such list.
 pub fn ranges(text: &str) -> Option<Vec<usize>> {
-    let mut numbers = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if last > PROCESSOR_MAX || first > last {
-            return None;
-        }
-        numbers.extend(first..=last);
-    }
-    Some(numbers)
+    if text.is_empty() { Some(Vec::new()) } else { numbers(text, PROCESSOR_MAX) }
 }
 
 /// The reverse of [`ranges`].

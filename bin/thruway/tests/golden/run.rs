@@ -11,7 +11,7 @@ use crate::compare;
 use crate::parse::Test;
 
 /// How long a script may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 /// Lines of output shown of a test that failed.
 const SHOWN: usize = 40;
 

@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Connects as soon as somebody listens, and takes the greeting.

@@ -137,6 +137,36 @@ fn each_thread_keeps_the_order_of_its_queue() {
 }
 
 #[test]
+fn two_threads_send_by_one_queue_in_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (original, copy) = (capture(), file("copy.pcap"));
+    // Such a device has one queue to send by. All that waits for it has room.
+    let done = run(thruway().args(["run", "-q", "-j", "2", "-e"]).arg(format!(
+        "a :: FromDump({original}) -> StoreData(0, \\<0a>)
+             -> t :: ToDPDKDevice(\"net_pcap0,tx_pcap={copy}\", IQUEUE 30000);
+         b :: FromDump({original}) -> StoreData(0, \\<0b>) -> t; StaticThreadSched(a 0, b 1);
+         Script(label again, wait 20ms, goto again $(lt $(t.count) $(mul 2 {PACKETS})),
+             print t.count, stop)"
+    )));
+    let done = done.expect(0).prints(&[&format!("{}\n", 2 * PACKETS)]);
+    done.says(&["no queue to send by is left for thread 1: thread 0 sends for it"]);
+    for first in ["0a", "0b"] {
+        let (own, theirs) = (file("own.pcap"), file("theirs.pcap"));
+        play(&format!("FromDump({copy}, STOP true) -> Classifier(0/{first}) -> ToDump({own})"));
+        play(&format!(
+            "FromDump({original}, STOP true) -> StoreData(0, \\<{first}>) -> ToDump({theirs})"
+        ));
+        same(&own, &theirs);
+    }
+    // Each element has a queue of its own.
+    let two = format!(
+        "Idle -> ToDPDKDevice(\"net_pcap1,tx_pcap={copy}\"); Idle -> ToDPDKDevice(net_pcap1)"
+    );
+    refused(&two).says(&["'net_pcap1", "at most 1 queues to send by, and 2 are wanted"]);
+}
+
+#[test]
 fn threads_are_no_more_than_queues() {
     let dir = tempfile::tempdir().expect("a directory");
     let copy = dir.path().join("copy.pcap").display().to_string();

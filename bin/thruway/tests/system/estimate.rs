@@ -82,6 +82,8 @@ fn traffic_may_be_described() {
         all.iter().find(|it| it["element"] == name).unwrap()["visits"].as_f64().unwrap()
     };
     assert!((visits("one") - 0.75).abs() < 0.02 && (visits("two") - 0.25).abs() < 0.02, "{told}");
+    // A device takes what comes, and so does what stands in for it.
+    assert!(visits("ToDevice@6") > 0.8, "{told}");
     assert_eq!((&told["packet_bytes"], &told["sessions"]), (&112.0.into(), &2000.0.into()));
     assert_eq!(told["unvisited"], serde_json::json!(["never"]));
     let unknown = told["unknown_operations"].as_array().unwrap();

@@ -18,6 +18,7 @@ mod footprint;
 mod frames;
 mod functions;
 mod gateway;
+mod handover;
 mod hostile;
 mod idle;
 mod interfaces;

@@ -2,21 +2,28 @@
 //! connection together where the port can.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use crate::network::{Network, Site};
-use crate::process::{Done, LIMIT, Running, need, privileged, run, thruway, wait_for};
+use crate::process::{Done, LIMIT, Running, need, privileged, root, run, thruway, wait_for};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
 const LAN: Site = Site { addresses: &["10.3.0.1/24"], routers: &[] };
 const WAN: Site = Site { addresses: &["10.3.0.2/24"], routers: &[] };
 
-/// Flows of the load, its port, and how long it lasts.
+/// Flows of the load, its port, datagrams of each flow that are sent at once, and those that are to
+/// arrive: more are sent for as long as they have not.
 const FLOWS: usize = 64;
 const PORT: u16 = 7777;
-const LOAD: Duration = Duration::from_secs(2);
+const AT_ONCE: u64 = 2000;
+const ENOUGH: u64 = 100;
+/// How long more is sent at most.
+const LOAD_MAX: Duration = Duration::from_secs(60);
 /// How long the receiver waits for a packet after the load.
 const QUIET: Duration = Duration::from_millis(700);
 
@@ -31,7 +38,7 @@ fn wire(input: &str, way_out: &str) -> String {
 }
 
 /// Runs two threads with this configuration, with so many queues each way at each interface.
-fn two_threads(text: &str, queues: u32) -> Network {
+pub fn two_threads(text: &str, queues: u32) -> Network {
     need("ping", "iputils-ping");
     let mut network = Network::with_queues(&LAN, &WAN, queues);
     let mut command = network.middle.thruway();
@@ -40,7 +47,7 @@ fn two_threads(text: &str, queues: u32) -> Network {
 }
 
 /// The count of packets in a row of the table of elements.
-fn packets(done: &Done, name: &str) -> u64 {
+pub fn packets(done: &Done, name: &str) -> u64 {
     let rows = done.stdout.lines().skip_while(|line| !line.starts_with("Elements"));
     let words = rows.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let row = words.into_iter().find(|words| words.first() == Some(&name));
@@ -58,8 +65,17 @@ fn stay() {
     rustix::thread::sched_setaffinity(None, &set).expect("a core that is allowed");
 }
 
-/// Sends numbered datagrams of all flows in turn, as fast as it can; how many of each.
-fn send() -> u64 {
+/// How far a load is.
+#[derive(Default)]
+struct Load {
+    /// Flows of which enough came.
+    served: AtomicUsize,
+    /// All is sent.
+    is_sent: AtomicBool,
+}
+
+/// Sends numbered datagrams of all flows in turn, first as fast as it can.
+fn send(load: &Load) {
     stay();
     let socket = |_| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
@@ -69,48 +85,59 @@ fn send() -> u64 {
     let sockets: Vec<UdpSocket> = (0..FLOWS).map(socket).collect();
     let begin = Instant::now();
     let mut number: u64 = 0;
-    while begin.elapsed() < LOAD {
+    let must_go_on = || load.served.load(Ordering::Relaxed) < FLOWS && begin.elapsed() < LOAD_MAX;
+    while number < AT_ONCE || must_go_on() {
         for socket in &sockets {
             // What the host's own queue has no room for is lost, and that is no matter.
             let _ = socket.send(&number.to_be_bytes());
         }
         number += 1;
+        if number >= AT_ONCE {
+            // On a busy machine the others come to their turn.
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
-    number
+    load.is_sent.store(true, Ordering::Release);
 }
 
-/// What came of each flow: how many datagrams, and how many of them after a later one.
-fn receive(socket: &UdpSocket) -> (usize, u64, u64) {
-    socket.set_read_timeout(Some(LOAD + QUIET)).expect("a time");
-    let mut next: HashMap<u16, u64> = HashMap::new();
-    let (mut came, mut late) = (0, 0);
+/// How many datagrams came after a later one of their flow, until nothing comes any more.
+fn receive(socket: &UdpSocket, load: &Load) -> u64 {
+    socket.set_read_timeout(Some(QUIET)).expect("a time above zero");
+    let mut flows: HashMap<u16, (u64, u64)> = HashMap::new();
+    let mut late = 0;
     let mut bytes = [0; 64];
-    while let Ok((8, from)) = socket.recv_from(&mut bytes) {
-        let number = u64::from_be_bytes(*bytes.first_chunk().expect("eight bytes"));
-        let expected = next.entry(from.port()).or_default();
-        late += u64::from(number < *expected);
-        *expected = number + 1;
-        came += 1;
-        socket.set_read_timeout(Some(QUIET)).expect("a time");
+    loop {
+        match socket.recv_from(&mut bytes) {
+            Ok((8, from)) => {
+                let number = u64::from_be_bytes(*bytes.first_chunk().expect("eight bytes"));
+                let (came, expected) = flows.entry(from.port()).or_default();
+                late += u64::from(number < *expected);
+                *expected = number + 1;
+                *came += 1;
+                load.served.fetch_add(usize::from(*came == ENOUGH), Ordering::Relaxed);
+            }
+            Ok(_) => panic!("a datagram was cut"),
+            Err(_) if load.is_sent.load(Ordering::Acquire) => return late,
+            Err(_) => {}
+        }
     }
-    (next.len(), came, late)
 }
 
 /// Every flow arrives in order; what each of the two threads carried.
 #[track_caller]
-fn flows_stay_in_order(network: &mut Network) -> (u64, u64, Done) {
+pub fn flows_stay_in_order(network: &mut Network) -> (u64, u64, Done) {
     let any = (Ipv4Addr::UNSPECIFIED, PORT);
     let socket = network.wan.within(|| UdpSocket::bind(any).expect("a free port"));
-    let (lan, mut sent) = (&network.lan, 0);
-    let (flows, came, late) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(&socket));
-        sent = lan.within(send);
+    let (lan, load) = (&network.lan, Load::default());
+    let late = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&socket, &load));
+        lan.within(|| send(&load));
         receiver.join().expect("no panic")
     });
     let done = network.stop().expect(0);
-    assert_eq!(flows, FLOWS, "of each flow something came: {done:#?}");
-    assert_eq!(late, 0, "of {came} datagrams: {done:#?}");
-    assert!(sent > 100 && came > 1000, "{sent} sent of each flow, {came} came");
+    let served = load.served.load(Ordering::Relaxed);
+    assert_eq!(served, FLOWS, "of each flow {ENOUGH} came: {done:#?}");
+    assert_eq!(late, 0, "none after a later one: {done:#?}");
     (packets(&done, "c0"), packets(&done, "c1"), done)
 }
 
@@ -151,6 +178,120 @@ fn files_pass_by_several_threads() {
         fetch(&network.wan, &network.lan, "10.3.0.1", 5 << 20);
         network.stop().expect(0);
     }
+}
+
+/// Packets of each half of the flow that moves.
+const HALF: usize = 1500;
+
+/// A translator for UDP, in two threads with a queue each; the rest passes.
+const TRANSLATES: &str = "
+    FromDevice(lan0, METHOD XDP) -> kind :: Classifier(12/0800 23/11, -);
+    kind[0] -> fc :: FlowClassifier ~> nat :: NAT(SNAT 10.3.0.0/24 -> 10.3.0.77:1024-65535)
+        -> wan :: ToDevice(wan0);
+    kind[1] -> wan;
+    FromDevice(wan0, METHOD XDP) -> ToDevice(lan0);
+    Idle -> [1]nat[1] -> Discard";
+
+/// Sends one flow by two threads, each of which has a transmit queue of its own: halves that differ
+/// in length, each numbered.
+fn sender() -> String {
+    let half = |thread: usize, length: usize| {
+        format!(
+            "FastUDPSource(2000, {HALF}, {length}, 2:0:0:0:0:1, 10.3.0.1, 5000,
+                 ff:ff:ff:ff:ff:ff, 10.3.0.2, {PORT}, false) -> u{thread} :: Unqueue
+                 -> NumberPacket(42, NET_ORDER true) -> out;"
+        )
+    };
+    format!(
+        "out :: ToDevice(eth0, METHOD XDP); {} {} StaticThreadSched(u0 0, u1 1)",
+        half(0, 64),
+        half(1, 80)
+    )
+}
+
+#[test]
+fn a_flow_that_comes_by_two_queues_is_served_by_one_thread() {
+    if !privileged("a_flow_that_comes_by_two_queues_is_served_by_one_thread") {
+        return;
+    }
+    let mut network = two_threads(TRANSLATES, 2);
+    let any = (Ipv4Addr::UNSPECIFIED, PORT);
+    let socket = network.wan.within(|| UdpSocket::bind(any).expect("a free port"));
+    socket.set_read_timeout(Some(LIMIT)).expect("a time");
+    let mut command = network.lan.thruway();
+    let sending = Running::start(command.args(["run", "-j", "2", "-e", &sender()]));
+    let (mut next, mut source) = ([0; 2], None);
+    let mut bytes = [0; 100];
+    while next.iter().sum::<usize>() < 2 * HALF {
+        let (len, from) = match socket.recv_from(&mut bytes) {
+            Ok(came) => came,
+            Err(error) => panic!("{error}: {next:?} came; {:#?}", network.stop()),
+        };
+        assert_eq!(*source.get_or_insert(from), from, "another port: another session");
+        let half = usize::from(len > 64 - 42);
+        let number = u64::from_be_bytes(*bytes.first_chunk().expect("eight bytes"));
+        assert_eq!(number, next[half] as u64, "of half {half}");
+        next[half] += 1;
+    }
+    assert!(source.is_some_and(|from| from.ip() == Ipv4Addr::new(10, 3, 0, 77)), "{source:?}");
+    sending.interrupt();
+    let done = network.stop().expect(0);
+    // One half came to the other thread first.
+    assert_eq!((packets(&done, "nat"), packets(&done, "fc")), (3000, 4500), "{done:#?}");
+}
+
+/// Connections of a word filter in two threads, and how often each says the word.
+const CONNECTIONS: usize = 40;
+const WORDS: usize = 5_000;
+
+/// Reads what the other side said: where a word was not masked.
+fn hear(stream: &mut TcpStream) -> std::io::Result<Vec<usize>> {
+    stream.set_read_timeout(Some(LIMIT))?;
+    let mut heard = vec![0; 6 * WORDS];
+    stream.read_exact(&mut heard)?;
+    Ok((0..heard.len()).filter(|at| heard[*at] != b'*').collect())
+}
+
+/// Each thread has a queue of each interface, and the two directions of a connection come by any:
+/// one thread has both.
+#[test]
+fn streams_whose_directions_come_by_two_threads_are_whole() {
+    if !privileged("streams_whose_directions_come_by_two_threads_are_whole") {
+        return;
+    }
+    need("ping", "iputils-ping");
+    let dir = tempfile::tempdir().expect("a directory");
+    let control = format!("CONTROL={}", dir.path().join("control").display());
+    let mut network = Network::with_queues(&LAN, &WAN, 2);
+    let mut command = network.middle.thruway();
+    command.args(["run", "-j", "2"]).arg(root().join("examples/words.click"));
+    // However late the rest of a word comes.
+    let masks = "DO=MODE MASK, HOLD 0";
+    command.args(["LAN=lan0", "WAN=wan0", "WORDS=attack", masks, &control]);
+    network.route(&mut command, "10.3.0.2");
+    let listener = network.wan.within(|| TcpListener::bind(("10.3.0.2", PORT)).expect("a port"));
+    let said = b"attack".repeat(WORDS);
+    let answer = said.clone();
+    // It waits for connections until the process ends, whatever becomes of this test.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // The client sees that nothing comes.
+            if hear(&mut stream).is_ok_and(|plain| plain.is_empty()) {
+                let _ = stream.write_all(&answer);
+            }
+        }
+    });
+    network.lan.within(|| {
+        for number in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(("10.3.0.2", PORT)).expect("a server");
+            stream.write_all(&said).expect("somebody reads");
+            let plain = hear(&mut stream).expect("an answer to what was masked");
+            assert!(plain.is_empty(), "connection {number}: {plain:?} of {}", 6 * WORDS);
+        }
+    });
+    let done = network.stop().expect(0);
+    let classified = packets(&done, "from_lan") + packets(&done, "from_wan");
+    assert!(classified > packets(&done, "tcp"), "none was handed over: {done:#?}");
 }
 
 /// What an element that panics in one of two threads, both of which have the interface, leaves.
@@ -245,6 +386,70 @@ fn what_is_for_one_thread_is_refused_with_the_ways_of_the_others() {
     ]);
     let done = thruway_with(&["check", "-j", "2", "--ways"], "a :: Idle -> b :: Discard").expect(0);
     done.prints(&["  a: thread 0 "]);
+}
+
+/// What an element asks another for, it asks in its own thread: a configuration where that cannot
+/// be is refused before it runs, with the ways.
+#[test]
+fn elements_that_ask_others_are_refused_where_threads_differ() {
+    let rewriter = |threads: &str| {
+        format!(
+            "FromDevice(nosuch0, THREADS 0) -> ftp :: FTPPortMapper(rw, data, 0)
+                -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0, pass 0) -> Discard;
+             in2 :: FromDevice(nosuch1, THREADS {threads}) -> [1] rw;
+             in3 :: FromDevice(nosuch2, THREADS {threads})
+                -> data :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> Discard"
+        )
+    };
+    thruway_with(&["check", "-j", "2"], &rewriter("0")).expect(0);
+    let done = thruway_with(&["check", "-j", "2"], &rewriter("1")).expect(1);
+    done.says(&[
+        "error: CONTROL_REWRITER: 'rw': one thread only can use it (what was changed for its \
+         connections is known in one thread), and 2 reach it: thread 0 comes from \
+         FromDevice@1 -> ftp -> rw, thread 1 from in2 -> rw; put a Pipeliner in front, or place \
+         what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
+        "in ftp :: FTPPortMapper",
+    ]);
+    let shared = "in1 :: FromDevice(nosuch0, THREADS 0)
+            -> a :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> Discard;
+         in2 :: FromDevice(nosuch1, THREADS 1)
+            -> b :: IPRewriter(pattern 192.0.2.2 1024-65535 - - 0 0, MAPPING_CAPACITY a) -> Discard";
+    let done = thruway_with(&["check", "-j", "2"], shared).expect(1);
+    done.says(&[
+        "error: MAPPING_CAPACITY: this element asks 'a' in thread 1, which does not reach that: \
+         thread 0 comes from in1 -> a, and here thread 1 comes from in2 -> b; have both reached",
+        "in b :: IPRewriter",
+    ]);
+}
+
+/// Two threads at full load through one limit, of packets that are counted: no clock decides.
+#[test]
+fn limits_hold_for_all_threads_together() {
+    let text = "a :: InfiniteSource(LENGTH 60, LIMIT 40000, BURST 32) -> s :: RatedSplitter(0, BURST_SIZE 5000);
+         b :: InfiniteSource(LENGTH 60, LIMIT 40000, BURST 32) -> s;
+         StaticThreadSched(a 0, b 1);
+         s -> in :: Counter -> d :: Discard; s[1] -> out :: Counter(COUNT_CALL 75000 stop) -> Discard";
+    let done = thruway_with(&["run", "-j", "2"], text).expect(0);
+    assert_eq!((packets(&done, "in"), packets(&done, "out")), (5000, 75_000), "{done:#?}");
+    let done = thruway_with(&["check", "-j", "2", "--ways"], text).expect(0);
+    done.prints(&[
+        "  s: thread 0 comes from a -> s, thread 1 from b -> s",
+        "    they share the tokens: the rate is that of all threads",
+    ]);
+}
+
+/// Fragments of each packet that come by two threads are put together all the same.
+#[test]
+fn fragments_of_two_threads_meet() {
+    let text = "s0 :: InfiniteSource(LENGTH 1200, LIMIT 150) -> UDPIPEncap(198.51.100.1, 1, 203.0.113.1, 2)
+            -> IPFragmenter(596) -> rr :: RoundRobinSwitch;
+         rr[0] -> p0 :: Pipeliner(BLOCKING true) -> r :: IPReassembler(HIMEM 16777216);
+         rr[1] -> p1 :: Pipeliner(BLOCKING true) -> r;
+         rr[2] -> p2 :: Pipeliner(BLOCKING true) -> r;
+         r -> CheckIPHeader -> c :: Counter(COUNT_CALL 150 stop) -> Discard;
+         StaticThreadSched(s0 0, p0 0, p1 1, p2 1)";
+    let done = thruway_with(&["run", "-j", "2"], text).expect(0);
+    assert_eq!(packets(&done, "c"), 150, "{done:#?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use thruway_element::text::numbers;
 use thruway_packet::cycles;
 
 use super::CalibrateError;
@@ -159,14 +160,7 @@ fn size(text: &str) -> Option<u64> {
 
 /// `0-3,8`; bounded by what a set of cores can hold.
 fn list(text: &str) -> Vec<usize> {
-    let mut all = Vec::new();
-    for part in text.trim().split(',') {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(from), Ok(to)) = (from.parse::<usize>(), to.parse::<usize>()) {
-            all.extend(from..=to.min(CpuSet::MAX_CPU));
-        }
-    }
-    all
+    numbers(text.trim(), CpuSet::MAX_CPU).unwrap_or_default()
 }
 
 fn sockets(system: &Path, cores: &[usize]) -> u32 {

@@ -168,6 +168,17 @@ impl Rehearsal {
         self.sources(counts).iter().map(|source| counts.packets[*source]).sum()
     }
 
+    /// Whether each source that had packets has been through all of its trace: what comes last in it
+    /// counts as much as what comes first, however slow the host.
+    pub fn has_shown_all(&self, counts: &Counts) -> bool {
+        let period = |source| Some(self.router.element(source).and_then(Element::makes)?.period);
+        self.sources(counts).into_iter().all(|source| {
+            period(source).is_none_or(|period| {
+                period.is_infinite() || counts.packets[source] as f64 >= period
+            })
+        })
+    }
+
     /// What the sources make, together.
     pub fn made(&self, counts: &Counts) -> Option<Made> {
         let mut sum = Made { packet_bytes: 0.0, sessions: 0.0, period: 0.0 };
@@ -285,18 +296,30 @@ fn cpu_time() -> u64 {
 }
 
 impl Counts {
-    /// What was added to `before`.
+    /// What was added to `before`; no times.
     fn since(&self, before: &Counts) -> Counts {
-        let less = |now: &[u64], then: &[u64]| -> Vec<u64> {
-            now.iter().zip(then).map(|(now, then)| now.saturating_sub(*then)).collect()
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Adds what a further run counted.
+    pub fn add(&mut self, more: &Counts) {
+        let times = (self.elapsed + more.elapsed, self.cpu_ns + more.cpu_ns);
+        *self = self.with(more, u64::saturating_add);
+        (self.elapsed, self.cpu_ns) = times;
+    }
+
+    /// Each count with the other's of the same kind; no times.
+    fn with(&self, other: &Counts, of: fn(u64, u64) -> u64) -> Counts {
+        let each = |one: &[u64], other: &[u64]| -> Vec<u64> {
+            one.iter().zip(other).map(|(one, other)| of(*one, *other)).collect()
         };
         Counts {
-            packets: less(&self.packets, &before.packets),
-            batches: less(&self.batches, &before.batches),
-            cycles: less(&self.cycles, &before.cycles),
-            drops: less(&self.drops, &before.drops),
-            by_thread: (self.by_thread.iter().zip(&before.by_thread))
-                .map(|(now, then)| less(now, then))
+            packets: each(&self.packets, &other.packets),
+            batches: each(&self.batches, &other.batches),
+            cycles: each(&self.cycles, &other.cycles),
+            drops: each(&self.drops, &other.drops),
+            by_thread: (self.by_thread.iter().zip(&other.by_thread))
+                .map(|(one, other)| each(one, other))
                 .collect(),
             ..Counts::default()
         }

@@ -75,8 +75,13 @@ pub fn stand_in(
             }
             receive(graph, catalog, (element, &trace), batch);
         } else if sends(&graph.elements[element]) {
-            let sink = if leaves { "Null" } else { "Discard" };
-            become_class(&mut graph.elements[element], catalog, sink, Vec::new());
+            // A sink that pulls takes as many at a time as a device does.
+            let (sink, args) = if leaves {
+                ("Null", Vec::new())
+            } else {
+                ("Discard", vec![format!("BURST {batch}")])
+            };
+            become_class(&mut graph.elements[element], catalog, sink, args);
         } else if ACTORS.contains(&spec.name) {
             become_class(&mut graph.elements[element], catalog, "Idle", Vec::new());
         } else {

@@ -27,7 +27,8 @@ impl Cx<'_> {
     }
 
     /// Has the flow manager find class and session of the packets of a batch; who is refused is
-    /// dropped for the reason that `reason` gives.
+    /// dropped for the reason that `reason` gives. Packets whose session another thread serves go
+    /// there, to its replica of this element.
     #[inline]
     pub fn classify(
         &mut self,
@@ -38,8 +39,19 @@ impl Cx<'_> {
         let Some(mut flows) = self.wires.flows.take() else { return };
         let now = self.wires.now;
         flows.classify((self.node, input), batch, now, |packet, refusal| {
-            self.drop(reason(refusal), packet);
+            match (refusal, &mut self.wires.crossing) {
+                (Refusal::Elsewhere(to), Some(crossing)) => crossing.stage(to, self.node, packet),
+                _ => self.drop(reason(refusal), packet),
+            }
         });
+        if let Some(crossing) = &mut self.wires.crossing {
+            let stats = &self.wires.stats[self.node as usize];
+            crossing.hand_over(|to, rest| {
+                flows.not_handed(to, rest.len());
+                stats.dropped(reason(Refusal::Crowded), rest.len() as u64);
+                self.host.wake(usize::from(to));
+            });
+        }
         let ended = flows.next_ended().is_some();
         self.wires.flows = Some(flows);
         if ended {

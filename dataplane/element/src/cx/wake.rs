@@ -6,11 +6,19 @@ use super::Cx;
 
 impl Cx<'_> {
     /// Wakes the other threads that take what this element stores (who pull at it; its home thread, if
-    /// what is behind it runs only there), those of them that sleep. An element that threads share
+    /// what is behind it runs only there; its other replicas', if they exchange packets), those of
+    /// them that sleep. An element that threads share
     /// calls this once for a batch, when the packets are where the others look.
     #[inline]
     pub fn wake_takers(&mut self) {
         self.host.wake_takers(self.node);
+    }
+
+    /// Wakes the thread of this number ([`Env::thread`](crate::Env::thread)), if it sleeps. To be
+    /// called once for a batch that was left where a task of that thread looks.
+    #[inline]
+    pub fn wake(&mut self, thread: usize) {
+        self.host.wake(thread);
     }
 
     /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.

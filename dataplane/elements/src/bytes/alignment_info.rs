@@ -1,6 +1,6 @@
 //! AlignmentInfo: what Click's tools tell elements of packets' places in memory.
 
-use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/",
         args: &[Arg::rest("ALIGNMENT", Ty::Rule("ELEMENT [MODULUS OFFSET]..."), "not looked at")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     |_| Ok(Box::new(AlignmentInfo)),

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty, Verdict, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("program", "the compiled patterns")],
         cost: &[Operation::ClassifyPattern.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -27,6 +28,10 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("RANGE", Ty::Rule("OFFSET/LENGTH"), "bytes to copy")],
         drops: Short::DROPS,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::OneThread(
+            "what is copied from a packet goes into the next ones of another input, whoever \
+             brings them",
+        ),
         ..Spec::DEFAULT
     },
     build,

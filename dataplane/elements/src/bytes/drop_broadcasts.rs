@@ -1,8 +1,8 @@
 //! DropBroadcasts: only what was sent to one host goes on.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
-    Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, PacketKind};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("drops", "packets that did not go on")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! EnsureEther: an Ethernet header in front of IP packets that have none.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -29,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

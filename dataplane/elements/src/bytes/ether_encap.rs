@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

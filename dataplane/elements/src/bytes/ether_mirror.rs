@@ -1,7 +1,8 @@
 //! EtherMirror: sends frames back where they came from.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -18,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Short::DROPS,
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -9,7 +9,7 @@ use crate::reaching::looking_up;
 use thruway_element::text::split_words;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Names, Nanos, Operation, Reason, Spec, Topic, Ty, handler_value, reasons,
+    Names, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -84,6 +84,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::HashLearn.once(),
         ],
         changes: Changes::Frame,
+        replicas: Replicas::Sharing("the table of who is where"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! HostEtherFilter: what a network card does on reception.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet, PacketKind};
 use thruway_wire::MacAddr;
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("ether", "address of the host")],
         cost: &[Operation::HeaderRead.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

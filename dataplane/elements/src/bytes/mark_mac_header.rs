@@ -1,7 +1,8 @@
 //! MarkMACHeader: says where the link-layer header is.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Short::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! MoveData: bytes of a packet to another place in it.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("GROW", Ty::Bool, "whether packets become long enough").or("false"),
         ],
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict,
+    Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("length", "fewest bytes a packet then has")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderMove.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! Resize: bytes more or less at either end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -21,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

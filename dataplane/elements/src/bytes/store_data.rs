@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Operation, Reason,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("data", "sets the bytes"),
         ],
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

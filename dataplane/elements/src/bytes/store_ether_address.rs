@@ -1,8 +1,8 @@
 //! StoreEtherAddress: an Ethernet address into the packet.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

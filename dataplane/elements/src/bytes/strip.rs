@@ -1,7 +1,8 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -19,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Short::DROPS,
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

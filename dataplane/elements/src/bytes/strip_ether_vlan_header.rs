@@ -1,8 +1,8 @@
 //! StripEtherVLANHeader: the Ethernet header off frames with a VLAN tag.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
-    reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::ethernet::ethertype;
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! StripToNetworkHeader, StripIPHeader, UnstripIPHeader: the packet's front to a marked header.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -33,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

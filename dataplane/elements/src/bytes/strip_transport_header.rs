@@ -2,7 +2,8 @@
 //! header, and back.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -34,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Truncate: a limit to length.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("length", "most bytes a packet keeps")],
         changes: Changes::Headers,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

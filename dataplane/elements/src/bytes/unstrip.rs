@@ -1,7 +1,8 @@
 //! Unstrip: gives bytes back to the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -18,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to give back")],
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

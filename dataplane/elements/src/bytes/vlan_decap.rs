@@ -1,7 +1,7 @@
 //! VLANDecap: the VLAN tag off Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

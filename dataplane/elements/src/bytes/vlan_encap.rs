@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! Corrupt: packets with wrong bits.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -37,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
             dice::H_RESET,
         ],
         cost: &[Operation::Random.once()],
+        replicas: Replicas::Apart("each draws numbers of its own"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Crash: a bug, made to order.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("AFTER", Ty::UInt, "packets that it passes on before").or("0")],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Apart("each counts the packets of its thread"),
         ..Spec::DEFAULT
     },
     build,

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Spec, Topic, Ty, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Store.once(), Operation::Clock.once()],
+        replicas: Replicas::Apart("each holds the packets of its thread, CAPACITY of them at most"),
         ..Spec::DEFAULT
     },
     build,

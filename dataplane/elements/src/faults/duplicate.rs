@@ -1,8 +1,8 @@
 //! Duplicate: packets that arrive twice.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
+        replicas: Replicas::Apart("each draws numbers of its own"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Loss: packets that get lost.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
+        replicas: Replicas::Apart("each draws numbers of its own, and has its own bursts"),
         ..Spec::DEFAULT
     },
     build,

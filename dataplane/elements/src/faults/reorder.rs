@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Spec, Topic, Ty, reasons,
+    Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -44,6 +44,9 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
+        replicas: Replicas::Apart(
+            "each holds back packets of its thread, CAPACITY of them at most",
+        ),
         ..Spec::DEFAULT
     },
     build,

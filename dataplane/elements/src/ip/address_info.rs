@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use thruway_element::text::split_words;
 use thruway_element::{
     Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Ip6Prefix, IpPrefix, NOTHING_MORE,
-    Spec, Topic, Ty,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_port::interface;
 use thruway_wire::MacAddr;
@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry {
         processing: "/",
         args: &[Arg::rest("NAME", Ty::Rule("NAME ADDRESS..."), "a name and its addresses")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

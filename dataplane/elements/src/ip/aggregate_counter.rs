@@ -8,7 +8,7 @@ use crate::reaching::looking_up;
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -69,6 +69,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Apart(
+            "each counts its aggregates; counts that freeze, stop or call something are for one \
+             thread",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -136,6 +140,9 @@ fn action(args: &Args<'_>, names: [&str; 3]) -> Result<Option<(u64, Action)>, Ar
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let after_agg = action(args, ["FREEZE_AFTER_AGG", "STOP_AFTER_AGG", "CALL_AFTER_AGG"])?;
     let after_count = action(args, ["FREEZE_AFTER_COUNT", "STOP_AFTER_COUNT", "CALL_AFTER_COUNT"])?;
+    if after_agg.is_some() || after_count.is_some() {
+        args.for_one_thread("what it does at a count, it does once, when all have come to it")?;
+    }
     Ok(Box::new(AggregateCounter {
         measure: Measure {
             bytes: args.get("BYTES")?,

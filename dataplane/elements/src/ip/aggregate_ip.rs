@@ -3,8 +3,8 @@
 mod field;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("field", "the field: header, offset and length in bits")],
         cost: &[Operation::HeaderRead.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

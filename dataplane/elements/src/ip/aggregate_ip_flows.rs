@@ -4,7 +4,7 @@ mod flows;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -51,6 +51,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Apart(
+            "each numbers the flows of its thread, and no two give the same number; a flow whose \
+             directions come in by two threads has two",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -80,7 +84,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         fragment: time("FRAGMENT_TIMEOUT")?,
         reap: time("REAP")?,
     };
-    let flows = Flows::new(timeouts, args.get("ICMP")?, args.get("FRAGMENTS")?);
+    let place = (args.env().rank, args.env().threads);
+    let flows = Flows::new(timeouts, args.get("ICMP")?, args.get("FRAGMENTS")?, place);
     Ok(Box::new(AggregateIpFlows { flows }))
 }
 

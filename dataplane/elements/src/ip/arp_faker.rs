@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+};
 use thruway_wire::arp::{ArpPacket, REPLY};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
@@ -25,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("ETH2", Ty::Ether, "where that is said to be"),
         ],
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

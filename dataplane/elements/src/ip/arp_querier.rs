@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Load, Names,
-    Operation, Spec, Topic, Ty, Wants,
+    Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -82,6 +82,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HashLookup.once()],
         wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
+        replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
         ..Spec::DEFAULT
     },
     build,

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
-    Spec, Topic, Ty, Wants, reasons,
+    Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

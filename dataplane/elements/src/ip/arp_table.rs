@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Names, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Names, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("clear", "forgets all, drops what waits").shared(),
         ],
         cost: NOTHING_MORE,
+        replicas: Replicas::Sharing("the table, with the elements that use it"),
         ..Spec::DEFAULT
     },
     build,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Nanos, Operation,
-    Reason, Spec, Topic, Ty, reasons,
+    Reason, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ip_protocol;
@@ -115,6 +115,9 @@ pub static ENTRY: Entry = Entry::new(
             Operation::TtlDecrement.once(),
             Operation::HeaderWrite.times(4.0),
         ],
+        replicas: Replicas::Sharing(
+            "the tables of subscribers and tunnels, and each subscriber's rates",
+        ),
         ..Spec::DEFAULT
     },
     build,

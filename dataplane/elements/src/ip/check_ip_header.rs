@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use thruway_element::text::split_words;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
-    HandlerError, IpPrefix, Load, Operation, Reason, Spec, Topic, Ty, Verdict, reasons,
+    HandlerError, IpPrefix, Load, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::HeaderCheck.once(), Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

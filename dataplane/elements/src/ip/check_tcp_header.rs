@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty, Verdict, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -46,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::ChecksumLine.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! EraseIPPayload: zeros in the place of what TCP and UDP carry.
 
-use thruway_element::{ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic,
+};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::{Header, ip_protocol};
@@ -18,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> EraseIPPayload -> Print(ok, 40) -> Discard",
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

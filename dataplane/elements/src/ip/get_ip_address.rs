@@ -1,8 +1,8 @@
 //! GetIPAddress: an address from the packet into an annotation.
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
-    Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! GREDecap: the GRE header off.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::gre::{GreFields, GreHeader};
@@ -28,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Bad::DROPS,
         cost: &[Operation::HeaderMove.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

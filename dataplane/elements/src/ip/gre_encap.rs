@@ -1,8 +1,8 @@
 //! GREEncap: a GRE header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
-    Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("sequence", "number of the next packet"),
         ],
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Apart("they keep nothing; with SEQUENCE it is for one thread"),
         ..Spec::DEFAULT
     },
     build,
@@ -46,10 +47,14 @@ struct GreEncap {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let numbered = args.get("SEQUENCE")?;
+    if numbered {
+        args.for_one_thread("SEQUENCE numbers all packets, in the order in which they leave")?;
+    }
     Ok(Box::new(GreEncap {
         protocol: args.get("PROTOCOL")?,
         key: args.opt("KEY")?,
-        numbered: args.get("SEQUENCE")?,
+        numbered,
         checksum: args.get("CHECKSUM")?,
         sequence: 0,
     }))

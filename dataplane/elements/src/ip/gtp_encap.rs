@@ -1,6 +1,8 @@
 //! GTPEncap: puts GTP headers in front of packets.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+};
 use thruway_wire::Header;
 use thruway_wire::gtp::{G_PDU, GtpHeader};
 
@@ -21,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &HANDLERS,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, handler_value, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_wire::icmp::{self, IcmpHeader, icmp_type};
@@ -60,6 +60,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::ChecksumIp.once(),
             Operation::ChecksumLine.once(),
         ],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,
@@ -195,7 +196,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         mtu: check_mtu(args.get("MTU")?).map_err(|why| args.error("MTU", why))?,
         pmtu: args.get("PMTU")?,
     };
-    Ok(Box::new(IcmpError { template, set_fix_anno, id: 1 }))
+    let id = crate::ip::outer::first_id(args.env()).wrapping_add(1);
+    Ok(Box::new(IcmpError { template, set_fix_anno, id }))
 }
 
 /// The first source route whose pointer is sound.

@@ -1,6 +1,6 @@
 //! ICMPIPEncap: packets become the data of ICMP messages.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Spec, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Replicas, Spec, Ty};
 use thruway_wire::icmp_names;
 
 use super::icmp_ping_encap::{self, IcmpPingEncap, PingMaker};
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("CODE", Ty::Str, "ICMP code: a name or a number").or("0"),
             Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
         ],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..icmp_ping_encap::ENTRY.spec
     },
     build,

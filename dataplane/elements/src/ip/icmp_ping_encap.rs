@@ -1,8 +1,8 @@
 //! ICMPPingEncap: packets become the data of echo requests.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
-    Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
+    Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("dst", "destination address"),
         ],
         cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
+        replicas: Replicas::Apart("each has its part of the identifications and sequence numbers"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! ICMPPingResponder: answers pings.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Verdict, Wants, reasons,
+    ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Other::DROPS,
         wants: Wants { classes: &["icmp type echo"], ..Wants::NOTHING },
         cost: &[Operation::HeaderWrite.times(2.0)],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! ICMPPingSource: pings, and what becomes of them.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Spec, Topic,
-    Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -56,6 +56,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("rtt_max", "longest time to a reply, in seconds"),
         ],
         cost: &[Operation::Make.once(), Operation::HeaderWrite.times(2.0)],
+        replicas: Replicas::OneThread("it compares replies with the requests that it sent"),
         ..Spec::DEFAULT
     },
     build,

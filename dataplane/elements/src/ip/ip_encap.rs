@@ -1,8 +1,8 @@
 //! IPEncap: an IPv4 header in front.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 use thruway_wire::ip_protocol;
@@ -44,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("dst", "destination address, or DST_ANNO"),
         ],
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,

@@ -6,7 +6,7 @@ use thruway_element::cost::Access;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Names, Operation, Spec, Topic, Ty, reasons,
+    Names, Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::ClassifyIp.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Sharing("the compiled rules"),
         ..Spec::DEFAULT
     },
     build_filter,

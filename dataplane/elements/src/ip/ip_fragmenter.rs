@@ -1,8 +1,8 @@
 //! IPFragmenter: packets that fit the next link.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -41,6 +41,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("fragments", "fragments made"),
         ],
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,
@@ -101,7 +102,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         verbose: args.get("VERBOSE")?,
         drops: 0,
         fragments: 0,
-        id: 0,
+        id: crate::ip::outer::first_id(args.env()),
         rest: Batch::new(),
     }))
 }

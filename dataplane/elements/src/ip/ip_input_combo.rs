@@ -1,8 +1,8 @@
 //! IPInputCombo: what a router does with frames first, in one element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
@@ -54,6 +54,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::ChecksumIp.once(),
         ],
         changes: Changes::Frame,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::reaching::routing;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty, Verdict, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -66,6 +66,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::RouteLookup.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Sharing("the table"),
         ..Spec::DEFAULT
     },
     build,

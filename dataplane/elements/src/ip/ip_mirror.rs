@@ -1,7 +1,7 @@
 //! IPMirror: packets back to where they came from.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Verdict, reasons,
+    ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ipv4::Ipv4Header;
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> CheckIPHeader -> IPMirror -> CheckIPHeader -> Print(ok) -> Discard",
         drops: NoHeader::DROPS,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 
@@ -34,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Bad::DROPS,
         cost: &[Operation::TtlDecrement.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -47,11 +47,14 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
         ],
         handlers: &[
-            Handler::read(
-                "look",
-                "hundredths of a second since the last reset; then, a line each, prefixes with \
+            Handler {
+                merge: Merge::Concat,
+                ..Handler::read(
+                    "look",
+                    "hundredths of a second since the last reset; then, a line each, prefixes with \
                  forward and reverse rate, indented by their length; 10,000 at most",
-            ),
+                )
+            },
             Handler::read("thresh", "rate above which a prefix is divided"),
             Handler::read("mem", "bytes in use for rates"),
             Handler::read("memmax", "most bytes for rates"),
@@ -69,6 +72,10 @@ pub static ENTRY: Entry = Entry::new(
             Operation::Count.times(2.0),
             Operation::Annotate.once(),
         ],
+        replicas: Replicas::Apart(
+            "each measures what its thread sees, and sets FWD_RATE by it: a rate over all threads \
+             is told by none; look shows each",
+        ),
         ..Spec::DEFAULT
     },
     build,

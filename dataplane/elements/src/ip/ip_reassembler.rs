@@ -1,5 +1,6 @@
 //! IPReassembler: whole packets from fragments.
 
+mod exchange;
 mod partial;
 #[cfg(test)]
 mod tests;
@@ -8,12 +9,13 @@ use std::collections::HashMap;
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Run, Spec, Topic, Ty, Verdict, reasons,
 };
-use thruway_packet::{Anno, Batch, Packet};
+use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
+use exchange::Exchange;
 use partial::{Fragment, Partial};
 
 /// See the spec.
@@ -32,7 +34,11 @@ pub static ENTRY: Entry = Entry::new(
                all that is held exceeds HIMEM bytes, until it is 3/4 of that. Fragments that cannot \
                be (empty, beyond 65,535 bytes, beyond the last, or not the last and no multiple of \
                8 bytes long) are dropped. With MAX_MTU_ANNO, that annotation of a whole packet gets \
-               the length of its longest fragment.",
+               the length of its longest fragment.\n\n\
+               Where several threads bring packets, those that one host sends another by one \
+               protocol are put together by one of them, to which the others hand their fragments; a \
+               whole packet goes on in that thread. Each may hold its part of HIMEM, and one packet \
+               in any case.",
         example: "InfiniteSource(\\<4500001c0001000040110000010000010200000200010002000800000000>, \
                   LIMIT 1, STOP true) -> MarkIPHeader -> SetIPChecksum -> IPFragmenter(24) \
                   -> IPReassembler -> CheckIPHeader -> Print(ok) -> Discard",
@@ -46,8 +52,14 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::sum("held", "packets of which there are some fragments"),
             Handler::sum("memory", "bytes held"),
+            Handler::sum("handed", "fragments handed over to another thread"),
         ],
+        task: true,
+        exchanges: true,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Apart(
+            "each puts together what some hosts send others, and hands it the fragments of the rest",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -60,6 +72,7 @@ reasons! {
         Fragment = "bad-fragment": "its length or place cannot be",
         Timeout = "timeout": "the other fragments did not come",
         Memory = "himem": "there were too many bytes of other fragments",
+        Busy = "busy": "the thread that puts its packet together had too many waiting",
     }
 }
 
@@ -82,6 +95,12 @@ struct IpReassembler {
     reap_at: i64,
     /// Packets given up in this batch.
     given_up: Vec<(Bad, Partial)>,
+    exchange: Exchange,
+    /// Fragments of this batch for each replica, and those for which there is no room there.
+    others: Vec<Batch>,
+    lost: Batch,
+    /// Fragments that others have handed over, while they are looked at.
+    taken: Batch,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -96,10 +115,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(IpReassembler {
         held: HashMap::new(),
         memory: 0,
-        himem: (himem as usize).max(MIN_HIMEM),
+        himem: (himem as usize / args.env().threads.max(1)).max(MIN_HIMEM),
         mtu_anno,
         reap_at: i64::MIN,
         given_up: Vec::new(),
+        others: (0..args.env().threads).map(|_| Batch::new()).collect(),
+        lost: Batch::new(),
+        exchange: Exchange::build(args),
+        taken: Batch::with_room(),
     }))
 }
 
@@ -111,6 +134,8 @@ enum Fate {
     Completed(Partial),
     /// It is held.
     Held,
+    /// Another replica puts its packet together.
+    Other(usize),
     Bad(Bad),
 }
 
@@ -121,6 +146,9 @@ impl IpReassembler {
         };
         if !ip.is_fragment() {
             return Fate::Whole;
+        }
+        if let Some(other) = self.exchange.other(ip) {
+            return Fate::Other(other);
         }
         let Some(fragment) = Fragment::new(ip, options, payload) else {
             return Fate::Bad(Bad::Fragment);
@@ -182,6 +210,16 @@ impl IpReassembler {
         }
     }
 
+    /// Hands the fragments of this batch over whose packets other replicas put together.
+    fn hand_over(&mut self, cx: &mut Cx<'_>) {
+        if self.exchange.hand_over(&mut self.others, &mut self.lost) {
+            cx.wake_takers();
+        }
+        if !self.lost.is_empty() {
+            cx.drop_all(Bad::Busy, &mut self.lost);
+        }
+    }
+
     /// Sends what there is of packets that were given up.
     #[cold]
     fn emit_given_up(&mut self, cx: &mut Cx<'_>) {
@@ -200,6 +238,7 @@ impl IpReassembler {
             Fate::Bad(bad) => Verdict::drop(bad),
             // Its bytes are kept; the frame goes.
             Fate::Held => Verdict::To(HELD),
+            Fate::Other(replica) => Verdict::To(OTHER + replica),
             Fate::Completed(partial) => {
                 let Some(mut whole) = partial.assemble() else {
                     return Verdict::Drop(Reason::NO_MEMORY);
@@ -216,10 +255,22 @@ impl IpReassembler {
 
 /// Not an output: the fragment is held.
 const HELD: usize = usize::MAX;
+/// From here on not an output either, but a replica.
+const OTHER: usize = usize::MAX / 2;
 
 impl Element for IpReassembler {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        match cx.is_pull_input(0) && self.exchange.is_shared() {
+            true => {
+                Err("several threads pull packets here: have one of them do so, or push".into())
+            }
+            false => Ok(()),
+        }
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
+        let mut exchange = std::mem::take(&mut self.others);
         batch.extract(
             |packet| match self.judge(packet, now) {
                 Verdict::Pass => None,
@@ -227,18 +278,43 @@ impl Element for IpReassembler {
             },
             |packet, verdict| match verdict {
                 Verdict::To(HELD) => drop(packet),
+                Verdict::To(other) if other >= OTHER => exchange[other - OTHER].push(packet),
                 other => cx.settle(packet, other),
             },
         );
+        self.others = exchange;
         if !self.given_up.is_empty() {
             self.emit_given_up(cx);
         }
+        if self.exchange.is_shared() {
+            self.hand_over(cx);
+        }
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let mut taken = std::mem::take(&mut self.taken);
+        let mut any = false;
+        for other in 0..self.others.len() {
+            self.exchange.take(other, MAX_BATCH, &mut taken);
+            if !taken.is_empty() {
+                any = true;
+                self.process(cx, 0, &mut taken);
+                cx.emit_all(0, &mut taken);
+            }
+        }
+        self.taken = taken;
+        if any { Run::Again } else { Run::Idle }
+    }
+
+    fn holding(&self) -> usize {
+        self.exchange.len()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "held" => Ok(self.held.len().to_string()),
             "memory" => Ok(self.memory.to_string()),
+            "handed" => Ok(self.exchange.handed.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }

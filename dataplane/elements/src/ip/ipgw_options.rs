@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("drops", "packets with bad options")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

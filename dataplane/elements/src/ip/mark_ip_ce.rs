@@ -1,8 +1,8 @@
 //! MarkIPCE: tells receivers of congestion.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("drops", "packets dropped")],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! MarkIPHeader: says where the IP header is, without a check.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &[Handler::both("label", "the label; 0 for MPLSPop")],
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::reaching::looking_up;
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
-    Reason, Spec, Topic, Ty, handler_value, reasons,
+    Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -80,6 +80,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::TtlDecrement.once(),
             Operation::HeaderWrite.times(2.0),
         ],
+        replicas: Replicas::Sharing("the table"),
         ..Spec::DEFAULT
     },
     build,

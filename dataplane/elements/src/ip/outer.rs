@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{ArgError, Args, HandlerError, Names, Reason, Verdict, reasons};
+use thruway_element::{ArgError, Args, Env, HandlerError, Names, Reason, Verdict, reasons};
 use thruway_packet::Packet;
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
@@ -50,6 +50,11 @@ impl std::fmt::Display for Destination {
     }
 }
 
+/// Where identifications begin: replicas begin apart, so that packets to one destination differ.
+pub(crate) fn first_id(env: &Env<'_>) -> u16 {
+    (65_536 / env.threads.max(1) * env.rank) as u16
+}
+
 /// A header in the making.
 pub(crate) struct Outer {
     header: Ipv4Header,
@@ -67,10 +72,7 @@ impl Outer {
         };
         // No payload always fits.
         let header = Ipv4Header::new(protocol, src, to, 0).expect("20 bytes");
-        // Replicas begin apart, so that packets to one destination differ.
-        let env = args.env();
-        let id = (65_536 / env.threads.max(1) * env.rank) as u16;
-        Outer { header, dst, id, names: args.names() }
+        Outer { header, dst, id: first_id(args.env()), names: args.names() }
     }
 
     /// The header, to set its other fields; checksum and length are set for each packet.

@@ -2,7 +2,8 @@
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Ty,
 };
 
 /// See the spec.
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry {
             "a name, its port, other names",
         )],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

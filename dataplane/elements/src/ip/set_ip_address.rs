@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Spec, Topic, Ty,
+    Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

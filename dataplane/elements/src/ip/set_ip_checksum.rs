@@ -1,8 +1,8 @@
 //! SetIPChecksum: the right checksum into IP headers.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
-    Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("drops", "packets dropped")],
         cost: &[Operation::ChecksumIp.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

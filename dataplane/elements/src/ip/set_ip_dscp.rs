@@ -1,8 +1,8 @@
 //! SetIPDSCP and SetIPECN: a field of the type of service.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("dscp", "the code point")],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! SetIPECN: explicit congestion notification into IP headers.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("ecn", "the two bits as written")],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

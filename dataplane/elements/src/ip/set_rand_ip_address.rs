@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Operation,
-    Spec, Topic, Ty,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("seed", "where the sequence of draws began")],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once(), Operation::Annotate.once()],
+        replicas: Replicas::Apart("each draws numbers of its own"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic,
-    Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         cost: &[Operation::ChecksumLine.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -33,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         )],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

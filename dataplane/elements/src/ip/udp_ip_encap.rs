@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Reason,
-    Spec, Topic, Ty, UdpPort, Verdict,
+    Replicas, Spec, Topic, Ty, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("dport", "destination port"),
         ],
         cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,9 @@
 
 use super::tunnel::{Bad, End, handlers};
 use super::vxlan_encap::VXLAN;
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &HANDLERS,
         cost: &[Operation::HeaderMove.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! VXLANEncap: puts VXLAN headers in front of Ethernet frames.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+};
 use thruway_wire::Header;
 use thruway_wire::vxlan::VxlanHeader;
 
@@ -26,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &HANDLERS,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use thruway_element::text::split_words;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("count", "good packets"), Handler::sum("drops", "bad packets")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! DecIP6HLIM: one hop less.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
-    Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("drops", "packets whose hop limit expired")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! GetIP6Address: an address from the packet into the annotation.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -21,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use thruway_element::text::split_words;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_wire::icmpv6::{Icmpv6Header, icmpv6_type, parameter_problem};
@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("pmtu", "MTU to tell, with packettoobig"),
         ],
         cost: &[Operation::HeaderWrite.times(3.0), Operation::ChecksumLine.times(2.0)],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

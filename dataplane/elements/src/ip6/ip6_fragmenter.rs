@@ -1,8 +1,8 @@
 //! IP6Fragmenter: long IPv6 packets into fragments (RFC 8200 section 4.5).
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("fragments", "fragments made"),
         ],
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,8 @@ use std::net::Ipv6Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Operation, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Ip6Prefix, Operation, Replicas, Spec, Topic, Ty,
+    Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::MacAddr;
@@ -42,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::HeaderWrite.times(2.0),
             Operation::ChecksumLine.once(),
         ],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

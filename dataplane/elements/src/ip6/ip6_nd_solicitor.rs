@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
-    Spec, Topic, Ty, Wants,
+    Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -73,6 +73,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
         cost: &[Operation::HashLookup.once(), Operation::HeaderWrite.once()],
+        replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
         ..Spec::DEFAULT
     },
     build,

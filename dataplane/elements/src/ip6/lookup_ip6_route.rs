@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::reaching::routing;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty, Verdict, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::RouteLookup6.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Sharing("the table"),
         ..Spec::DEFAULT
     },
     build,

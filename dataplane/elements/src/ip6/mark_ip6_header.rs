@@ -1,7 +1,7 @@
 //! MarkIP6Header: says where the IPv6 header is, without a check.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
-    Spec, Topic, Ty,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Block: turns away packets of flows that send too much.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("thresh", "highest rate that passes; 0 for any")],
         changes: Changes::Nothing,
         cost: &[Operation::Sort.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

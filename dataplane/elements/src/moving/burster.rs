@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Nanos, Run, Spec, Topic, Ty,
+    Nanos, Replicas, Run, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

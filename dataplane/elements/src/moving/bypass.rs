@@ -1,8 +1,8 @@
 //! Bypass: a detour that can be switched on.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("active", "whether packets take the detour")],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

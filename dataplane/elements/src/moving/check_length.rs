@@ -1,8 +1,8 @@
 //! CheckLength: lets short packets pass.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("length", "most bytes")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

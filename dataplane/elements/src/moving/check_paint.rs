@@ -1,8 +1,8 @@
 //! CheckPaint: lets one colour pass.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("color", "the colour")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

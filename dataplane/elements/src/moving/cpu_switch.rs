@@ -1,7 +1,7 @@
 //! CPUSwitch: an output for each thread.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic,
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "h/h",
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! DelayShaper: packets can be pulled after a delay.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[held::H_DELAY],
         changes: Changes::Nothing,
         cost: &[Operation::Store.once(), Operation::Clock.once()],
+        replicas: Replicas::OneThread("it holds the packet that may go next"),
         ..Spec::DEFAULT
     },
     build,

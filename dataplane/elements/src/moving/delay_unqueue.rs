@@ -1,7 +1,8 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Run, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Run, Spec,
+    Topic,
 };
 use thruway_packet::MAX_BATCH;
 
@@ -25,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once(), Operation::Clock.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

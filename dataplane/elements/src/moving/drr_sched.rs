@@ -1,7 +1,7 @@
 //! DRRSched: inputs share by bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("QUANTUM", Ty::UInt, "bytes an input may give in a round").or("500")],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::Apart("each pulls for its thread, by deficits of its own"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! HashSwitch: sorts packets by a hash of some of their bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict,
 };
 use thruway_packet::Batch;
 
@@ -24,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once(), Operation::Sort.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

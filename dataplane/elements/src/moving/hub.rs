@@ -2,7 +2,7 @@
 
 use super::tee::copying;
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic,
+    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         flow: "#/[^#]",
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

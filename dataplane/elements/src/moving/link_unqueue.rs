@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Run, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Operation, Replicas, Run, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once(), Operation::Clock.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     AnnoArg, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Operation, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("color", "the colour")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

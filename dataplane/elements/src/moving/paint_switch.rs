@@ -1,8 +1,8 @@
 //! PaintSwitch: sorts packets by colour.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict,
-    reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Homeless::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::ArrayLookup.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

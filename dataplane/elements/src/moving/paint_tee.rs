@@ -1,8 +1,8 @@
 //! PaintTee: copies packets of one colour.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("color", "the colour")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

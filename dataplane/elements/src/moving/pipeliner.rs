@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Storage, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Run, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, PacketConsumer, PacketProducer, packet_ring};
 
@@ -52,6 +52,9 @@ pub static ENTRY: Entry = Entry::new(
         leaves_at_home: true,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once()],
+        replicas: Replicas::Sharing(
+            "the rings, one from each thread to the thread that packets are handed to",
+        ),
         ..Spec::DEFAULT
     },
     build,

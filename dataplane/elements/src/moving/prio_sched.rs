@@ -1,7 +1,7 @@
 //! PrioSched: the first input that has a packet.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic,
+    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "l/l",
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge,
-    Operation, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -60,6 +60,9 @@ pub static ENTRY: Entry = Entry::new(
                another pulls, the queue is a lock-free ring that both share, and its capacity \
                cannot change while it runs. Making the capacity smaller drops the newest packets \
                that no longer fit.",
+        replicas: Replicas::Sharing(
+            "the packets; which of them drops one that finds no room is told by its count",
+        ),
         ..SPEC
     },
     build,
@@ -75,6 +78,7 @@ pub static FRONT_DROP: Entry = Entry::new(
                Making the capacity smaller drops the oldest packets too. Sources never rest on \
                its account.",
         example: "InfiniteSource(LIMIT 3) -> FrontDropQueue(10) -> Unqueue -> Discard",
+        replicas: Replicas::Sharing("the packets"),
         ..SPEC
     },
     build,
@@ -93,6 +97,7 @@ pub static MIXED: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 3) -> q :: MixedQueue(10) -> Unqueue -> Discard;\n\
                   InfiniteSource(LIMIT 1) -> [1] q",
         ports: "2/1-2",
+        replicas: Replicas::OneThread("packets enter at both of its ends"),
         ..SPEC
     },
     build,
@@ -201,9 +206,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("CAPACITY", format!("at most {CAPACITY_MAX}")).into());
     }
     let store = if args.env().threads > 1 {
-        if args.class() == "MixedQueue" {
-            args.for_one_thread("packets enter at both of its ends")?;
-        }
         // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
         Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
     } else {

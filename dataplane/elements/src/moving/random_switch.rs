@@ -1,8 +1,8 @@
 //! RandomSwitch: sends packets to outputs by chance.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::Batch;
 
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         // With two outputs; more of them are worse.
         cost: &[Operation::Random.once(), Operation::Sort.once(), Operation::Surprise.times(0.5)],
+        replicas: Replicas::Apart("each draws numbers of its own"),
         ..Spec::DEFAULT
     },
     build,

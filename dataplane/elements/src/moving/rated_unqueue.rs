@@ -1,8 +1,10 @@
 //! RatedUnqueue: from pull to push, so many packets a second.
 
+use std::any::Any;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -37,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
@@ -132,6 +135,14 @@ impl Element for RatedUnqueue {
         Run::Again
     }
 
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.limit.hand_over()
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.limit.take_over(state);
+    }
+
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let calls = &self.calls;
         match name {
@@ -146,9 +157,9 @@ impl Element for RatedUnqueue {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "rate" => self.limit.write_rate(name, value)?,
+            "rate" => self.limit.write_rate(name, value, cx.now())?,
             "active" => self.active = handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
         }

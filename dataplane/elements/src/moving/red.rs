@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -52,6 +52,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once(), Operation::Visit.once()],
+        replicas: Replicas::Apart(
+            "each averages the length of the queues, which they share, as it sees it, and spaces \
+             its own drops",
+        ),
         ..Spec::DEFAULT
     },
     build,

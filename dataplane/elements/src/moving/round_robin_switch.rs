@@ -1,7 +1,7 @@
 //! RoundRobinSwitch: one packet to each output in turn.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Verdict,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +20,9 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         // By turns, which processors foresee.
         cost: &[Operation::Sort.once(), Operation::Surprise.times(0.0)],
+        replicas: Replicas::Apart(
+            "each goes round by itself, so outputs get equally many of each thread's packets",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

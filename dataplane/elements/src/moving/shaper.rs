@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, handler_value,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::OneThread("its outputs keep to one rate"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! StrideSched: inputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: strides::HANDLERS,
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::Apart("each keeps to the tickets by itself"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! StrideSwitch: outputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Spec, Topic, Verdict,
-    reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         // By turns, which processors foresee.
         cost: &[Operation::Sort.once(), Operation::Surprise.times(0.0)],
+        replicas: Replicas::Apart("each keeps to the tickets by itself"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Suppressor: ports that can be shut.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Spec, Topic,
-    handler_value, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas,
+    Spec, Topic, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

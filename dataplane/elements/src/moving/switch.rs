@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Spec, Topic, Ty, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("switch", "number of the output; -1 when switched off")],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::optional("N", Ty::UInt, "number of outputs there should be")],
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,
@@ -38,6 +40,7 @@ pub static PULL: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 1) -> Queue -> t :: PullTee(2) -> Unqueue -> Discard;\n\
                   t[1] -> Print(copy) -> Discard",
         processing: "l/lh",
+        replicas: Replicas::Alike,
         ..ENTRY.spec
     },
     build,

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("well_ordered", "whether all packets left in order of time")],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::OneThread("it sorts all packets that are pulled through it"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,8 +1,8 @@
 //! Unqueue: from pull to push.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Replicas, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

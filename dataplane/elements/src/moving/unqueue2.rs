@@ -1,8 +1,8 @@
 //! Unqueue2: from pull to push, as far as there is room.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Replicas, Run, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

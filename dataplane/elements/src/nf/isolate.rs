@@ -1,6 +1,6 @@
 //! Isolate: parts of the configuration that run in a process of their own.
 
-use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty};
 
 use super::nf;
 
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         args: &ARGS,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     |_| Ok(Box::new(Isolate)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, NOTHING_MORE, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 
 use super::backend::Shared;
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         args: &[Arg::required("NF", Ty::Element, "full name of the Nf that it belongs to")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Reason, Run, Spec, Topic, reasons,
+    ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Reason, Replicas, Run, Spec, Topic, reasons,
 };
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, NoRoom, Outgoing, lie_down};
@@ -41,6 +41,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Lost::DROPS,
         task: true,
         cost: NOTHING_MORE,
+        replicas: Replicas::Apart("the process of an isolated part has one thread"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,8 @@
 //! TrustGroup: a declaration of functions that trust each other.
 
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Element, Entry, NOTHING_MORE, Spec, Topic, Ty, text,
+    Addresses, Arg, ArgError, ArgErrors, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    text,
 };
 
 /// See the spec.
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry {
             Arg::keyword("FRAMES", Ty::UInt, "frames of its region").or("4096"),
         ],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build: |args| {

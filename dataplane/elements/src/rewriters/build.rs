@@ -225,12 +225,17 @@ fn meeting(
     keeper: &Keeper,
     capacity: u32,
 ) -> Result<Option<Arc<Rendezvous>>, ArgErrors> {
+    if let Keeper::Named(other) = keeper {
+        let name = if args.given("CAPACITY") { "CAPACITY" } else { "MAPPING_CAPACITY" };
+        let why = "a capacity can be shared within one thread; a number is for any";
+        if args.env().threads > 1 {
+            return Err(args.error(name, args.env().one_thread(why)).into());
+        }
+        args.other_for_one_thread(name, other, why)?;
+        args.other_is_here(name, other)?;
+    }
     if args.env().threads < 2 {
         return Ok(None);
-    }
-    if !matches!(keeper, Keeper::Own) {
-        let why = "a capacity can be shared within one thread; a number is for any";
-        return Err(args.error("MAPPING_CAPACITY", args.env().one_thread(why)).into());
     }
     let seeds = [fresh_seed() << 32 | fresh_seed(), fresh_seed() << 32 | fresh_seed()];
     let make = || Rendezvous::new(capacity, WORDS, seeds).map(Arc::new);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::segment::{Parts, finish, tcp};
@@ -50,6 +50,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::sum("rewritten", "commands that were rewritten")],
         changes: Changes::Everything,
         cost: &[Operation::HeaderParse.once()],
+        replicas: Replicas::OneThread("what it changes is known to CONTROL_REWRITER in one thread"),
         ..Spec::DEFAULT
     },
     build,
@@ -65,9 +66,15 @@ struct FtpPortMapper {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let control: String = args.get("CONTROL_REWRITER")?;
+    let data: String = args.get("DATA_REWRITER")?;
+    let why = "what was changed for its connections is known in one thread";
+    args.other_for_one_thread("CONTROL_REWRITER", &control, why)?;
+    args.other_is_here("CONTROL_REWRITER", &control)?;
+    args.other_is_here("DATA_REWRITER", &data)?;
     Ok(Box::new(FtpPortMapper {
-        control: (args.get("CONTROL_REWRITER")?, 0),
-        data: (args.get("DATA_REWRITER")?, 0),
+        control: (control, 0),
+        data: (data, 0),
         input: args.get("DATA_REWRITER_INPUT")?,
         rewritten: 0,
         text: String::with_capacity(24),
@@ -187,14 +194,6 @@ impl Element for FtpPortMapper {
             return Err(format!("CONTROL_REWRITER: '{}' is no TCPRewriter", self.control.0));
         }
         self.control.1 = node;
-        let shared = |other: &Rewriter| other.store.as_ref().is_some_and(|store| store.is_shared());
-        if Rewriter::find(cx, &self.control.0, shared).is_ok_and(|(_, is_shared)| is_shared) {
-            return Err(format!(
-                "CONTROL_REWRITER: '{}' is run by several threads, which do not know what one of \
-                 them has changed: have its sources run by one (StaticThreadSched)",
-                self.control.0
-            ));
-        }
         let (node, inputs) = Rewriter::find(cx, &self.data.0, |other| other.inputs.len())
             .map_err(wrong("DATA_REWRITER"))?;
         if self.input >= inputs {

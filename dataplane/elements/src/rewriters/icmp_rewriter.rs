@@ -2,7 +2,8 @@
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Spec, Topic, Ty, Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Replicas, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -45,6 +46,9 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         changes: Changes::Headers,
         cost: build::COST,
+        replicas: Replicas::Apart(
+            "each asks the rewriters of its thread, which know each other's mappings",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -82,6 +86,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             }
             None => (word, None),
         };
+        args.other_is_here("MAPS", name)?;
         maps.push(Map { name: name.to_owned(), node: 0, offset });
     }
     if maps.is_empty() {

@@ -1,6 +1,6 @@
 //! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
 
-use thruway_element::{Alias, Arg, Entry, Spec, Ty};
+use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
@@ -84,6 +84,9 @@ pub static ENTRY: Entry = Entry::new(
             handlers::lookup("tcp_lookup"),
             handlers::lookup("udp_lookup"),
         ],
+        replicas: Replicas::Sharing(
+            "the table of mappings where threads meet: each knows those that another has made",
+        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Ip),

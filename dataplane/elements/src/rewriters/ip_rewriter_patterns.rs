@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Declared, Element, Entry, NOTHING_MORE, Spec, Topic,
-    Ty,
+    Addresses, Arg, ArgError, ArgErrors, Args, Declared, Element, Entry, NOTHING_MORE, Replicas,
+    Spec, Topic, Ty,
 };
 
 use crate::rewriters::pattern::Pattern;
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry {
         processing: "/",
         args: &[Arg::rest("NAME", Ty::Rule("NAME PATTERN"), "a name and its pattern")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

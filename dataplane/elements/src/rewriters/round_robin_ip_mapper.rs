@@ -1,6 +1,8 @@
 //! RoundRobinIPMapper: patterns of rewriters, one after the other.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
 
 use crate::rewriters::mapper::{self, ROUND_ROBIN};
 
@@ -24,6 +26,7 @@ pub static ENTRY: Entry = Entry {
             "a pattern and its outputs",
         )],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! SourceIPHashMapper: patterns of rewriters, by the source address.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
 
 use crate::rewriters::mapper::{self, SOURCE_HASH};
 
@@ -33,6 +35,7 @@ pub static ENTRY: Entry = Entry {
             ),
         ],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it.
 
-use thruway_element::{Alias, Arg, Entry, Spec, Ty};
+use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
@@ -44,6 +44,9 @@ pub static ENTRY: Entry = Entry::new(
             handlers::table("mappings"),
             handlers::lookup("lookup"),
         ],
+        replicas: Replicas::Sharing(
+            "the table of mappings where threads meet: each knows those that another has made",
+        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Tcp),

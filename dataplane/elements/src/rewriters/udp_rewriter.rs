@@ -1,6 +1,6 @@
 //! UDPRewriter: rewrites addresses and ports of UDP, TCP and DCCP.
 
-use thruway_element::{Alias, Arg, Entry, Spec, Ty};
+use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
@@ -42,6 +42,9 @@ pub static ENTRY: Entry = Entry::new(
             handlers::table("mappings"),
             handlers::lookup("lookup"),
         ],
+        replicas: Replicas::Sharing(
+            "the table of mappings where threads meet: each knows those that another has made",
+        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Udp),

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Spec, Topic, Ty, handler_value,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("time", "what is added, in seconds")],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Spec, Topic, Ty,
+    Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -35,6 +35,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Count.once()],
+        replicas: Replicas::Apart(
+            "each counts from the first packet of its thread; counts and rates add up, time is \
+             that of the first thread",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -7,8 +7,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Run,
+    Spec, Topic, Ty,
 };
 use thruway_port::socket::Connection;
 
@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

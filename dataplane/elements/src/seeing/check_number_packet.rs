@@ -1,8 +1,8 @@
 //! CheckNumberPacket: counts which numbers came back.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
+        replicas: Replicas::OneThread("it counts how often each number comes, in one table"),
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Spec, Topic, Ty, handler_value,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -41,8 +41,9 @@ pub static ENTRY: Entry = Entry::new(
                swap), a Counter of the same name goes on from these counts. Where several threads \
                reach the Counter, each counts for itself and handlers add up. With another SYNC \
                they count together, in the structure of this name (thruway bench sync measures \
-               them): then COUNT_CALL and BYTE_COUNT_CALL are about what all threads counted, and \
-               each packet vector may have to wait for another thread. Consistent, that is of one \
+               them), and each packet vector may have to wait for another thread. COUNT_CALL and \
+               BYTE_COUNT_CALL are about what all threads counted: with one of them and no SYNC, it \
+               is atomic; with SYNC per-thread each thread makes the call at its own count. Consistent, that is of one \
                moment, are packets and bytes with all but atomic; with per-thread-lock those of \
                each thread are.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
@@ -69,6 +70,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Count.once()],
+        replicas: Replicas::Apart(
+            "each counts, and handlers add up; with another SYNC than per-thread they count \
+             together",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -103,6 +108,8 @@ impl Trigger {
 
 struct Counter {
     sums: Sums,
+    /// One thread brings packets.
+    alone: bool,
     has_rate: bool,
     rate: Rate,
     byte_rate: Rate,
@@ -117,12 +124,15 @@ fn trigger(args: &Args<'_>, name: &str) -> Result<Option<Trigger>, ArgErrors> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let calls = [trigger(args, "COUNT_CALL")?, trigger(args, "BYTE_COUNT_CALL")?];
+    let sums = Sums::build(args, calls.iter().flatten().next().is_some())?;
     Ok(Box::new(Counter {
-        sums: Sums::build(args)?,
+        sums,
+        alone: args.env().threads < 2,
         has_rate: !args.get::<bool>("NO_RATE")?,
         rate: Rate::new(PACKET_SCALE),
         byte_rate: Rate::new(BYTE_SCALE),
-        calls: [trigger(args, "COUNT_CALL")?, trigger(args, "BYTE_COUNT_CALL")?],
+        calls,
     }))
 }
 
@@ -150,6 +160,10 @@ impl Counter {
     }
 
     fn set_call(&mut self, which: usize, value: &str) -> Result<(), HandlerError> {
+        if !self.alone && matches!(self.sums, Sums::Own(_)) {
+            let why = "several threads bring packets, and each counts for itself: give SYNC atomic";
+            return Err(HandlerError::refused(why.to_owned()));
+        }
         self.calls[which] = Some(Trigger::parse(value)?);
         self.sums.rearm(which);
         Ok(())

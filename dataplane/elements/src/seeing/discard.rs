@@ -1,8 +1,8 @@
 //! Discard: the end of the way.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
+    Replicas, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
         task_pulls: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! Error: keeps a configuration from running.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 
 /// See the spec.
@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("ANYTHING", Ty::Any, "ignored")],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

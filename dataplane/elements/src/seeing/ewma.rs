@@ -49,6 +49,33 @@ impl Rate {
         self.epoch = Some(epoch);
     }
 
+    /// Takes so many events as having come evenly since the last epoch, up to that of time `now`.
+    pub(crate) fn spread(&mut self, now: i64, events: u64) {
+        let epoch = now.div_euclid(EPOCH);
+        let passed = epoch.saturating_sub(self.epoch.unwrap_or(epoch)).max(0);
+        if passed > 0 {
+            let (each, rest) = (events / passed as u64, events % passed as u64);
+            // Those long past have faded.
+            for nth in passed.saturating_sub(FORGOTTEN).max(0)..passed {
+                self.observe(each + u64::from((nth as u64) < rest));
+            }
+            self.epoch = Some(epoch);
+        } else if self.epoch.is_none() {
+            self.epoch = Some(epoch);
+        }
+    }
+
+    /// Whether the time of another epoch has come.
+    #[inline]
+    pub(crate) fn is_over(&self, now: i64) -> bool {
+        self.epoch.is_none_or(|epoch| epoch < now.div_euclid(EPOCH))
+    }
+
+    /// Events a second as of the last update, in decimal.
+    pub(crate) fn text(&self) -> String {
+        fixed_point(self.average.max(0) as u64 * EPOCHS, self.scale)
+    }
+
     fn observe(&mut self, events: u64) {
         // The half unit makes up for rounding down.
         let scaled =

@@ -1,6 +1,6 @@
 //! FastUDPSource: UDP packets of one flow.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
 
 use super::flows::{self, Flow, Flows, Kind};
 use crate::random::Random;
@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: flows::HANDLERS,
         cost: &[Operation::Make.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -2,10 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Spec, Topic, Ty, handler_value,
+    Replicas, Spec, Topic, Ty, cost::Access, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -47,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: HANDLERS,
         cost: &[Operation::Make.once(), Operation::Random.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

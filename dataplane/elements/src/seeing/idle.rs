@@ -1,7 +1,7 @@
 //! Idle: nothing comes out of it.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, reasons,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Sink::DROPS,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

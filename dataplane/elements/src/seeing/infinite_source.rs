@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Reason, Run, Spec, Topic, Ty, handler_value,
+    Reason, Replicas, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::Make.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! Message: says something when the configuration starts.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -19,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                 .or("MESSAGE"),
         ],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -41,6 +41,7 @@ mod timed_sink;
 mod timed_source;
 mod timestamp_accum;
 mod timestamp_diff;
+mod tsc_clock;
 mod work_package;
 
 use thruway_element::Entry;
@@ -83,5 +84,6 @@ pub static ELEMENTS: &[&Entry] = &[
     &time_range::ENTRY,
     &timestamp_accum::ENTRY,
     &timestamp_diff::ENTRY,
+    &tsc_clock::ENTRY,
     &work_package::ENTRY,
 ];

@@ -1,6 +1,8 @@
 //! Null: does nothing.
 
-use thruway_element::{ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Spec, Topic};
+use thruway_element::{
+    ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+};
 
 const SPEC: Spec = Spec {
     name: "Null",
@@ -10,6 +12,7 @@ const SPEC: Spec = Spec {
     example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
     ..Spec::DEFAULT
 };
 
@@ -24,6 +27,7 @@ pub static PULL: Entry = Entry::new(
         docs: "Null, but for connections where packets are pulled.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Queue -> PullNull -> Discard",
         processing: "l/l",
+        replicas: Replicas::Alike,
         ..SPEC
     },
     build,
@@ -37,6 +41,7 @@ pub static PUSH: Entry = Entry::new(
         docs: "Null, but for connections where packets are pushed.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
         processing: "h/h",
+        replicas: Replicas::Alike,
         ..SPEC
     },
     build,

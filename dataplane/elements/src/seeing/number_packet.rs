@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Spec, Topic, Ty, Verdict,
+    Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("count", "packets numbered").shared()],
         changes: Changes::Headers,
         cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Sharing("the next number"),
         ..Spec::DEFAULT
     },
     build,

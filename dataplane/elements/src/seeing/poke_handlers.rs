@@ -1,7 +1,8 @@
 //! PokeHandlers: writes handlers at given times.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Nanos, Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Nanos, Replicas, Spec, Topic,
+    Ty,
 };
 
 use super::call::Call;
@@ -22,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/",
         args: &[Arg::rest("STEP", Ty::Rule("TIME, HANDLER VALUE, quit or loop"), "what to do")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

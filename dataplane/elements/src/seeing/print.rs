@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::both("active", "whether anything is printed")],
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

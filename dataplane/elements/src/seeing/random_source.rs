@@ -1,6 +1,8 @@
 //! RandomSource: packets of random bytes.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+};
 
 use super::infinite_source::InfiniteSource;
 use super::template::Template;
@@ -38,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::Make.once(), Operation::Random.times(8.0)],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Operation, Run, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::Make.once(), Operation::Clock.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::Sharing("the times, by number"),
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,8 @@
 //! ScheduleInfo: how often tasks should run, which this engine decides itself.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -17,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/",
         args: &[Arg::rest("PARAM", Ty::Rule("ELEMENT PARAM"), "an element and a real number")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! SetTimestamp: notes the time on packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Operation, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,9 +1,13 @@
 //! SetTimestampDelta: times since the first packet.
 
+use std::sync::Arc;
+
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic,
 };
 use thruway_packet::Batch;
+use thruway_sync::atomic::{AtomicU64, Ordering};
 
 use super::text::timestamp;
 
@@ -20,47 +24,61 @@ pub static ENTRY: Entry = Entry::new(
                   -> Print(TIMESTAMP true) -> Discard",
         handlers: &[
             Handler::read("first", "the first timestamp, 0.000000 for none yet"),
-            Handler::write("reset", "counts from the next timestamp"),
+            Handler::write("reset", "counts from the next timestamp").shared(),
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::Sharing("the time of the first packet"),
         ..Spec::DEFAULT
     },
     build,
 );
 
 struct SetTimestampDelta {
-    /// 0 before there was one.
-    first: i64,
+    /// That of all threads, as two's complement; 0 before there was one.
+    first: Arc<AtomicU64>,
 }
 
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(SetTimestampDelta { first: 0 }))
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(SetTimestampDelta { first: args.shared("first", || AtomicU64::new(0)) }))
+}
+
+impl SetTimestampDelta {
+    /// The first timestamp; this one, if there was none.
+    #[inline]
+    fn first(&self, time: i64) -> i64 {
+        // Relaxed: the word stands for itself.
+        let none =
+            self.first.compare_exchange(0, time as u64, Ordering::Relaxed, Ordering::Relaxed);
+        none.map_or_else(|first| first as i64, |_| time)
+    }
 }
 
 impl Element for SetTimestampDelta {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let mut first = self.first.load(Ordering::Relaxed) as i64;
         for packet in batch {
             let time = packet.timestamp();
-            if self.first == 0 {
-                self.first = time;
+            if time == 0 {
+                continue;
             }
-            if time != 0 {
-                packet.set_timestamp(time.saturating_sub(self.first));
+            if first == 0 {
+                first = self.first(time);
             }
+            packet.set_timestamp(time.saturating_sub(first));
         }
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
-            "first" => Ok(timestamp(self.first)),
+            "first" => Ok(timestamp(self.first.load(Ordering::Relaxed) as i64)),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _: &str) -> Result<(), HandlerError> {
         match name {
-            "reset" => self.first = 0,
+            "reset" => self.first.store(0, Ordering::Relaxed),
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

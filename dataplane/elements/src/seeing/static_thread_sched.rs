@@ -1,6 +1,8 @@
 //! StaticThreadSched: says which thread runs which element.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -18,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/a",
         args: &[Arg::rest("PLACE", Ty::Rule("ELEMENT THREAD"), "which element in which thread")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -52,13 +52,19 @@ fn of_class(class: &str) -> Structure {
 }
 
 impl Sums {
-    /// Zeros, as SYNC says.
+    /// Zeros, as SYNC says; where nothing is said, and something is to be done at a count that is
+    /// `common` to all threads, they count together.
     ///
     /// # Errors
     /// SYNC is none of the words.
-    pub fn build(args: &Args<'_>) -> Result<Sums, ArgError> {
+    pub fn build(args: &Args<'_>, common: bool) -> Result<Sums, ArgError> {
         let said = args.text("SYNC").map(|_| args.choice("SYNC")).transpose()?;
         let structure = said.map_or(of_class(args.class()), |at| Structure::ALL[at]);
+        let alone = args.env().threads < 2;
+        let structure = match structure {
+            Structure::PerThread if common && !alone && said.is_none() => Structure::Atomic,
+            structure => structure,
+        };
         if structure == Structure::PerThread {
             return Ok(Sums::Own([0; 2]));
         }

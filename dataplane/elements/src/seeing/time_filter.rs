@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::new(
                At the first packet that is late, the handler END_CALL is written ($t in its value is \
                the packet's timestamp), or with STOP the driver asked to stop. Where that call put \
                the end off, the packet may pass after all; it can do so only where packets are \
-               pushed. With several threads, each has its own first packet.",
+               pushed. START_AFTER, END_AFTER, END_CALL and STOP are for one thread.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeFilter(START_AFTER 1) \
                   -> Discard",
         ports: "1/1-2",
@@ -49,6 +49,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
+        replicas: Replicas::Apart(
+            "each judges by the same bounds; bounds behind the first packet, END_CALL and STOP \
+             are for one thread",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -145,11 +149,21 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             ("INTERVAL", Bound::Interval),
         ],
     )?;
+    let is_after = |bound: Option<Bound>| matches!(bound, Some(Bound::After(_)));
+    if is_after(start) || is_after(end) {
+        args.for_one_thread(
+            "there is one first packet, from which START_AFTER and END_AFTER count",
+        )?;
+    }
+    let call = end_call(args)?;
+    if call.is_some() {
+        args.for_one_thread("the end is told once, at the first packet that is late")?;
+    }
     Ok(Box::new(TimeFilter {
         bounds: (start.unwrap_or(Bound::At(i64::MIN)), end.unwrap_or(Bound::At(i64::MAX))),
         begin: 0,
         span: None,
-        call: end_call(args)?,
+        call,
         told: false,
         held: Batch::with_room(),
     }))

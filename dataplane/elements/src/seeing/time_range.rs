@@ -1,8 +1,8 @@
 //! TimeRange: the first and last timestamp.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -19,14 +19,15 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeRange -> Discard",
         args: &[Arg::keyword("SIMPLE", Ty::Bool, "whether timestamps only grow").or("false")],
         handlers: &[
-            Handler::read("first", "the earliest timestamp; 0.0 if no packet came"),
-            Handler::read("last", "the latest timestamp; 0.0 if no packet came"),
-            Handler::read("range", "both"),
-            Handler::read("interval", "the time between them, in seconds"),
+            Handler::read("first", "the earliest timestamp; 0.0 if no packet came").lines(),
+            Handler::read("last", "the latest timestamp; 0.0 if no packet came").lines(),
+            Handler::read("range", "both").lines(),
+            Handler::read("interval", "the time between them, in seconds").lines(),
             Handler::write("reset", "forgets them"),
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
+        replicas: Replicas::Apart("each tells the range of its thread, in a line of its own"),
         ..Spec::DEFAULT
     },
     build,

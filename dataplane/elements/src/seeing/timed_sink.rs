@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Nanos,
-    Spec, Topic, Ty, handler_value,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
-    Operation, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 
 use super::template::{DEFAULT_DATA, Template};
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("reset", "sets count to zero and starts again"),
         ],
         cost: &[Operation::Make.once(), Operation::Clock.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

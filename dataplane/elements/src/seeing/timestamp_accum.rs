@@ -1,7 +1,8 @@
 //! TimestampAccum: adds up how old packets are.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
+    Topic,
 };
 use thruway_packet::Batch;
 
@@ -20,13 +21,17 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::sum("count", "packets"),
             Handler::sum("time", "the sum of all times, seconds"),
-            Handler::read("average_time", "time by count"),
-            Handler::read("min", "the shortest, seconds"),
-            Handler::read("max", "the longest, seconds"),
+            Handler::read("average_time", "time by count").lines(),
+            Handler::read("min", "the shortest, seconds").lines(),
+            Handler::read("max", "the longest, seconds").lines(),
             Handler::write("reset_counts", "forgets all packets"),
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::Apart(
+            "counts and times add up; each tells its average, shortest and longest in a line of \
+             its own",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -62,6 +62,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
+        replicas: Replicas::OneThread("its percentiles are of all packets"),
         ..Spec::DEFAULT
     },
     build,

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Spec, Topic, Ty,
+    Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet, cycles};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
+        replicas: Replicas::Sharing("the array"),
         ..Spec::DEFAULT
     },
     build,

@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Merge, Opening, Operation, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
-    handler_value, reasons,
+    Merge, Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict,
+    Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::pace::Pace;
+use crate::pace::Pace;
 use sources::{Over, Source, Sources};
 
 mod sources;
@@ -63,6 +63,9 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "each counts the connections that begin in its thread: a source may have MAX in each",
+        ),
         ..Spec::DEFAULT
     },
     build,

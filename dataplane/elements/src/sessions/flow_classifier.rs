@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Settings, Spec, Topic, Ty, reasons,
+    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec, Topic, Ty,
+    reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -30,6 +31,11 @@ pub static ENTRY: Entry = Entry::new(
                per thread, so a connection whose two directions come in by different ones is one \
                session. What is set at any of them counts for all, and so do the handlers, but \
                for the counts of drops.\n\n\
+               With several threads, the first that receives a packet of a flow serves it as long as \
+               its session lasts, and others that receive its packets (because the sender or a \
+               network card moved it to another queue) hand them over to that thread, in order; \
+               where an element wants both directions of a connection in one thread (TCPIn), both. \
+               Such a packet is counted where it came and where it is served.\n\n\
                No session have: what is not IP, packets with contradictory or cut headers, and, where \
                the session has ports, fragments (put an IPReassembler in front), protocols whose \
                ports are not known, and ICMP errors about packets of no session; such packets go on \
@@ -87,6 +93,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
             Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
             Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
+            Handler::sum("handed", "packets handed to the threads that serve their sessions"),
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
         cost: &[
@@ -95,6 +102,10 @@ pub static ENTRY: Entry = Entry::new(
             Operation::HashLookup.once(),
         ],
         changes: Changes::Nothing,
+        replicas: Replicas::Apart(
+            "each has the sessions that begin in its thread; directions that come in by two \
+             threads meet",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -124,6 +135,7 @@ reasons! {
     enum Bad {
         NoRoom = "no-room": "there is no room for its session",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
+        Crowded = "crowded": "the thread that serves its session does not keep up",
     }
 }
 
@@ -201,6 +213,7 @@ impl From<Refusal> for Bad {
         match refusal {
             Refusal::NoRoom => Bad::NoRoom,
             Refusal::Unwanted => Bad::Unwanted,
+            Refusal::Elsewhere(_) | Refusal::Crowded => Bad::Crowded,
         }
     }
 }
@@ -349,6 +362,7 @@ impl Element for FlowClassifier {
             "closed" => sum(|c| c.closed),
             "evicted" => sum(|c| c.evicted),
             "refused" => sum(|c| c.refused),
+            "handed" => flows.handed(),
             "levels" => {
                 let mut text = String::new();
                 for (at, (now, embryonic, c)) in counts.iter().enumerate() {

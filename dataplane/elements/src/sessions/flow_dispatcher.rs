@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Hop, Operation, Role, Rule, Spec, Topic, Ty, reasons,
+    Hop, Operation, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -57,6 +57,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::Sort.once()],
         changes: Changes::Nothing,
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! FlowManager: FlowClassifier by FastClick's names.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Element, Entry, Input, Nanos, Settings, Spec, Ty,
+    Alias, Arg, ArgErrors, Args, Element, Entry, Input, Nanos, Replicas, Settings, Spec, Ty,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::Bounds;
@@ -55,6 +55,10 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ORDERED", Ty::Bool, IGNORED).or("true"),
             Arg::keyword("OPTIMIZE", Ty::Bool, IGNORED).or("true"),
         ],
+        replicas: Replicas::Apart(
+            "each has the sessions that begin in its thread; directions that come in by two \
+             threads meet",
+        ),
         ..flow_classifier::ENTRY.spec
     },
     build,

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
-    PerSession, Spec, Topic, Ty, Wants, reasons,
+    PerSession, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -92,6 +92,10 @@ pub static ENTRY: Entry = Entry::new(
         },
         changes: Changes::Headers,
         cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
+        replicas: Replicas::Apart(
+            "each spreads the sessions that begin in its thread, and sums are as even: each \
+             server has at most one session for each thread more than it should",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -9,7 +9,6 @@ mod flow_manager;
 mod ip_len;
 mod load_balancer;
 mod nat;
-mod pace;
 #[cfg(test)]
 pub(crate) mod plain;
 pub(crate) mod rewrite;

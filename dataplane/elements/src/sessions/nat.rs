@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
-    PerSession, Spec, Topic, Ty, Wants,
+    PerSession, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -126,6 +126,10 @@ pub static ENTRY: Entry = Entry::new(
         },
         changes: Changes::Headers,
         cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
+        replicas: Replicas::Apart(
+            "each has the mappings of sessions that begin in its thread, with a share of the \
+             ports",
+        ),
         ..Spec::DEFAULT
     },
     build,

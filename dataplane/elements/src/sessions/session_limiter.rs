@@ -1,17 +1,19 @@
 //! SessionLimiter: a rate for every session.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Opening, Operation, PerSession, Reason, Session, Spec, Topic, Ty, Verdict, Wants,
+    Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
     handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
+use thruway_sync::Credit;
 
 use super::ip_len::ip_len;
-use super::pace::{Bucket, Pace};
+use crate::pace::{Bucket, Pace};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -29,8 +31,8 @@ pub static ENTRY: Entry = Entry::new(
                packets, or 15,180 bytes (ten full Ethernet frames). Bytes of less than one full \
                frame (1,518) are refused, as long packets would never pass. New values that are \
                written to the handlers count at once, for all sessions.\n\n\
-               Packets without a session share one bucket of the same rate among them, so that \
-               they are no way around the limit. A session that two threads serve has a bucket in \
+               Packets without a session share one bucket of the same rate among them, in all \
+               threads, so that they are no way around the limit. A session that two threads serve has a bucket in \
                each. It is FlowClassifier that finds sessions, so it must be upstream.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> SessionLimiter(BANDWIDTH 1Mbps, SESSION source) -> Discard",
@@ -52,6 +54,10 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<Bucket>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "a session that comes in by two threads has a bucket in each; packets without a \
+             session share one",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -80,8 +86,10 @@ struct Limiter {
     pace: Pace,
     /// Tokens are bytes, not packets.
     by_bytes: bool,
-    /// Of packets without a session; `None` before the first.
-    shared: Option<Bucket>,
+    /// Of packets without a session, in all threads.
+    shared: Arc<Credit>,
+    /// Time of it that was taken for packets to come, and is given back behind the batch.
+    ahead: u64,
     open: u64,
     /// Present time.
     now: i64,
@@ -90,6 +98,8 @@ struct Limiter {
 /// What one element leaves to another.
 struct Kept {
     open: u64,
+    /// Of packets without a session: when it was empty.
+    shared: u64,
 }
 
 /// The burst when none was given.
@@ -116,7 +126,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let burst = args.opt("BURST")?.unwrap_or(usual_burst(rate, by_bytes));
     let name = if args.given("BURST") && rate > 0 { "BURST" } else { name };
     let pace = checked_pace(rate, burst, by_bytes).map_err(|message| args.error(name, message))?;
-    let limiter = Limiter { pace, by_bytes, shared: None, open: 0, now: 0 };
+    let shared = args.shared("sessionless", Credit::default);
+    let limiter = Limiter { pace, by_bytes, shared, ahead: 0, open: 0, now: 0 };
     Ok(Box::new(SessionLimiter { session, limiter }))
 }
 
@@ -150,9 +161,8 @@ impl PerSession for Limiter {
     }
 
     fn without(&mut self, packet: &mut Packet) -> Verdict {
-        let mut bucket = self.shared.unwrap_or(self.pace.full(self.now));
-        let took = self.pace.take(&mut bucket, self.tokens(packet), self.now);
-        self.shared = Some(bucket);
+        let tokens = self.tokens(packet);
+        let took = self.pace.take_ahead(&self.shared, &mut self.ahead, tokens, self.now);
         if took { Verdict::Pass } else { Verdict::reject(EXCESS, Excess::Sessionless) }
     }
 
@@ -162,6 +172,15 @@ impl PerSession for Limiter {
 }
 
 impl Element for SessionLimiter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Limiter { pace, shared, .. } = &self.limiter;
+        // It is what another configuration has left, or full.
+        if shared.empty_at() == 0 {
+            shared.set_empty_at(pace.full(cx.now()));
+        }
+        Ok(())
+    }
+
     fn demand(&self) -> Option<Demand> {
         Some(ENTRY.spec.wants.demand_of(self.session.clone()))
     }
@@ -169,6 +188,10 @@ impl Element for SessionLimiter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         self.limiter.now = cx.now();
         cx.per_session(&mut self.limiter, batch);
+        let ahead = std::mem::take(&mut self.limiter.ahead);
+        if ahead > 0 {
+            self.limiter.shared.give_back(ahead);
+        }
     }
 
     fn closed(&mut self, _cx: &mut Cx<'_>, _state: &[u8], why: Ended) {
@@ -185,13 +208,15 @@ impl Element for SessionLimiter {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(Kept { open: std::mem::take(&mut self.limiter.open) }))
+        let shared = self.limiter.shared.empty_at();
+        Some(Box::new(Kept { open: std::mem::take(&mut self.limiter.open), shared }))
     }
 
     /// Buckets are times: a new pace holds for them at once.
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(kept) = state.downcast::<Kept>() {
             self.limiter.open = kept.open;
+            self.limiter.shared.set_empty_at(kept.shared);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, PerSession, Spec, Topic, Ty, Wants,
+    Operation, PerSession, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -80,6 +80,10 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<Counters>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Sharing(
+            "the file of records; a session that comes in by two threads has two records, one for \
+             each direction",
+        ),
         ..Spec::DEFAULT
     },
     build,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Spec, Topic, Ty, Wants, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -80,6 +80,9 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { shared_words: 1, ..Wants::session::<Decision>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Sharing(
+            "the compiled rules; directions of a session that come in by two threads meet",
+        ),
         ..Spec::DEFAULT
     },
     build,

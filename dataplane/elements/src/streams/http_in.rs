@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    HandlerError, Layer, Load, Needs, Operation, Replicas, Size, Spec, Stream, StreamPlan, Topic,
+    Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{Asks, Enter, EnterState, Fault, OnRefused, Rules, Settings, Shown};
@@ -80,6 +81,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
+        replicas: Replicas::Apart("each follows the connections of its thread"),
         ..Spec::DEFAULT
     },
     build,

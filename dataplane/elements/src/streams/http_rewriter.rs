@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Hold, Layer,
-    Nanos, Operation, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
+    Nanos, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
     stream_ended,
 };
 use thruway_packet::Batch;
@@ -66,6 +66,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
+        replicas: Replicas::Apart("each follows the connections of its thread"),
         ..Spec::DEFAULT
     },
     build,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Layer, Load,
-    Needs, Operation, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Needs, Operation, Replicas, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
+    stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -89,6 +90,10 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
+        replicas: Replicas::Sharing(
+            "the rules and the file of events; thresholds of rules are counted by each thread for \
+             itself",
+        ),
         ..Spec::DEFAULT
     },
     build,

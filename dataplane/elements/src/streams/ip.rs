@@ -2,7 +2,7 @@
 
 use thruway_element::{
     ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Pressing, Reason,
-    Spec, Stream, StreamPlan, Topic, Verdict,
+    Replicas, Spec, Stream, StreamPlan, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
@@ -31,6 +31,7 @@ pub static IN: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once()],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<IpIn>::default()) },
@@ -55,6 +56,7 @@ pub static OUT: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.times(2.0), Operation::ChecksumLine.times(0.1)],
+        replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },

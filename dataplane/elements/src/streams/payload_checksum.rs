@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Needs,
-    Next, Operation, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
+    Next, Operation, Replicas, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
     stream_ended,
 };
 use thruway_flow::Ended;
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::ChecksumLine.once()],
+        replicas: Replicas::Apart("each sums up the sessions of its thread"),
         ..Spec::DEFAULT
     },
     build,

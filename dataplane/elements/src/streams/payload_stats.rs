@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
-    Operation, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, stream_ended,
+    Operation, Replicas, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
+    stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -52,6 +53,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart("each counts the sessions of its thread, and handlers add up"),
         ..Spec::DEFAULT
     },
     build,

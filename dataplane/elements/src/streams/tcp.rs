@@ -6,7 +6,7 @@ use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
     Handler, HandlerError, Known, Layer, Load, Needs, Operation, PerSession, Pressing, Reason,
-    Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -50,8 +50,8 @@ pub static IN: Entry = Entry::new(
                leaves, mapped back in acknowledgements (SACK too), windows by the room that the \
                receiver has, segments split where they grow beyond what it takes, and sent again by \
                our own timer where their sender knows them to be acknowledged.\n\n\
-               Both directions of a connection must come through the same TCPIn and the same thread; \
-               what enters by an input leaves by the output of the same number. Segments that break \
+               Both directions of a connection must come through the same TCPIn (by \
+               whichever threads: one serves both); what enters by an input leaves by the output of the same number. Segments that break \
                the rules of TCP are dropped for a named reason. URGENT says what becomes of urgent \
                data where functions guard: clear (it is made part of the stream), pass, drop. \
                OVERLAP says whose bytes count where segments that wait overlap: first, last, or as \
@@ -110,9 +110,16 @@ pub static IN: Entry = Entry::new(
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
             Handler::read("mode", "what is done: follow, order, guard or map"),
         ],
-        wants: Wants { classes: &["tcp or tcp6"], ..Wants::session::<State>("connection") },
+        wants: Wants {
+            classes: &["tcp or tcp6"],
+            whole: true,
+            ..Wants::session::<State>("connection")
+        },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
+        replicas: Replicas::Apart(
+            "each follows the connections of its thread, both directions of which must come there",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -134,6 +141,9 @@ pub static OUT: Entry = Entry::new(
         drops: &DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "each follows the connections of its thread, both directions of which must come there",
+        ),
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Load, Needs,
-    Operation, Pressing, Reason, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
+    Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -40,6 +40,7 @@ pub static IN: Entry = Entry::new(
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once(), Operation::ChecksumLine.once()],
+        replicas: Replicas::Apart("each follows the sessions of its thread"),
         ..Spec::DEFAULT
     },
     build,
@@ -65,6 +66,7 @@ pub static OUT: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.times(2.0), Operation::ChecksumLine.times(0.1)],
+        replicas: Replicas::Apart("each follows the sessions of its thread"),
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(UdpOut)) },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Hold, Load,
-    Nanos, Operation, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+    Nanos, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -72,6 +72,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::stream::<State>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
+        replicas: Replicas::Sharing("the words; each looks through the sessions of its thread"),
         ..Spec::DEFAULT
     },
     build,

@@ -7,6 +7,7 @@ use thruway_port::af_packet::{OutFrame, PacketSender, SEND_BATCH};
 use thruway_port::af_xdp::{Device, Sender};
 use thruway_port::interface::{self, Interface};
 
+use super::handover::{Claimed, Handover, Ring};
 use super::way::{Way, Wish};
 
 /// What one go at sending came to; what is not dealt with stays in the batch.
@@ -19,6 +20,8 @@ pub(super) struct Sent {
     pub(super) error: Option<String>,
     /// Taken, but to be looked after: send again, with an empty batch perhaps.
     pub(super) pending: usize,
+    /// The thread that they were handed to.
+    pub(super) handed_to: Option<usize>,
     /// The way, if it is another one than was told.
     pub(super) changed: Option<String>,
 }
@@ -29,6 +32,8 @@ enum Socket {
     /// AF_XDP by this queue, or any, once there is a packet: where packets are pushed every thread
     /// that might do so has a port, and a queue's sending end serves one.
     Later(Arc<Device>, Option<u32>),
+    /// AF_XDP by another thread.
+    Other(Ring, Arc<Device>),
 }
 
 /// How to open an interface.
@@ -77,21 +82,52 @@ impl DeviceOut {
         Ok(DeviceOut { socket: Socket::Packet(sender), way, wish: wish.clone() })
     }
 
-    /// Takes a sending end for the first packet, or a packet socket if there is none any more: then
-    /// says so.
+    /// Takes a sending end for the first packet; if there is none any more, a ring to a thread that
+    /// has one, or else a packet socket: then says so.
     #[cold]
-    fn claim(&mut self) -> Result<Option<String>, String> {
+    fn claim(&mut self, handover: &Handover) -> Result<Option<String>, String> {
         let Socket::Later(device, queue) = &self.socket else { return Ok(None) };
-        match device.sender(*queue) {
-            Ok(sender) => *self = DeviceOut::xdp(sender, &self.wish),
+        *self = match handover.claim(|| device.sender(*queue)) {
+            Ok(Claimed::Queue(sender)) => {
+                *self = DeviceOut::xdp(sender, &self.wish);
+                return Ok(None);
+            }
+            Ok(Claimed::Ring(ring)) => {
+                let (how, own, other) = (device.describe(), handover.thread(), ring.thread());
+                let way = format!("{how}, none left for thread {own}: thread {other} sends for it");
+                let socket = Socket::Other(ring, Arc::clone(device));
+                DeviceOut { socket, way, wish: self.wish.clone() }
+            }
             Err(error) => {
                 let name = device.interface().name.clone();
                 let way = Way::Packet(error.to_string()).to_string();
-                *self = DeviceOut::packet(&name, way, &self.wish)?;
-                return Ok(Some(self.way.clone()));
+                DeviceOut::packet(&name, way, &self.wish)?
             }
+        };
+        Ok(Some(self.way.clone()))
+    }
+
+    /// Notes that it has a queue, if it has one: others may hand packets to it.
+    pub(super) fn offer(&self, handover: &Handover) {
+        if self.is_exclusive() {
+            let _ = handover.claim(|| Ok::<(), ()>(()));
         }
-        Ok(None)
+    }
+
+    /// Packets that wait for the thread that sends.
+    pub(super) fn holding(&self) -> usize {
+        match &self.socket {
+            Socket::Other(ring, _) => ring.len(),
+            _ => 0,
+        }
+    }
+
+    /// Packets that were handed over and that nobody will send, once nothing runs.
+    pub(super) fn lost(&self) -> usize {
+        match &self.socket {
+            Socket::Other(ring, _) => ring.lost(),
+            _ => 0,
+        }
     }
 
     /// What it is, and why.
@@ -113,7 +149,7 @@ impl DeviceOut {
         match &self.socket {
             Socket::Packet(sender) => sender.interface(),
             Socket::Xdp(sender) => sender.interface(),
-            Socket::Later(device, _) => device.interface(),
+            Socket::Later(device, _) | Socket::Other(_, device) => device.interface(),
         }
     }
 
@@ -126,8 +162,8 @@ impl DeviceOut {
     pub(super) fn refresh(&self) {
         match &self.socket {
             Socket::Xdp(sender) => sender.device().refresh(),
-            // The kernel itself looks at each frame.
-            Socket::Packet(_) | Socket::Later(..) => {}
+            // The kernel itself looks at each frame, or whoever sends it.
+            Socket::Packet(_) | Socket::Later(..) | Socket::Other(..) => {}
         }
     }
 
@@ -138,16 +174,20 @@ impl DeviceOut {
 
     /// Sends packets from the front of a batch; those that must wait stay in it, those that failed
     /// are counted last.
-    pub(super) fn send(&mut self, batch: &mut Batch) -> Sent {
+    pub(super) fn send(&mut self, batch: &mut Batch, handover: &Handover) -> Sent {
         if let Socket::Later(..) = self.socket {
-            return match self.claim() {
-                Ok(changed) => Sent { changed, ..self.send(batch) },
+            return match self.claim(handover) {
+                Ok(changed) => Sent { changed, ..self.send(batch, handover) },
                 Err(error) => Sent { failed: batch.len(), error: Some(error), ..Sent::default() },
             };
         }
         match &mut self.socket {
             Socket::Later(..) => Sent::default(),
             Socket::Packet(sender) => send_packets(sender, batch),
+            Socket::Other(ring, _) => {
+                ring.put(batch);
+                Sent { handed_to: Some(ring.thread()), ..Sent::default() }
+            }
             Socket::Xdp(sender) => {
                 let result = sender.send(batch);
                 let failed = if result.error.is_some() { batch.len() } else { 0 };
@@ -158,7 +198,7 @@ impl DeviceOut {
                     failed,
                     error: result.error.map(|error| error.to_string()),
                     pending: result.pending,
-                    changed: None,
+                    ..Sent::default()
                 }
             }
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec,
+    Topic, Ty,
 };
 
 use super::dpdk::Ports;
@@ -34,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("PARAMETER", Ty::Str, "parameters of the EAL")],
         handlers: &[Handler::read("version", "DPDK's version, and how it runs")],
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

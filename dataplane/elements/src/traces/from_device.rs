@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Run, Spec,
-    Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
+    Run, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -85,6 +85,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::Apart(
+            "each reads queues of its own, or has a socket of the group that flows are spread \
+             over",
+        ),
         ..Spec::DEFAULT
     },
     build,

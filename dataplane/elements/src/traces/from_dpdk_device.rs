@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason, Run,
-    Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason,
+    Replicas, Run, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
@@ -90,6 +90,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::Apart("each reads a queue of its own"),
         ..Spec::DEFAULT
     },
     build,

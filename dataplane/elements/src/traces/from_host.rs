@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
-    Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -50,6 +50,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! FromIPSummaryDump: packets made of the lines of a summary.
 
 use thruway_element::text::split_words;
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
 
 use super::summary::{Defaults, Field, FlowId, Record, VERSION, make_packet};
 use super::text_dump::{Dialect, HANDLERS, Line, Lost, Source, TextDump};
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         task: true,
         cost: &[Operation::Make.once(), Operation::Format.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

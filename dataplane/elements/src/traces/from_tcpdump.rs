@@ -1,6 +1,6 @@
 //! FromTcpdump: packets made of what tcpdump printed.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Spec, Topic, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
 
 use super::tcpdump::Tcpdump;
 use super::text_dump::{HANDLERS, Lost, Source, TextDump};
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         task: true,
         cost: &[Operation::Make.once(), Operation::Format.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

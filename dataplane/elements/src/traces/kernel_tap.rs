@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec, Topic,
-    Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -65,6 +65,9 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::OneThread(
+            "its device sends what comes in one order; a Queue in front does, too",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -82,7 +85,6 @@ struct KernelTap {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    args.for_one_thread("its device sends what comes in one order; a Queue in front does, too")?;
     let name: Option<String> = args.opt("NAME")?;
     let name = match name {
         Some(name) => Some(name),

@@ -13,6 +13,7 @@ mod from_dump;
 mod from_host;
 mod from_ip_summary_dump;
 mod from_tcpdump;
+mod handover;
 mod hosts;
 mod kernel_tap;
 mod port_spec;

@@ -1,6 +1,6 @@
 //! RawSocket: IP packets of one protocol, past the host's own use of it.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Replicas, Spec, Ty};
 use thruway_wire::ip_protocol;
 
 use super::transport::{self, Guard, Plan, Transport};
@@ -35,6 +35,9 @@ pub static ENTRY: Entry = Entry::new(
             transport::HEADROOM,
             transport::BURST,
         ],
+        replicas: Replicas::OneThread(
+            "its socket sends what comes in one order; a Queue in front does, too",
+        ),
         ..transport::SOCKET
     },
     build,

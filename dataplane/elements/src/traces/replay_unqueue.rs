@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Nanos, Operation, Run, Spec, Topic, Ty, handler_value,
+    Nanos, Operation, Replicas, Run, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
@@ -52,6 +52,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         cost: &[Operation::Make.once()],
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Which threads read an interface.
 
-use thruway_element::{Arg, ArgErrors, Args, Share, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Share, Ty, text};
 use thruway_port::interface;
 
 use super::port_spec::{Direction, PortSpec};
@@ -50,23 +50,15 @@ pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
     Ok(Share { most, node, ..share })
 }
 
-/// The numbers of a list: `0-2,5`.
-fn numbers(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("'{text}' is no list of threads; write 0, 0-2 or 0,2-3");
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(wrong());
-        }
-        if last >= THREADS_MAX {
-            return Err(format!("there are {THREADS_MAX} threads at most, counted from 0"));
-        }
-        all.extend(first..=last);
-    }
-    Ok(all)
+/// The threads of a list: `0-2,5`.
+fn numbers(list: &str) -> Result<Vec<usize>, String> {
+    let wrong = || {
+        format!(
+            "'{list}' is no list of threads; write 0, 0-2 or 0,2-3: there are {THREADS_MAX} at \
+             most, counted from 0"
+        )
+    };
+    text::numbers(list, THREADS_MAX - 1).ok_or_else(wrong)
 }
 
 #[cfg(test)]

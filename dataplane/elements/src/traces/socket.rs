@@ -1,6 +1,6 @@
 //! Socket: packets over TCP, UDP and Unix sockets.
 
-use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Spec, Ty};
+use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Replicas, Spec, Ty};
 
 use super::transport::{self, Guard, Plan, Transport};
 
@@ -55,6 +55,9 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("PROPER", Ty::Bool, "accepted").or("false"),
             transport::BURST,
         ],
+        replicas: Replicas::OneThread(
+            "its socket sends what comes in one order; a Queue in front does, too",
+        ),
         ..transport::SOCKET
     },
     build,

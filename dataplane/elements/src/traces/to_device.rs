@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -14,6 +14,7 @@ use super::capture_out::CaptureOut;
 use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
 use super::from_device::complain;
+use super::handover::Handover;
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::way::{self, Method, Wish};
 
@@ -37,7 +38,10 @@ pub static ENTRY: Entry = Entry::new(
                FromDevice says. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
                or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE. \
                Where packets are pushed it is taken with the first one, by the thread that pushes; \
-               another thread that pushes, too, takes another queue, or a packet socket.\n\
+               another thread that pushes, too, takes another queue. Where none is left it hands its \
+               packets to a thread that has one, which sends them; while 1,024 wait for that, they \
+               wait as for a full queue. If other elements have all queues, it takes a packet \
+               socket. A line says which.\n\
                A file that another port reads is not written over. IGNORE_QUEUE_OVERFLOWS and SET_ERROR_ANNO are accepted and ignored: overflows are \
                counted, not printed.",
         example: "FromDevice(pcap:in.pcap) -> Queue -> ToDevice(pcap:out.pcap)",
@@ -66,8 +70,12 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         task_pulls: true,
+        serves_replicas: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
+        replicas: Replicas::Apart(
+            "each sends by a queue of its own, or by a packet socket where none is left",
+        ),
         ..Spec::DEFAULT
     },
     build,
@@ -100,6 +108,8 @@ enum Sink {
     Live(Box<DeviceOut>),
     Capture(CaptureOut, WriterOptions),
     Nothing,
+    /// An interface that the configuration has which replaces this one.
+    HandedOver(String),
 }
 
 struct ToDevice {
@@ -109,6 +119,8 @@ struct ToDevice {
     /// How an interface is to be used, where the port is one.
     wish: Option<Wish>,
     burst: Option<usize>,
+    /// What threads without a transmit queue hand to those that have one.
+    handover: Handover,
     /// Packets for the interface, in order.
     waiting: Batch,
     retrying: bool,
@@ -120,6 +132,8 @@ struct ToDevice {
     complained: bool,
     /// The interface is to be looked at soon.
     following: bool,
+    /// Packets that the interface refused while it was handed over, to be counted.
+    owed: usize,
     count: u64,
     bytes: u64,
 }
@@ -149,12 +163,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ports: Ports::of(args),
         wish,
         burst,
+        handover: Handover::of(args),
         waiting: Batch::new(),
         retrying: false,
         is_pending: false,
         inherited: None,
         complained: false,
         following: false,
+        owed: 0,
         count: 0,
         bytes: 0,
     }))
@@ -167,7 +183,7 @@ impl ToDevice {
             return;
         }
         let sent = match &mut self.sink {
-            Sink::Live(live) => live.send(&mut self.waiting),
+            Sink::Live(live) => live.send(&mut self.waiting, &self.handover),
             Sink::Capture(out, _) => {
                 let written = out.write(&self.waiting, cx.now());
                 let lost = self.waiting.len() - written.packets;
@@ -186,7 +202,12 @@ impl ToDevice {
                 cx.drop_all(Unsent::Nowhere, &mut self.waiting);
                 return;
             }
+            // If it is still used the other configuration failed.
+            Sink::HandedOver(_) => return self.look_later(cx),
         };
+        if let Some(thread) = sent.handed_to {
+            cx.wake(thread);
+        }
         self.is_pending = sent.pending > 0;
         cx.count_drops(Unsent::Refused, sent.refused);
         for packet in self.waiting.drain_front(sent.failed) {
@@ -207,6 +228,44 @@ impl ToDevice {
         }
         if self.complained || sent.refused > 0 {
             self.look_later(cx);
+        }
+    }
+
+    /// Sends all that waits, as far as the interface takes it at once.
+    fn send_all(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            let before = self.waiting.len();
+            self.send(cx);
+            if self.waiting.is_empty() || self.waiting.len() >= before {
+                return;
+            }
+        }
+    }
+
+    /// Sends what other threads handed over.
+    #[inline]
+    fn serve(&mut self, cx: &mut Cx<'_>) -> Run {
+        let room = WAITING_MAX.saturating_sub(self.waiting.len());
+        if self.handover.take(room, &mut self.waiting) == 0 {
+            return Run::Idle;
+        }
+        self.send(cx);
+        self.retry(cx);
+        Run::Again
+    }
+
+    /// Sends what came before the interface is handed over: what follows is another element's.
+    fn flush(&mut self, live: &mut DeviceOut) {
+        self.handover.take(usize::MAX, &mut self.waiting);
+        loop {
+            let before = self.waiting.len();
+            let sent = live.send(&mut self.waiting, &self.handover);
+            self.count += sent.packets as u64;
+            self.bytes += sent.bytes;
+            self.owed += sent.refused;
+            if sent.error.is_some() || self.waiting.is_empty() || self.waiting.len() >= before {
+                return;
+            }
         }
     }
 
@@ -235,12 +294,10 @@ impl ToDevice {
     }
 
     /// The interface failed, or refused packets: looks whether it takes longer ones now; opens it
-    /// again if it went and another one came that has its name.
+    /// again if it went and another one came that has its name, or if it was given away in vain.
     fn follow(&mut self, cx: &mut Cx<'_>) {
         self.following = false;
-        let Sink::Live(live) = &mut self.sink else { return };
-        let name = live.name().to_owned();
-        if live.has_a_successor()
+        if let Some(name) = self.to_open()
             && let Some(wish) = self.wish.clone()
             && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
         {
@@ -254,6 +311,15 @@ impl ToDevice {
         }
         if self.complained {
             self.look_later(cx);
+        }
+    }
+
+    /// The interface that is to be opened again.
+    fn to_open(&self) -> Option<String> {
+        match &self.sink {
+            Sink::Live(live) => live.has_a_successor().then(|| live.name().to_owned()),
+            Sink::HandedOver(name) => Some(name.clone()),
+            Sink::Interface(_) | Sink::Capture(..) | Sink::Nothing => None,
         }
     }
 
@@ -271,12 +337,17 @@ impl ToDevice {
 }
 
 impl Element for ToDevice {
+    fn holding(&self) -> usize {
+        if let Sink::Live(live) = &self.sink { live.holding() } else { 0 }
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Sink::Interface(name) = &self.sink
             && let Some(wish) = self.wish.clone()
         {
             let name = name.clone();
             let live = self.open(&name, &wish, cx.is_pull_input(0))?;
+            live.offer(&self.handover);
             self.tell(cx, &format!("interface '{name}': {}", live.way()));
             self.sink = Sink::Live(live);
         }
@@ -286,7 +357,7 @@ impl Element for ToDevice {
                 out.path()
             )),
             Sink::Capture(out, options) => out.create(options),
-            Sink::Interface(_) | Sink::Live(_) | Sink::Nothing => Ok(()),
+            Sink::Interface(_) | Sink::Live(_) | Sink::Nothing | Sink::HandedOver(_) => Ok(()),
         }
     }
 
@@ -306,7 +377,7 @@ impl Element for ToDevice {
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         if !cx.is_pull_input(0) {
-            return Run::Idle;
+            return self.serve(cx);
         }
         if self.waiting.is_empty() {
             let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
@@ -354,7 +425,11 @@ impl Element for ToDevice {
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         match std::mem::replace(&mut self.sink, Sink::Nothing) {
-            Sink::Live(live) if live.is_exclusive() => Some(live),
+            Sink::Live(mut live) if live.is_exclusive() => {
+                self.flush(&mut live);
+                self.sink = Sink::HandedOver(live.name().to_owned());
+                Some(live)
+            }
             other => {
                 self.sink = other;
                 None
@@ -372,8 +447,13 @@ impl Element for ToDevice {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.send(cx);
+        self.handover.close(&mut self.waiting);
+        self.send_all(cx);
         cx.drop_all(Unsent::Stopped, &mut self.waiting);
+        cx.count_drops(Unsent::Refused, std::mem::take(&mut self.owed));
+        if let Sink::Live(live) = &self.sink {
+            cx.count_drops(Unsent::Stopped, live.lost());
+        }
         match &mut self.sink {
             Sink::Capture(out, _) => out.finish(),
             _ => Ok(()),

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Run, Spec, Topic, Ty, reasons,
+    Replicas, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
 
 use super::dpdk::{self, Output, Ports};
 use super::from_device::say;
+use super::handover::{Claimed, Handover, Ring};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -23,8 +24,9 @@ pub static ENTRY: Entry = Entry::new(
                pushed. They must have their Ethernet header, and right checksums: elements keep these right \
                when they change a packet, so none is left to the port. Their frames go to the driver as they \
                are, so nothing is copied (but a short packet in a large frame). Each thread that \
-               pushes has a transmit queue of its own, so a flow leaves in order; QUEUE is for an element that one thread \
-               reaches.\n\
+               pushes has a transmit queue of its own, so a flow leaves in order. Where the port has too \
+               few, a thread without one hands its packets to one that has one, which sends them. \
+               QUEUE is for an element that one thread reaches.\n\
                When the driver takes no more, packets wait, IQUEUE at most of those that are \
                pushed. If these are there, the thread waits up to a millisecond for the driver, or \
                not at all with BLOCKING false; then packets leave by the output, if there is one, \
@@ -64,8 +66,10 @@ pub static ENTRY: Entry = Entry::new(
         ],
         task: true,
         task_pulls: true,
+        serves_replicas: true,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
+        replicas: Replicas::Apart("each sends by a queue of its own"),
         ..Spec::DEFAULT
     },
     build,
@@ -91,6 +95,9 @@ struct ToDpdkDevice {
     output: Output,
     ports: Arc<Ports>,
     sender: Option<Sender>,
+    /// To a thread that sends, where this one has no queue.
+    ring: Option<Ring>,
+    handover: Handover,
     /// The port, also when the run has ended.
     device: Option<Arc<Device>>,
     burst: usize,
@@ -104,8 +111,8 @@ struct ToDpdkDevice {
     /// A timer is set.
     is_retrying: bool,
     has_run: bool,
-    /// Of its replicas.
-    is_first: bool,
+    /// Packets that the port refused, and did not send, while it was handed over: to be counted.
+    owed: (usize, usize),
     count: u64,
     bytes: u64,
 }
@@ -114,6 +121,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let Nanos(timeout_ns) = args.get("TIMEOUT")?;
     let output = Output {
         port: args.get("PORT")?,
+        rank: args.env().rank,
+        element: args.name().to_owned(),
         queue: args.opt("QUEUE")?,
         mtu: args.opt("MTU")?,
         slots: args.opt("NDESC")?.unwrap_or(0),
@@ -128,6 +137,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         output,
         ports,
         sender: None,
+        ring: None,
+        handover: Handover::of(args),
         device: None,
         burst: dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH),
         waiting_max: args.get::<usize>("IQUEUE")?.max(1),
@@ -137,7 +148,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         pending: 0,
         is_retrying: false,
         has_run: false,
-        is_first: args.env().rank == 0,
+        owed: (0, 0),
         count: 0,
         bytes: 0,
     }))
@@ -145,23 +156,66 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl ToDpdkDevice {
     fn open(&mut self) -> Result<(), String> {
-        let sender = self.ports.sender(&self.output)?;
-        self.device = Some(Arc::clone(sender.device()));
-        self.sender = Some(sender);
+        let (device, sender) = self.ports.sender(&self.output)?;
+        let none = || format!("DPDK device '{}' has no queue left to send by", self.output.port);
+        match self.handover.claim(|| sender.ok_or_else(none))? {
+            Claimed::Queue(sender) => self.sender = Some(sender),
+            Claimed::Ring(ring) => self.ring = Some(ring),
+        }
+        self.device = Some(device);
         Ok(())
     }
 
-    /// Sends what waits; what must wait longer stays.
+    /// Sends what waits; what must wait longer stays. Says how many packets the port refused.
     #[inline]
-    fn send(&mut self, cx: &mut Cx<'_>) {
-        let Some(sender) = &mut self.sender else { return };
+    fn send_some(&mut self) -> usize {
+        let Some(sender) = &mut self.sender else { return 0 };
         let sent = sender.send(&mut self.waiting);
         self.pending = sent.pending;
         self.count += sent.packets as u64;
         self.bytes += sent.bytes;
-        if sent.refused > 0 {
-            cx.count_drops(Unsent::Refused, sent.refused);
+        sent.refused
+    }
+
+    /// The same, or hands it over.
+    #[inline]
+    fn send(&mut self, cx: &mut Cx<'_>) {
+        if let Some(ring) = &mut self.ring {
+            ring.put(&mut self.waiting);
+            cx.wake(ring.thread());
+            return;
         }
+        let refused = self.send_some();
+        if refused > 0 {
+            cx.count_drops(Unsent::Refused, refused);
+        }
+    }
+
+    /// Sends what other threads handed over.
+    #[inline]
+    fn serve(&mut self, cx: &mut Cx<'_>) -> Run {
+        let room = self.waiting_max.saturating_sub(self.waiting.len());
+        if self.handover.take(room, &mut self.waiting) == 0 {
+            return Run::Idle;
+        }
+        self.send(cx);
+        self.retry(cx, RETRY_NS);
+        Run::Again
+    }
+
+    /// Sends all that waits, as far as the driver takes it in some time, and gives the queue back.
+    fn end(&mut self) {
+        for _ in 0..LAST_TRIES {
+            self.owed.0 += self.send_some();
+            if self.sender.is_none() || !self.must_retry() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let unsent = self.sender.take().map_or(0, Sender::close);
+        self.pending = 0;
+        self.count = self.count.saturating_sub(unsent as u64);
+        self.owed.1 += unsent;
     }
 
     /// Too many wait: gives the driver some time, and up what it then has not taken.
@@ -204,10 +258,22 @@ impl ToDpdkDevice {
 }
 
 impl Element for ToDpdkDevice {
+    fn holding(&self) -> usize {
+        self.ring.as_ref().map_or(0, Ring::len)
+    }
+
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.open()?;
-        if let Some(device) = self.device.as_ref().filter(|_| self.is_first) {
-            let line = device.describe();
+        let line = match (&self.ring, &self.device) {
+            (Some(ring), _) => Some(format!(
+                "no queue to send by is left for thread {}: thread {} sends for it",
+                self.handover.thread(),
+                ring.thread()
+            )),
+            (None, Some(device)) if self.output.rank == 0 => Some(device.describe()),
+            _ => None,
+        };
+        if let Some(line) = line {
             say(cx, &self.output.port, &line);
         }
         Ok(())
@@ -232,7 +298,7 @@ impl Element for ToDpdkDevice {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         self.begin();
         if !cx.is_pull_input(0) {
-            return Run::Idle;
+            return self.serve(cx);
         }
         if self.waiting.is_empty() {
             cx.pull(0, self.burst, &mut self.waiting);
@@ -274,8 +340,11 @@ impl Element for ToDpdkDevice {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // The port goes on running; its queues are free for who comes.
-        self.sender = None;
+        // What came before goes first. The port goes on running; its queues are free for who comes.
+        if self.sender.is_some() {
+            self.handover.take(usize::MAX, &mut self.waiting);
+            self.end();
+        }
         Some(Box::new(self.device.take()))
     }
 
@@ -287,22 +356,20 @@ impl Element for ToDpdkDevice {
         if self.has_run {
             // The configuration that was to replace this one could not be initialised. If the port
             // is gone meanwhile, packets wait and are dropped.
-            let _ = self.open();
+            if self.ring.is_none() {
+                let _ = self.open();
+            }
             self.ports.let_go();
         }
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for _ in 0..LAST_TRIES {
-            self.send(cx);
-            if !self.must_retry() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        let unsent = self.sender.take().map_or(0, Sender::close);
-        self.count = self.count.saturating_sub(unsent as u64);
-        cx.count_drops(Unsent::Stopped, unsent);
+        self.handover.close(&mut self.waiting);
+        self.send(cx);
+        self.end();
+        let (refused, unsent) = std::mem::take(&mut self.owed);
+        cx.count_drops(Unsent::Refused, refused);
+        cx.count_drops(Unsent::Stopped, unsent + self.ring.as_ref().map_or(0, Ring::lost));
         cx.drop_all(Unsent::Stopped, &mut self.waiting);
         self.ports.let_go();
         if let Some(device) = &self.device {

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Run, Spec, Topic, Ty, reasons,
+    Operation, Replicas, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
         task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::CopyLine.times(2.0)],
+        replicas: Replicas::Sharing("the file: packets of one thread are in it in their order"),
         ..Spec::DEFAULT
     },
     build,

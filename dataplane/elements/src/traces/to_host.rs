@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Spec, Topic,
-    Ty,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("dev_name", "the interface's name"),
         ],
         cost: &[Operation::PortSend.once()],
+        replicas: Replicas::Apart("each hands packets to the device in the order of its thread"),
         ..Spec::DEFAULT
     },
     build,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::text::quote;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Run, Spec,
-    Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -47,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         task_pulls: true,
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
+        replicas: Replicas::Sharing("the file: lines of one thread are in it in their order"),
         ..Spec::DEFAULT
     },
     build,

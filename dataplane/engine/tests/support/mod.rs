@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Run, Spec, Ty, Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Replicas, Run, Spec, Ty,
+    Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -12,10 +13,13 @@ use thruway_packet::{Batch, Packet};
 /// What recorders saw, in order: their name and the packet's first byte.
 pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 
+/// What `Await` waits for.
+pub const SIGNAL: i32 = 10;
+
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
     &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
-    &REFUSE, &BOMB, &SINGLE,
+    &REFUSE, &BOMB, &SINGLE, &HAND, &AWAIT, &ASK,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -259,8 +263,54 @@ impl Element for Bomb {
     }
 }
 
+static ASK: Entry = Entry::new(
+    Spec {
+        name: "Ask",
+        ports: "0/0",
+        task: true,
+        args: &[
+            Arg::required("CALL", Ty::Str, ""),
+            Arg::optional("COUNT", Ty::UInt, "").or("0"),
+            Arg::keyword("STOP", Ty::Bool, "").or("false"),
+        ],
+        handlers: &[Handler::sum("count", ""), Handler::read("ask", "")],
+        ..Spec::DEFAULT
+    },
+    |args| {
+        let (call, left) = (args.get("CALL")?, args.get("COUNT")?);
+        Ok(Box::new(Ask { call, left, stop: args.get("STOP")?, wrong: 0 }))
+    },
+);
+
+/// Reads another element's handler again and again, and when its own handler `ask` is read; `count`
+/// is how often that failed.
+struct Ask {
+    call: String,
+    left: u64,
+    stop: bool,
+    wrong: u64,
+}
+
+impl Element for Ask {
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if self.left == 0 {
+            if std::mem::take(&mut self.stop) {
+                cx.stop();
+            }
+            return Run::Idle;
+        }
+        self.left -= 1;
+        self.wrong += u64::from(cx.read_handler(&self.call).is_err());
+        Run::Again
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        if name == "ask" { cx.read_handler(&self.call) } else { Ok(self.wrong.to_string()) }
+    }
+}
+
 static SINGLE: Entry = Entry::new(
-    Spec { name: "Single", one_thread: Some("it is a test"), ..Spec::DEFAULT },
+    Spec { name: "Single", replicas: Replicas::OneThread("it is a test"), ..Spec::DEFAULT },
     |_args| Ok(Box::new(Single)),
 );
 
@@ -307,5 +357,80 @@ impl Element for Either {
         if self.0 == 0 {
             cx.stop();
         }
+    }
+}
+
+static HAND: Entry = Entry::new(
+    Spec {
+        name: "Hand",
+        task: true,
+        task_pulls: true,
+        serves_replicas: true,
+        args: &[Arg::required("COUNT", Ty::UInt, "")],
+        ..Spec::DEFAULT
+    },
+    |args| {
+        Ok(Box::new(Hand {
+            left: args.get("COUNT")?,
+            thread: args.env().thread,
+            threads: args.env().threads,
+            store: args.shared("store", Mutex::default),
+        }))
+    },
+);
+
+/// What any thread pushes goes on in thread 0, which stops after COUNT packets.
+struct Hand {
+    left: usize,
+    thread: usize,
+    threads: usize,
+    store: Arc<Mutex<Vec<Packet>>>,
+}
+
+impl Element for Hand {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if self.threads > 1 {
+            self.store.lock().unwrap().extend(batch.drain());
+            cx.wake(0);
+        }
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        assert!(self.threads > 1, "it has no task of its own");
+        if self.thread != 0 {
+            return Run::Idle;
+        }
+        let mut batch = Batch::new();
+        batch.extend(self.store.lock().unwrap().drain(..));
+        if batch.is_empty() {
+            return Run::Idle;
+        }
+        self.left -= batch.len();
+        if self.left == 0 {
+            cx.stop();
+        }
+        cx.emit_all(0, &mut batch);
+        Run::Again
+    }
+}
+
+static AWAIT: Entry = Entry::new(
+    Spec { name: "Await", ports: "0/0", handlers: &[Handler::write("run", "")], ..Spec::DEFAULT },
+    |args| Ok(Box::new(Await(args.name().into()))),
+);
+
+/// Writes down a signal and stops the driver.
+struct Await(String);
+
+impl Element for Await {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let node = cx.node();
+        cx.host().take_signal(node, SIGNAL)
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, _name: &str, _value: &str) -> Result<(), HandlerError> {
+        LOG.lock().unwrap().push((self.0.clone(), 0));
+        cx.stop();
+        Ok(())
     }
 }

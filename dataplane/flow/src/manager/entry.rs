@@ -11,8 +11,10 @@ use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, R
 use crate::manager::look::{self, Kind, Look};
 use crate::manager::meeting::Begin;
 use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
+use crate::manager::seats::{HERE, Place, Served};
+use crate::manager::way_back::WayBack;
 use crate::manager::{EndedSession, Manager, ticks};
-use crate::plan::{Family, LeafId, LevelId};
+use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
 
 /// How packets begin.
@@ -34,19 +36,30 @@ pub enum Refusal {
     Unwanted,
     /// There is no room for its session.
     NoRoom,
+    /// This other thread serves its session, and is to have it.
+    Elsewhere(u16),
+    /// That one takes no more now. (Not said by the flow manager itself.)
+    Crowded,
 }
 
 /// One packet that looks for its session.
 #[derive(Clone, Copy, Debug)]
-struct Item {
+pub(super) struct Item {
     /// Its place in the batch.
     at: u16,
-    leaf: LeafId,
-    protocol: u8,
-    tcp_flags: u8,
-    exchanged: bool,
+    pub leaf: LeafId,
+    pub protocol: u8,
+    pub tcp_flags: u8,
+    pub exchanged: bool,
     /// It quotes a packet of the session.
-    related: bool,
+    pub related: bool,
+}
+
+/// The flag of a new session that says how its key stands: as the packet that opened it has it,
+/// wherever that was. This one goes in `direction`.
+pub(super) fn forward_flag(item: &Item, direction: Direction) -> u8 {
+    let exchanged = item.exchanged != (direction == Direction::Reply);
+    if exchanged { FORWARD_EXCHANGED } else { 0 }
 }
 
 /// The packets of a batch that look for sessions of one level.
@@ -78,6 +91,16 @@ impl Work {
 const UNWANTED: LeafId = LeafId::MAX;
 const NO_ROOM: LeafId = LeafId::MAX - 1;
 
+/// What such a mark says.
+fn refusal(fcb: Fcb) -> Option<Refusal> {
+    match (fcb.thread(), fcb.leaf()) {
+        (Some(thread), _) => Some(Refusal::Elsewhere(thread)),
+        (None, Some(UNWANTED)) => Some(Refusal::Unwanted),
+        (None, Some(NO_ROOM)) => Some(Refusal::NoRoom),
+        _ => None,
+    }
+}
+
 impl Manager {
     /// Classifies the packets of a batch that came to the classifier `node` and finds or begins
     /// their sessions; `refuse` gets those that go no further. `now` is in nanoseconds.
@@ -92,7 +115,7 @@ impl Manager {
     ) {
         let entry = self.plan.nodes.get(node as usize).and_then(|node| node.entry);
         let Some(entry) = entry else { return };
-        self.now = ticks(now);
+        (self.now, self.entry, self.is_handing) = (ticks(now), entry, false);
         let packets = batch.iter_mut().into_slice();
         debug_assert!(packets.len() <= MAX_BATCH);
         let mut refused = false;
@@ -104,15 +127,8 @@ impl Manager {
                 refused |= self.settle(level, packets);
             }
         }
-        if refused {
-            batch.extract(
-                |packet| match Fcb(packet.fcb()).leaf() {
-                    Some(UNWANTED) => Some(Refusal::Unwanted),
-                    Some(NO_ROOM) => Some(Refusal::NoRoom),
-                    _ => None,
-                },
-                refuse,
-            );
+        if refused || self.is_handing {
+            batch.extract(|packet| refusal(Fcb(packet.fcb())), refuse);
         }
     }
 
@@ -232,6 +248,13 @@ impl Manager {
             // Its replies come translated: this one is not of the session, whoever made it.
             return Some(Fcb::of_leaf(item.leaf));
         }
+        if shared && state.is_foreign(index, direction) {
+            match self.seek((level, index), direction, item) {
+                Served::Here => {}
+                Served::There(fcb) => return Some(fcb),
+                Served::Over => return self.over(level, index, Ended::Closed),
+            }
+        }
         if item.related {
             return Some(Fcb::of_session(level as LevelId, index, direction, true));
         }
@@ -247,7 +270,7 @@ impl Manager {
                 return self.over(level, index, Ended::Closed);
             }
         }
-        if life.begins_anew(item.tcp_flags) || state.is_retired(index) {
+        if life.begins_anew(item.tcp_flags) || self.levels[level].is_retired(index) {
             return self.over(level, index, Ended::Closed);
         }
         let state = &mut self.levels[level];
@@ -280,8 +303,7 @@ impl Manager {
         if self.levels[usize::from(level)].end(index, why) {
             let state = &mut self.levels[usize::from(level)];
             state.is_changed = true;
-            let leaf = state.pool.head(index).leaf;
-            self.count_ended(leaf, why);
+            self.note_end(usize::from(level), index, why);
             self.ended.push(EndedSession { level, index, why });
         }
     }
@@ -297,8 +319,15 @@ impl Manager {
     ) -> Result<Fcb, Refused> {
         let now = self.now;
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])];
-        let beginning = Begin { now, tcp_flags: item.tcp_flags, limits };
-        let met = self.levels[usize::from(level)].meet(key, item.exchanged, &beginning);
+        let state = &self.levels[usize::from(level)];
+        let place = self.crew.as_ref().map(|crew| Place { crew, entry: self.entry });
+        let beginning = Begin { now, tcp_flags: item.tcp_flags, limits, place };
+        let mut met = state.meet(key, item.exchanged, &beginning);
+        if let Some(owner) = met.as_mut().and_then(|met| self.server(level, met))
+            && let Some(met) = met
+        {
+            return Ok(self.host_guest((level, key), item, met, owner));
+        }
         let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
         let life = Life::begin(item.protocol, item.tcp_flags, direction);
         let index = match self.insert(level, key, life) {
@@ -309,6 +338,8 @@ impl Manager {
             }
         };
         let state = &mut self.levels[usize::from(level)];
+        // Who knows of no other thread serves all.
+        state.set_served(index, met.as_ref().map_or(HERE, |met| met.here));
         if let Some(met) = &met {
             state.hold(index, met);
             state.tell(index, now, life);
@@ -316,9 +347,7 @@ impl Manager {
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;
-        // As the packet that opened the session has it, wherever that was.
-        let exchanged = item.exchanged != (direction == Direction::Reply);
-        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        head.flags |= forward_flag(item, direction);
         self.count_begun(item.leaf);
         if !self.plan.levels[usize::from(level)].links.is_empty()
             && let Err(refused) = self.link(level, index, item, packet)
@@ -338,6 +367,9 @@ impl Manager {
             return None;
         }
         let met = self.levels[level].find_met(key, item.exchanged)?;
+        if let Some(owner) = self.server_of_error(level, &met) {
+            return Some(self.hand_error(level, met, owner));
+        }
         let direction = met.direction;
         let life = Life::begin(item.protocol, TCP_SYN, Direction::Forward);
         let Ok(index) = self.insert(level as LevelId, key, life) else {
@@ -349,8 +381,7 @@ impl Manager {
         let head = state.pool.head_mut(index);
         head.seen = self.now;
         head.leaf = item.leaf;
-        let exchanged = item.exchanged != (direction == Direction::Reply);
-        head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
+        head.flags |= forward_flag(item, direction);
         self.count_begun(item.leaf);
         Some(Fcb::of_session(level as LevelId, index, direction, true))
     }
@@ -445,43 +476,4 @@ fn seen(input: Input, packet: &mut Packet) -> (Look, PacketView<'_>) {
     };
     let (frame, network, transport) = (packet.mac(), packet.network(), packet.transport());
     (look, PacketView { frame, network, transport })
-}
-
-/// What a quoted packet's answer would look like: headers with source and destination exchanged,
-/// long enough to be classified.
-struct WayBack {
-    bytes: [u8; WayBack::LEN],
-    transport_at: usize,
-}
-
-impl WayBack {
-    const LEN: usize = 40 + 20;
-
-    fn new(quoted: &look::Quoted<'_>) -> WayBack {
-        let mut bytes = [0; WayBack::LEN];
-        let transport_at = if quoted.look.family == Family::V6 { 40 } else { 20 };
-        let from = &quoted.network[..transport_at.min(quoted.network.len())];
-        bytes[..from.len()].copy_from_slice(from);
-        if quoted.look.family == Family::V6 {
-            bytes[6] = quoted.look.protocol;
-            bytes[8..24].copy_from_slice(&from[24..40]);
-            bytes[24..40].copy_from_slice(&from[8..24]);
-        } else {
-            bytes[0] = 0x45;
-            bytes[12..16].copy_from_slice(&from[16..20]);
-            bytes[16..20].copy_from_slice(&from[12..16]);
-        }
-        let [src, dst] = quoted.look.ports;
-        let ports = (u32::from(src) << 16 | u32::from(dst)).to_be_bytes();
-        bytes[transport_at..transport_at + 4].copy_from_slice(&ports);
-        WayBack { bytes, transport_at }
-    }
-
-    fn network(&self) -> &[u8] {
-        &self.bytes[..self.transport_at + 20]
-    }
-
-    fn transport(&self) -> &[u8] {
-        &self.bytes[self.transport_at..self.transport_at + 20]
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
 use crate::manager::reader::{Key, is_narrow};
-use crate::plan::Level;
+use crate::plan::{Level, Serving};
 use crate::rendezvous::Rendezvous;
 use crate::table::{Found, Pool, Refused, Shape};
 
@@ -102,6 +102,10 @@ pub(crate) struct LevelState {
     pub now: u32,
     /// Embryonic ones among them.
     pub embryonic: u32,
+    /// Guests among them: see [`crate::manager::seats`].
+    pub guests: u32,
+    /// Which threads serve its sessions.
+    pub serving: Serving,
     /// Candidates for eviction, oldest first; stale entries are skipped.
     candidates: VecDeque<u32>,
     /// Where sweeping goes on.
@@ -136,6 +140,8 @@ impl LevelState {
             counts: Counts::default(),
             now: 0,
             embryonic: 0,
+            guests: 0,
+            serving: level.serving(),
             // At once, though memory is only touched as it is used: a queue that grows is copied,
             // and a batch would wait for that.
             candidates: VecDeque::with_capacity(bounds.embryonic_max as usize * 2),
@@ -158,6 +164,13 @@ impl LevelState {
         Ok(index)
     }
 
+    /// The same for one that another thread serves, and counts.
+    pub fn insert_guest(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
+        let index = self.pool.insert(key.words())?;
+        self.note(index, life.opened());
+        Ok(index)
+    }
+
     /// The same for a session that was begun elsewhere, in the record of this number, if possible:
     /// packets on their way bear it.
     pub fn take(&mut self, key: &[u32], life: Life, index: u32) -> Result<u32, Refused> {
@@ -177,8 +190,8 @@ impl LevelState {
         self.pool.head_mut(index).state = life.0;
     }
 
-    /// Notes an embryonic session as one that may be evicted.
-    fn remember(&mut self, index: u32) {
+    /// Notes an embryonic session or a guest as one that may be evicted.
+    pub fn remember(&mut self, index: u32) {
         // Twice as many entries as there may be embryonic sessions: the oldest that fall out are
         // stale, or are found by the sweep.
         if self.candidates.len() >= self.bounds.embryonic_max as usize * 2 {
@@ -187,21 +200,22 @@ impl LevelState {
         self.candidates.push_back(index);
         for _ in 0..2 {
             match self.candidates.front() {
-                Some(oldest) if !self.is_embryonic(*oldest) => self.candidates.pop_front(),
+                Some(oldest) if !self.is_evictable(*oldest) => self.candidates.pop_front(),
                 _ => break,
             };
         }
     }
 
-    fn is_embryonic(&self, index: u32) -> bool {
+    fn is_evictable(&self, index: u32) -> bool {
         if !self.pool.is_live(index) {
             return false;
         }
         let head = self.pool.head(index);
-        head.flags & ENDING == 0 && Life(head.state).phase() == Phase::New
+        let is_new = Life(head.state).phase() == Phase::New;
+        head.flags & ENDING == 0 && (is_new || self.is_guest(index))
     }
 
-    /// The embryonic session that has to go so that another can begin, if there is no room.
+    /// The embryonic session or guest that has to go so that another can begin, if there is no room.
     pub fn victim(&mut self, life: Life) -> Result<Option<u32>, Refused> {
         let full = self.now >= self.bounds.sessions_max;
         let crowd = life.phase() == Phase::New && self.embryonic >= self.bounds.embryonic_max;
@@ -210,7 +224,7 @@ impl LevelState {
         }
         for _ in 0..EVICTION_TRIES {
             let Some(oldest) = self.candidates.pop_front() else { break };
-            if self.is_embryonic(oldest) {
+            if self.is_evictable(oldest) {
                 return Ok(Some(oldest));
             }
         }
@@ -229,7 +243,11 @@ impl LevelState {
         let embryonic = Life(head.state).phase() == Phase::New;
         self.now -= 1;
         self.embryonic -= u32::from(embryonic);
-        self.counts.count(why);
+        if self.is_guest(index) {
+            self.guests -= 1;
+        } else {
+            self.counts.count(why);
+        }
         true
     }
 

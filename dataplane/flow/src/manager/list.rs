@@ -81,6 +81,9 @@ impl Manager {
         if !state.pool.is_live(index) || state.pool.head(index).flags & ENDING != 0 {
             return None;
         }
+        if state.is_guest(index) {
+            return None;
+        }
         let head = *state.pool.head(index);
         let (life, seen) = state.both(index);
         let leaf = usize::from(if head.leaf == LeafId::MAX { 0 } else { head.leaf });

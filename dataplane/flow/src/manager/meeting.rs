@@ -1,5 +1,6 @@
-//! Sessions whose two directions are served by two threads: each has a session of its own, and both
-//! hold one record of the level's rendezvous, where they find what the other one knows.
+//! Sessions with packets in several threads: each has a session of its own, and all hold one record
+//! of the level's rendezvous, where they find what the others know, and who serves them
+//! ([`crate::manager::seats`]).
 
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use crate::fcb::Direction;
 use crate::life::Life;
 use crate::manager::level::LevelState;
 use crate::manager::reader::Key;
+use crate::manager::seats::{Place, RECORD, SEATS};
 use crate::manager::state::At;
 use crate::manager::{Manager, Settings};
 use crate::plan::{Plan, Room};
@@ -17,6 +19,7 @@ use crate::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous, Rendez
 const FORWARD_EXCHANGED: u64 = 1 << 0;
 /// The same of the second key, as replies bring it.
 const REPLY_EXCHANGED: u64 = 1 << 1;
+// Bits 4 to 27 are the seats.
 /// From here on a bit per function: it has published its words.
 const PUBLISHED_SHIFT: u32 = 32;
 /// In a record's state, above the bits of [`Life`]: the connection is over, and another has begun.
@@ -26,28 +29,43 @@ const FIRST_WORD: usize = 1;
 /// Most words of one function.
 const WORDS_MAX: usize = 4;
 
-/// One rendezvous per level whose sessions have two directions.
+/// One rendezvous per level whose sessions may have packets in several threads.
 pub type Meetings = Vec<Option<Arc<Rendezvous>>>;
 
-/// Those of a plan, for all its threads.
+/// Those of a plan, for all its threads: each may have its bound of sessions.
 ///
 /// # Errors
 /// There is no memory for so many.
-pub fn meetings(plan: &Plan, settings: &Settings) -> Result<Meetings, RendezvousError> {
+pub fn meetings(
+    plan: &Plan,
+    settings: &Settings,
+    threads: usize,
+) -> Result<Meetings, RendezvousError> {
     let levels = plan.levels.iter().map(|level| {
-        let records = settings.bounds.sessions_max;
+        let all = settings.bounds.sessions_max.saturating_mul(threads as u32);
+        let records = all.min(rendezvous::RECORDS_MAX);
         let words = FIRST_WORD + level.shared_words;
         let make = || Rendezvous::new(records, words, settings.seeds).map(Arc::new);
-        level.session.both_ways.then(make).transpose()
+        level.meets().then(make).transpose()
     });
     levels.collect()
 }
 
 /// What a new session finds out at the rendezvous.
 pub(super) struct Met {
-    record: RecordId,
+    pub record: RecordId,
     /// The direction in which its first packet goes.
     pub direction: Direction,
+    /// Whether this thread has just published it.
+    pub is_mine: bool,
+    /// Which directions this thread serves, by bits of a session's word.
+    pub here: u32,
+}
+
+impl Met {
+    fn theirs(record: RecordId, direction: Direction) -> Met {
+        Met { record, direction, is_mine: false, here: 0 }
+    }
 }
 
 /// Most connections under one key, each over, that a new one meets.
@@ -60,6 +78,8 @@ pub(super) struct Begin<'a> {
     pub tcp_flags: u8,
     /// Ticks after which a session of each life is over.
     pub limits: &'a [u32; 256],
+    /// Where it came, if packets can be handed to other threads.
+    pub place: Option<Place<'a>>,
 }
 
 impl Begin<'_> {
@@ -99,7 +119,7 @@ impl LevelState {
     #[inline]
     fn record(&self, index: u32) -> Option<(&Rendezvous, RecordId)> {
         let (meeting, at) = (self.meeting.as_deref()?, self.extra.meeting?);
-        let number = self.pool.extra(index, at).checked_sub(1)?;
+        let number = (self.pool.extra(index, at) & RECORD).checked_sub(1)?;
         Some((meeting, RecordId::from_index(number)))
     }
 
@@ -109,22 +129,27 @@ impl LevelState {
         let meeting = self.meeting.as_deref()?;
         let key = padded(key.words());
         let mut words = [0; FIRST_WORD + 256];
-        words[0] = if exchanged { FORWARD_EXCHANGED } else { 0 };
+        let seats = begin.place.map_or(0, |place| self.seats_of(place.crew.me()));
+        words[0] = seats | if exchanged { FORWARD_EXCHANGED } else { 0 };
         let len = meeting.words_each().min(words.len());
         for _ in 0..MEET_TRIES {
             let record = match meeting.find(&key) {
                 Some(record) => record,
                 None => match meeting.publish(&key, &words[..len], begin.now) {
                     Published::Mine(record) => {
-                        return Some(Met { record, direction: Direction::Forward });
+                        let direction = Direction::Forward;
+                        return Some(Met { is_mine: true, ..Met::theirs(record, direction) });
                     }
                     Published::Theirs(record) => record,
                     Published::Full => return None,
                 },
             };
-            if !begin.is_past(meeting, record) {
-                let direction = direction(meeting, record, &key, exchanged);
-                return Some(Met { record, direction });
+            let direction = direction(meeting, record, &key, exchanged);
+            // Who serves it decides, and has noticed what is still under way.
+            let other =
+                begin.place.and_then(|place| place.other(meeting.word(record, 0), direction));
+            if other.is_some() || !begin.is_past(meeting, record) {
+                return Some(Met::theirs(record, direction));
             }
             meeting.update_state(record, |state| state | RETIRED);
             meeting.retire(record);
@@ -145,13 +170,39 @@ impl LevelState {
         let meeting = self.meeting.as_deref()?;
         let key = padded(key.words());
         let record = meeting.find(&key)?;
-        Some(Met { record, direction: direction(meeting, record, &key, exchanged) })
+        Some(Met::theirs(record, direction(meeting, record, &key, exchanged)))
     }
 
     /// Remembers the record of a new session.
     pub(super) fn hold(&mut self, index: u32, met: &Met) {
         if let Some(at) = self.extra.meeting {
-            *self.pool.extra_mut(index, at) = met.record.index() + 1;
+            let word = self.pool.extra_mut(index, at);
+            *word = *word & !RECORD | (met.record.index() + 1);
+        }
+    }
+
+    /// The first word of a session's record, and the record.
+    pub(super) fn first_word(&self, index: u32) -> Option<(u64, RecordId)> {
+        let (meeting, record) = self.record(index)?;
+        Some((meeting.word(record, 0), record))
+    }
+
+    /// The first word of a record that was met.
+    pub(super) fn word_of(&self, met: &Met) -> Option<u64> {
+        Some(self.meeting.as_deref()?.word(met.record, 0))
+    }
+
+    /// The bits of [`Life`] that all who hold a session's record have told.
+    pub(super) fn told(&self, index: u32) -> u8 {
+        self.record(index).map_or(0, |(meeting, record)| meeting.state(record) as u8)
+    }
+
+    /// A session of this thread's is over, for all that hold its record.
+    pub(super) fn retire(&self, index: u32) {
+        if let Some((meeting, record)) = self.record(index) {
+            // In this order: who finds that the record cannot be found knows that it is over.
+            meeting.update_state(record, |state| state | RETIRED);
+            meeting.retire(record);
         }
     }
 
@@ -217,7 +268,7 @@ impl LevelState {
         let said = before.word(record, 0);
         let mut words = [0; FIRST_WORD + 256];
         let len = meeting.words_each().min(words.len());
-        words[0] = said & FORWARD_EXCHANGED;
+        words[0] = said & (FORWARD_EXCHANGED | SEATS);
         for (from, to) in rooms {
             if said >> PUBLISHED_SHIFT & 1 << from.bit == 0 {
                 continue;
@@ -236,7 +287,7 @@ impl LevelState {
             Published::Mine(record) | Published::Theirs(record) => record,
             Published::Full => return,
         };
-        self.hold(at, &Met { record, direction: Direction::Forward });
+        self.hold(at, &Met::theirs(record, Direction::Forward));
         self.tell(at, seen, life);
     }
 
@@ -246,11 +297,11 @@ impl LevelState {
             return;
         };
         for index in 0..self.pool.extent() {
-            if !self.pool.is_linked(index) || self.pool.extra(index, extra) != 0 {
+            if !self.pool.is_linked(index) || self.pool.extra(index, extra) & RECORD != 0 {
                 continue;
             }
             if let Some(record) = meeting.find(&padded(self.pool.key(index))) {
-                self.hold(index, &Met { record, direction: Direction::Reply });
+                self.hold(index, &Met::theirs(record, Direction::Reply));
             }
         }
     }

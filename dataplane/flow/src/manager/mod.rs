@@ -7,6 +7,7 @@
 
 mod answer;
 mod classes;
+mod crew;
 mod entry;
 mod filter;
 mod http;
@@ -15,12 +16,15 @@ mod list;
 mod look;
 mod meeting;
 mod reader;
+mod seats;
 mod state;
 mod sweep;
 mod takeover;
+mod way_back;
 
 pub use answer::NoAnswer;
 pub use classes::ClassCounts;
+pub use crew::{CREW_MAX, Crew, Crossed};
 pub use entry::{Input, Refusal};
 pub use filter::Filter;
 pub use level::{Bounds, Counts};
@@ -103,6 +107,12 @@ pub struct Manager {
     swept: i64,
     /// Time of the batch that is under way, in ticks.
     now: u32,
+    /// The entry that it came to.
+    entry: u32,
+    /// Whether packets of it go to other threads.
+    is_handing: bool,
+    /// The other threads, where packets can be handed to them.
+    crew: Option<Crew>,
 }
 
 impl Manager {
@@ -170,6 +180,9 @@ impl Manager {
             sessionless: [0; 6],
             swept: 0,
             now: 0,
+            entry: 0,
+            is_handing: false,
+            crew: None,
         })
     }
 
@@ -196,10 +209,11 @@ impl Manager {
         hops.and_then(|hops| hops.get(usize::from(leaf))).copied().unwrap_or(Hop::InPlace)
     }
 
-    /// Sessions now and what happened to them, of a level.
+    /// Sessions now, embryonic ones among them, and what happened to them, of a level. Those that
+    /// another thread serves are not counted, as far as they are only known here.
     pub fn counts(&self, level: LevelId) -> (u32, u32, Counts) {
         let level = &self.levels[usize::from(level)];
-        (level.now, level.embryonic, level.counts)
+        (level.now - level.guests, level.embryonic, level.counts)
     }
 
     /// Packets of a kind that had no session.

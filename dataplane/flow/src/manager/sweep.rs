@@ -59,7 +59,8 @@ impl Manager {
         let leaf = if head.leaf == LeafId::MAX { 0 } else { head.leaf };
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(leaf)])];
         let late = idle >= limits[usize::from(life.0)] && idle < u32::MAX / 2;
-        children == 0 && (late || head.flags & END_ASKED != 0 || state.is_retired(index))
+        let is_over = late || head.flags & END_ASKED != 0 || state.is_retired(index);
+        children == 0 && is_over && !self.is_under_way(level, index)
     }
 
     /// Ends all sessions, as when a configuration stops. A few at a time: false when none is left.

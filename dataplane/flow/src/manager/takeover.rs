@@ -170,6 +170,7 @@ fn take_record(
     let copy = new.pool.head_mut(at);
     copy.leaf = LEAF_UNKNOWN;
     copy.flags |= head.flags & Head::USER_FLAGS;
+    new.set_served(at, new.served_as(old.word(index)));
     new.publish_again(at, (old, index), &way.rooms);
     if let Some(whole) = aliased {
         // As above.

@@ -28,7 +28,7 @@ const VERSION: u64 = 1 << SLOTS;
 const KEYS_PER_BUCKET: u64 = if cfg!(loom) { u64::MAX } else { SLOTS as u64 / 2 };
 
 /// Most records: an entry has place for their number, the key, and a tag of at least three bits.
-pub(super) const RECORDS_MAX: u32 = (1 << 28) - 1;
+pub const RECORDS_MAX: u32 = (1 << 28) - 1;
 
 /// A header as it was once.
 #[derive(Clone, Copy, PartialEq)]

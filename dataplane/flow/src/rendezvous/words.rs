@@ -33,6 +33,18 @@ impl Rendezvous {
         self.records.words_of(record.index())[at].fetch_or(bits, Ordering::Release);
     }
 
+    /// Writes `value` into the bits `field` of a word if they are all 0, and returns what they are
+    /// then: of several that claim a field at once, all learn the one who has it.
+    pub fn claim(&self, record: RecordId, at: usize, field: u64, value: u64) -> u64 {
+        let word = &self.records.words_of(record.index())[at];
+        let change = |now: u64| (now & field == 0).then_some(now | value);
+        // Release: to the Acquire of who finds the field taken, here or in `word`.
+        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(_) => value,
+            Err(taken) => taken & field,
+        }
+    }
+
     /// Takes bits of a word back, which were set in vain.
     pub fn take_from_word(&self, record: RecordId, at: usize, bits: u64) {
         // Release: as in `add_to_word`.

@@ -2,6 +2,7 @@
 //! errors, coarser sessions and another configuration do to it.
 
 mod takeover;
+mod threads;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -294,7 +295,7 @@ fn a_closed_connection_makes_way_for_a_new_one() {
 /// The managers of two threads.
 fn two(demands: &[Demand], settings: &Settings) -> [Manager; 2] {
     let plan = Arc::new(consolidate(&chain(demands)).unwrap());
-    let meetings = meetings(&plan, settings).unwrap();
+    let meetings = meetings(&plan, settings, 2).unwrap();
     std::array::from_fn(|_| Manager::meeting(plan.clone(), settings, &meetings).unwrap())
 }
 

@@ -6,22 +6,23 @@
 //! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
 //! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
-//! Transmission is by `sendmmsg`, not by a transmit ring, which is no faster and costs a copy: see
-//! ADR 27.
+//! A ring for each direction, shared with the kernel: see ADR 27.
 
 mod finish;
 mod group;
+mod messages;
 mod options;
 mod ring;
 mod segment;
 mod sender;
-mod transmit;
+mod slots;
+mod transmit_ring;
 mod whole;
 
+pub use messages::SEND_BATCH;
 pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
 pub use sender::PacketSender;
-pub use transmit::SEND_BATCH;
 
 use crate::bpf;
 use crate::error::PortError;
@@ -30,7 +31,6 @@ use finish::Finisher;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use thruway_packet::Packet;
-use transmit::Transmitter;
 
 /// To whom a frame was addressed, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,18 +132,13 @@ pub struct PacketStatistics {
     pub frames_whole: u64,
     /// VLAN tags put back into their frames.
     pub tags_restored: u64,
-    /// Taken by the kernel for transmission.
-    pub sent: u64,
-    /// Refused by the kernel on transmission: too long or too short for the interface.
-    pub dropped_refused: u64,
 }
 
-/// A packet socket on one interface: a receive ring, and batches out.
+/// A packet socket that only receives.
 pub struct PacketSocket {
     // Declared before the socket: dropped first.
     ring: Ring,
     receive: OwnedFd,
-    transmit: Transmitter,
     interface: Interface,
     finisher: Finisher,
     /// Keeps the stack from what it receives.
@@ -151,7 +146,7 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens `name` for receiving and sending.
+    /// Opens `name` for receiving.
     ///
     /// # Errors
     /// There is no such interface, it is down, the process may not open packet sockets, or the kernel
@@ -201,10 +196,9 @@ impl PacketSocket {
         let receive = options::receive_socket(name, options)?;
         let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
         attach(&receive, &interface, options)?;
-        let transmit = Transmitter::open(&interface, options.qdisc_bypass)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
         let hidden = options.exclusive.then(|| bpf::hide(name, interface.index)).transpose()?;
-        Ok(PacketSocket { ring, receive, transmit, interface, finisher, _hidden: hidden })
+        Ok(PacketSocket { ring, receive, interface, finisher, _hidden: hidden })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
@@ -237,15 +231,6 @@ impl PacketSocket {
         count
     }
 
-    /// Sends `frames` in order; returns how many were taken care of, sent or refused as they are.
-    /// Fewer than all: the interface's queue is full, and the rest may be tried again.
-    ///
-    /// # Errors
-    /// The interface went down or away. Frames before were sent.
-    pub fn send(&mut self, frames: &[OutFrame<'_>]) -> Result<usize, PortError> {
-        self.transmit.send(&self.interface, frames)
-    }
-
     /// What went wrong with the socket since the last call: an interface that went down. To be
     /// asked when `poll` reports an error.
     ///
@@ -264,8 +249,7 @@ impl PacketSocket {
         // The kernel's count starts anew with every call.
         let drops = options::take_drops(&self.receive);
         self.finisher.statistics.dropped_ring_full += drops;
-        let (sent, dropped_refused) = self.transmit.counts();
-        PacketStatistics { sent, dropped_refused, ..self.finisher.statistics }
+        self.finisher.statistics
     }
 
     /// The interface, as it was when the socket was opened.

@@ -13,9 +13,6 @@ pub struct PacketOptions {
     pub promiscuous: bool,
     /// Do not receive what this host sends through the interface.
     pub ignore_outgoing: bool,
-    /// Send past the interface's queueing discipline: faster, and lost when the driver's queue is
-    /// full.
-    pub qdisc_bypass: bool,
     /// Size of the receive ring, in bytes.
     pub ring_len: usize,
     /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
@@ -30,7 +27,6 @@ impl Default for PacketOptions {
         PacketOptions {
             promiscuous: true,
             ignore_outgoing: true,
-            qdisc_bypass: false,
             // 4,096 slots for frames of 1,500 bytes: 4 ms at a million frames a second.
             ring_len: 8 << 20,
             whole: false,
@@ -38,6 +34,9 @@ impl Default for PacketOptions {
         }
     }
 }
+
+/// Bytes on their way to an interface at most: some dozen frames of 64 kB.
+const SEND_BUFFER_LEN: i32 = 4 << 20;
 
 /// Memory that the kernel may fill with frames that fit no slot: some hundred of 64 kB.
 const LARGE_FRAMES_LEN: i32 = 8 << 20;
@@ -51,8 +50,7 @@ pub(super) fn receive_socket(name: &str, options: &PacketOptions) -> Result<Owne
         system::set_option(&socket, libc::SOL_PACKET, option, &value)
             .map_err(|e| PortError::system(name, step, e))
     };
-    let version = libc::tpacket_versions::TPACKET_V2 as i32;
-    set(libc::PACKET_VERSION, version, "setsockopt(PACKET_VERSION)")?;
+    use_version_2(name, &socket)?;
     set(libc::PACKET_VNET_HDR, 1, "setsockopt(PACKET_VNET_HDR)")?;
     set(libc::PACKET_COPY_THRESH, 1, "setsockopt(PACKET_COPY_THRESH)")?;
     if options.ignore_outgoing {
@@ -63,9 +61,31 @@ pub(super) fn receive_socket(name: &str, options: &PacketOptions) -> Result<Owne
     Ok(socket)
 }
 
+/// Lets a socket's ring be of the version that is used here.
+pub(super) fn use_version_2(name: &str, socket: &OwnedFd) -> Result<(), PortError> {
+    let version = libc::tpacket_versions::TPACKET_V2 as i32;
+    system::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)
+        .map_err(|e| PortError::system(name, "setsockopt(PACKET_VERSION)", e))
+}
+
+/// A packet socket that only sends, bound to nothing yet. Every frame has a virtio header before it.
+pub(super) fn send_socket(name: &str, bypass: bool) -> Result<OwnedFd, PortError> {
+    let flags = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
+    let socket = system::socket(libc::AF_PACKET, flags, 0)
+        .map_err(|e| PortError::system(name, "socket(AF_PACKET)", e))?;
+    if bypass {
+        system::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32)
+            .map_err(|e| PortError::system(name, "setsockopt(PACKET_QDISC_BYPASS)", e))?;
+    }
+    system::set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)
+        .map_err(|e| PortError::system(name, "setsockopt(PACKET_VNET_HDR)", e))?;
+    set_buffer(&socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BUFFER_LEN);
+    Ok(socket)
+}
+
 /// Sets the length of a buffer by the first of these options that is allowed: without CAP_NET_ADMIN
 /// as much as the machine's limit allows.
-pub(super) fn set_buffer(socket: &OwnedFd, options: [i32; 2], len: i32) {
+fn set_buffer(socket: &OwnedFd, options: [i32; 2], len: i32) {
     let set = |option| system::set_option(socket, libc::SOL_SOCKET, option, &len);
     let _ = options.into_iter().any(|option| set(option).is_ok());
 }

@@ -53,6 +53,7 @@ pub(crate) enum Alu {
     Add = 0x00,
     Sub = 0x10,
     And = 0x50,
+    ShiftLeft = 0x60,
     ShiftRight = 0x70,
     Xor = 0xA0,
     Move = 0xB0,

@@ -60,11 +60,12 @@ impl Device {
             Ok(about) => {
                 let taken = Taken {
                     rx: vec![false; wish.rx_queues.into()],
-                    tx: vec![false; wish.tx_queues.into()],
+                    tx: vec![false; about.tx_queues.into()],
                     is_resting: false,
                 };
                 let taken = Mutex::new(taken);
-                let device = Arc::new(Device { port, eal, is_made, about, wish: *wish, taken });
+                let wish = Wish { tx_queues: about.tx_queues, ..*wish };
+                let device = Arc::new(Device { port, eal, is_made, about, wish, taken });
                 let mut open = lock(&OPEN);
                 open.retain(|device| device.strong_count() > 0);
                 open.push(Arc::downgrade(&device));
@@ -84,7 +85,7 @@ impl Device {
         let have = &self.wish;
         // A queue that nobody reads would swallow its share.
         let suits = have.rx_queues == wish.rx_queues
-            && have.tx_queues >= wish.tx_queues
+            && have.tx_queues >= wish.tx_queues.min(self.about.tx_queues_max)
             && (have.promiscuous, have.checks) == (wish.promiscuous, wish.checks)
             && (wish.mtu.is_none() || have.mtu == wish.mtu)
             && (wish.rx_slots, wish.tx_slots) == (have.rx_slots, have.tx_slots);
@@ -392,10 +393,10 @@ fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
                       more where it can (net_af_packet0,iface=x,qpairs=2)";
         return Err(too_many("receive", wish.rx_queues, info.rx_queues_max, remedy));
     }
-    if wish.tx_queues > info.tx_queues_max {
-        let remedy = "each ToDPDKDevice has one for each thread that reaches it: let fewer threads \
-                      send, with a Pipeliner or a Queue in front of it";
-        return Err(too_many("send", wish.tx_queues, info.tx_queues_max, remedy));
+    if wish.tx_queues_min > info.tx_queues_max {
+        let remedy = "each ToDPDKDevice has one, or the one that QUEUE names: let one of them send \
+                      for all";
+        return Err(too_many("send", wish.tx_queues_min, info.tx_queues_max, remedy));
     }
     let mtu_max = (Frames::LEN - AROUND_MTU) as u16;
     let mtu = wish.mtu.unwrap_or(info.mtu);
@@ -413,10 +414,11 @@ fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
 /// Starts a port as wished.
 fn start(name: &str, port: u16, wish: &Wish, eal: &Eal) -> Result<About, PortError> {
     let gone = || wrong(format!("DPDK device '{name}' is gone"));
-    check(name, &info(port).ok_or_else(gone)?, wish)?;
+    let found = info(port).ok_or_else(gone)?;
+    check(name, &found, wish)?;
     let conf = PortConf {
         rx_queues: wish.rx_queues,
-        tx_queues: wish.tx_queues,
+        tx_queues: wish.tx_queues.min(found.tx_queues_max),
         rx_slots: wish.rx_slots,
         tx_slots: wish.tx_slots,
         mtu: wish.mtu.unwrap_or(0),

@@ -6,8 +6,10 @@ pub struct Wish {
     /// Queues to receive by. With several, packets are spread over them by a hash that is the same
     /// for both directions of a connection, where the port can.
     pub rx_queues: u16,
-    /// Queues to send by.
+    /// Queues to send by; fewer where the port has not as many.
     pub tx_queues: u16,
+    /// Queues to send by that it must have.
+    pub tx_queues_min: u16,
     /// Receive frames for other hosts as well.
     pub promiscuous: bool,
     /// Check IPv4 header checksums, where the port can, and drop packets with wrong ones.
@@ -25,6 +27,7 @@ impl Default for Wish {
         Wish {
             rx_queues: 0,
             tx_queues: 0,
+            tx_queues_min: 0,
             promiscuous: true,
             checks: false,
             mtu: None,

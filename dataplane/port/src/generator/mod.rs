@@ -5,15 +5,18 @@
 //! whole, since the pages are used again, and redirects it to an interface; on a virtual link it
 //! comes out at the other end, which must have NAPI on (an XDP program, or GRO). They are UDP over
 //! IPv4; which flow they belong to and their number within it stand in the payload, so a sink finds
-//! them whatever translated their addresses.
+//! them whatever translated their addresses. Frames of a paced stream say when they were made, and
+//! the sink notes how long each was on its way.
 //!
 //! Both ends stand in the network namespace of the thread that opens them, and the generator runs
 //! there.
 
+mod latency;
 mod program;
 mod sink;
 mod stream;
 
+pub use latency::Histogram;
 pub use sink::{Sink, SinkCounts};
 pub use stream::{FRAME_LEN_MIN, Stream};
 
@@ -22,16 +25,23 @@ use crate::error::PortError;
 use crate::interface;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Frames that are under way in the kernel at once: the most that it allows
 /// (`TEST_XDP_MAX_BATCH`).
 const BATCH: u32 = 256;
+/// And of a paced stream: a frame that is made waits for the end of the runs that it is among, most
+/// of which make none; 8 take less than a microsecond.
+const PACED_BATCH: u32 = 8;
 
 /// Words of the program's state: what it counts, the head of all frames, how fast they are made.
 const STATE_WORDS: usize = 11;
-/// Runs of the program between two looks whether all frames of a paced stream are made: some tens of
-/// milliseconds.
-const PACED_RUNS: u32 = 1 << 19;
+/// What a run of a paced stream is taken to last at first, nanoseconds.
+const RUN_NS: f64 = 100.0;
+/// A call that was shorter tells nothing of that: to begin and to end takes it some 25 ms.
+const LONG_CALL: Duration = Duration::from_millis(250);
+/// Runs of one call, at least.
+const RUNS_MIN: f64 = 10_000.0;
 
 /// Sends a stream of frames to an interface.
 pub struct Generator {
@@ -40,6 +50,8 @@ pub struct Generator {
     /// Kept open: the program sends by it.
     _interfaces: OwnedFd,
     frame: Vec<u8>,
+    /// Nanoseconds of a run of a paced stream, of the last long call.
+    run_ns: f64,
 }
 
 /// What a generator made, also while it sends.
@@ -71,7 +83,8 @@ impl Generator {
             bpf::load(Hook::Xdp, &program).map_err(failed("bpf(BPF_PROG_LOAD) of a generator"))?;
         let (state, flows, name) = (Arc::new(state), stream.flows, name.into());
         let count = GeneratorCount { state, flows, name };
-        Ok(Generator { program, count, _interfaces: interfaces, frame: stream.frame() })
+        let frame = stream.frame();
+        Ok(Generator { program, count, _interfaces: interfaces, frame, run_ns: RUN_NS })
     }
 
     /// Makes and sends so many frames, the next of the stream, as fast as it can, and then comes
@@ -81,20 +94,32 @@ impl Generator {
     /// The kernel has no live frames (before Linux 5.18), or the interface is gone.
     pub fn send(&mut self, count: u32) -> Result<(), PortError> {
         self.set(count, 0)?;
-        self.run(count)
+        self.run(count, BATCH)
     }
 
-    /// As [`Generator::send`], at most so many a second, evenly. It takes a core all the time.
+    /// As [`Generator::send`], so many a second, evenly: what is missed in 50 us is made up for, what is
+    /// missed in longer pauses is not. It takes a core all the time, and may come back some time after
+    /// the last frame; or it has to call the kernel again, which is a pause of some 25 ms near the end.
     ///
     /// # Errors
     /// As those of [`Generator::send`].
     pub fn send_at(&mut self, count: u32, per_second: u32) -> Result<(), PortError> {
-        self.set(count, 1_000_000_000 / u64::from(per_second.max(1)))?;
+        let interval_ns = 1_000_000_000 / u64::from(per_second.max(1));
+        self.set(count, interval_ns)?;
         let end = self.made()? + u64::from(count);
-        while self.made()? < end {
-            self.run(PACED_RUNS)?;
+        loop {
+            let left = end.saturating_sub(self.made()?);
+            if left == 0 {
+                return Ok(());
+            }
+            let runs = (left * interval_ns) as f64 / self.run_ns;
+            let (runs, begin) = (runs.max(RUNS_MIN) as u32, Instant::now());
+            self.run(runs, PACED_BATCH)?;
+            let took = begin.elapsed();
+            if took >= LONG_CALL {
+                self.run_ns = took.as_nanos() as f64 / f64::from(runs);
+            }
         }
-        Ok(())
     }
 
     /// Sets what is to be made.
@@ -107,12 +132,12 @@ impl Generator {
         })
     }
 
-    /// Runs the program so many times.
-    fn run(&self, times: u32) -> Result<(), PortError> {
+    /// Runs the program so many times, with so many frames at once.
+    fn run(&self, times: u32, batch: u32) -> Result<(), PortError> {
         if times == 0 {
             return Ok(());
         }
-        match bpf::run(self.program.as_fd(), &self.frame, times, BATCH.min(times)) {
+        match bpf::run(self.program.as_fd(), &self.frame, times, batch.min(times)) {
             // A signal; what was not sent is not in the count of frames made.
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

@@ -1,5 +1,6 @@
 //! Counts what arrives of a generator's frames.
 
+use super::latency::{HISTOGRAM_WORDS, Histogram};
 use super::program;
 use crate::bpf::{self, Array, Hook};
 use crate::error::PortError;
@@ -32,6 +33,7 @@ pub struct SinkCounts {
 /// interface's driver.
 pub struct Sink {
     counts: Array<COUNTS_WORDS>,
+    latencies: Array<HISTOGRAM_WORDS>,
     // Kept open: the program counts in the one and is attached by the other.
     _flows: Array<1>,
     _link: OwnedFd,
@@ -57,12 +59,14 @@ impl Sink {
         let counts = Array::new(1).map_err(failed("bpf(BPF_MAP_CREATE) of a sink's counts"))?;
         let numbers =
             Array::new(flows.max(1)).map_err(failed("bpf(BPF_MAP_CREATE) of a sink's flows"))?;
-        let program = program::counting(counts.as_fd(), numbers.as_fd());
+        let latencies =
+            Array::new(1).map_err(failed("bpf(BPF_MAP_CREATE) of a sink's latencies"))?;
+        let program = program::counting(counts.as_fd(), numbers.as_fd(), latencies.as_fd());
         let program =
             bpf::load(Hook::Xdp, &program).map_err(failed("bpf(BPF_PROG_LOAD) of a sink"))?;
         let link = bpf::link(Hook::Xdp, program.as_fd(), interface.index, NATIVE)
             .map_err(failed("bpf(BPF_LINK_CREATE) of a sink"))?;
-        Ok(Sink { counts, _flows: numbers, _link: link, name: name.to_owned() })
+        Ok(Sink { counts, latencies, _flows: numbers, _link: link, name: name.to_owned() })
     }
 
     /// What arrived since it was attached.
@@ -80,5 +84,21 @@ impl Sink {
             disordered: at(DISORDERED_AT),
             others: at(OTHERS_AT),
         })
+    }
+
+    /// How long paced frames were on their way, those that came in the meantime: from when the
+    /// generator made each until the sink saw it, both by this kernel's clock. It begins anew.
+    ///
+    /// Nobody may send meanwhile: what arrives while it is read may be lost to it.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn take_latencies(&self) -> Result<Histogram, PortError> {
+        let failed = |error| {
+            PortError::xdp(&self.name, "bpf(BPF_MAP_LOOKUP_ELEM) of a sink's latencies", error)
+        };
+        let words = self.latencies.get(0).map_err(failed)?;
+        self.latencies.set(0, &[0; HISTOGRAM_WORDS]).map_err(failed)?;
+        Ok(Histogram::from_words(&words))
     }
 }

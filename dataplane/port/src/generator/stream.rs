@@ -6,8 +6,8 @@ use thruway_wire::checksum::Sum;
 
 /// Ethernet, IPv4 and UDP headers, bytes.
 pub(super) const HEAD_LEN: usize = 14 + 20 + 8;
-/// The least frame: headers, the mark, flow and number; without a check sequence. Bytes.
-pub const FRAME_LEN_MIN: usize = HEAD_LEN + 16;
+/// The least frame: headers, the mark, flow, number and time; without a check sequence. Bytes.
+pub const FRAME_LEN_MIN: usize = HEAD_LEN + 20;
 /// The longest frame: what an Ethernet of MTU 1,500 has.
 const FRAME_LEN_MAX: usize = 1514;
 /// Source ports that flows have, from the first one on.
@@ -130,7 +130,7 @@ pub(super) mod tests {
         let good = stream();
         assert!(good.check("eth0").is_ok());
         let wrong = [
-            Stream { len: 57, ..good.clone() },
+            Stream { len: 61, ..good.clone() },
             Stream { len: 1515, ..good.clone() },
             Stream { networks: 0, ..good.clone() },
             Stream { networks: 3, ..good.clone() },

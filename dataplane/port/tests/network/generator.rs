@@ -82,6 +82,7 @@ fn a_paced_stream_is_not_faster() {
     }
     let (here, far) = pair();
     let sink = far.run(|| Sink::attach("in", 3).expect("root may"));
+    let start = Instant::now();
     let elapsed = here.run(move || {
         let mut generator = Generator::new("out", &stream()).expect("root may");
         let begin = Instant::now();
@@ -95,6 +96,42 @@ fn a_paced_stream_is_not_faster() {
     assert!(elapsed >= Duration::from_millis(299), "{elapsed:?}");
     let counts = wait_for(&sink, 630);
     assert_eq!((counts.packets, counts.disordered), (630, 0));
+    // The paced ones say when they were made, the others do not.
+    let latencies = sink.take_latencies().expect("it is attached");
+    assert_eq!(latencies.count(), 600);
+    let told = [0.0, 50.0, 99.0, 100.0].map(|percent| latencies.percentile_ns(percent));
+    assert!(told.is_sorted() && told[0] > 0, "{told:?}");
+    assert_eq!(told[3], latencies.longest_ns());
+    assert!(u128::from(told[3]) < start.elapsed().as_nanos(), "{told:?}");
+    assert_eq!(sink.take_latencies().expect("it is attached").count(), 0, "it begins anew");
+}
+
+/// The kernel looks for what came by `in` once in 20 ms, as with a card that moderates interrupts.
+fn look_every_20_ms() {
+    let script = "mount -t sysfs none /sys && cd /sys/class/net/in && \
+                  echo 20000000 > gro_flush_timeout && echo 1000 > napi_defer_hard_irqs";
+    let done = std::process::Command::new("unshare").args(["--mount", "sh", "-c", script]).status();
+    assert!(done.expect("util-linux is installed").success());
+}
+
+#[test]
+fn latencies_are_those_of_the_way() {
+    if !privileged("latencies_are_those_of_the_way") {
+        return;
+    }
+    let (here, far) = pair();
+    let sink = far.run(|| Sink::attach("in", 3).expect("root may"));
+    far.run(look_every_20_ms);
+    here.run(|| {
+        let mut generator = Generator::new("out", &stream()).expect("root may");
+        generator.send_at(50, 1_000).expect("it is up");
+    });
+    let counts = wait_for(&sink, 50);
+    assert_eq!(counts.packets, 50);
+    let latencies = sink.take_latencies().expect("it is attached");
+    let longest = latencies.longest_ns();
+    assert!(longest > 5_000_000, "{longest}");
+    assert!(latencies.percentile_ns(50.0) > 2_000_000, "{latencies:?}");
 }
 
 #[test]
@@ -148,7 +185,7 @@ fn what_cannot_be_is_refused() {
     let missing = error(&here, "nosuch0", stream());
     assert!(missing.contains("no interface 'nosuch0'"), "{missing}");
     let short = error(&here, "out", Stream { len: 20, ..stream() });
-    assert!(short.contains("58 to 1514"), "{short}");
+    assert!(short.contains("62 to 1514"), "{short}");
     let missing = far.run(|| Sink::attach("nosuch0", 3).err().expect("there is none"));
     assert!(missing.to_string().contains("no interface 'nosuch0'"), "{missing}");
 }

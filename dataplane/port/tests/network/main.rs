@@ -5,5 +5,6 @@ mod bridge;
 mod disk;
 mod generator;
 mod hosts;
+mod sending;
 mod sockets;
 mod xdp;

@@ -223,24 +223,25 @@ static COUNT: Entry = Entry::new(
     build::<Count>,
 );
 
-fn build<F: PerSession + Default + Send + 'static>(
+pub fn build<F: PerSession + Default + Send + 'static>(
     _args: &Args<'_>,
 ) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Function(F::default())))
 }
 
-/// A function as an element.
+/// A function as an element, of as many outputs as inputs.
 struct Function<F>(F);
 
 impl<F: PerSession + Send + 'static> Element for Function<F> {
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_session(&mut self.0, batch);
+        cx.pass_on(port, batch);
     }
 }
 
 /// Does nothing.
 #[derive(Default)]
-struct Pass;
+pub struct Pass;
 
 impl PerSession for Pass {
     type State = u64;

@@ -6,7 +6,7 @@
 //! go in the direction that opened their session.
 
 mod chains;
-mod elements;
+pub mod elements;
 mod growth;
 mod order;
 mod subject;

@@ -1,92 +1,132 @@
-//! A router between a generator and a sink, and packets one at a time beside them.
+//! A router between a generator and a sink.
 
-use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use thruway_port::generator::{FRAME_LEN_MIN, Generator, Sink, Stream};
+use thruway_port::generator::{Generator, GeneratorCount, Histogram, Sink, Stream};
 
+use super::capacity::Outcome;
 use crate::bench::child::{Running, cpu_ns, wait_for};
-use crate::bench::io::site::{HOPS, Site};
-use crate::bench::latency::Latencies;
+use crate::bench::io::site::{
+    APART_PRIORITY, GENERATOR_PRIORITY, PROCESS_PRIORITY, Site, first, first_thread,
+};
 use crate::bench::machine;
 
-/// Frames of one call of the generator: a call takes milliseconds to begin and to end, so it is for
-/// as much as can be only.
-const BURST: u32 = 200_000;
-/// Where packets of a paced load go: nobody's address, so that the receiver's kernel drops them.
-const NOBODY: &str = "10.8.0.99";
-/// Bytes of their payload: with headers, 60 and no check sequence.
-const PAYLOAD: [u8; 18] = [0; 18];
-/// How long a packet's way may take before it counts as lost.
-const LOST: Duration = Duration::from_millis(500);
-/// Rests between packets one at a time: from the one on, up to the other more, by turns.
-const REST: Duration = Duration::from_micros(700);
-const REST_MORE_US: u64 = 600;
-/// Until the router's clock has settled, and what is under way has arrived.
-const QUIET: Duration = Duration::from_millis(700);
-/// Port that packets one at a time go to.
-const PORT: u16 = 4_000;
+/// Bytes of a frame, without its check sequence.
+const LEN: usize = 64;
+/// Until the router's clock has settled.
+const SETTLE: Duration = Duration::from_millis(700);
+/// What is under way has arrived if nothing came for so long.
+const QUIET: Duration = Duration::from_millis(50);
+/// How long a rate is tried for the capacity.
+const TRY: Duration = Duration::from_millis(400);
+/// A load lasts so long before it is measured, and at least so long after that.
+const MARGIN: Duration = Duration::from_millis(100);
+/// Who looks at counts in the middle of a load must not wait for it.
+const WATCH_PRIORITY: u32 = 30;
+/// A load that is less than this part of what it was to be was not offered. (On a machine that does
+/// something else, too, the kernel gives that 5 % of a core, whatever the priority.)
+const OFFERED: f64 = 0.9;
 
-/// Packets a second.
-#[derive(Debug, Clone, Copy)]
-pub struct Rate {
-    pub made: f64,
-    pub forwarded: f64,
+/// Whose work is done on which core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The generator.
+    pub load: usize,
+    /// Reception for the router, as a card would do it, and at the far end.
+    pub receiver: usize,
+    /// The router's threads, one each.
+    pub router: Vec<usize>,
+}
+
+impl Places {
+    /// The last of the cores that may be used for a router of so many threads, the others for the
+    /// load.
+    pub fn choose(allowed: &[usize], threads: usize) -> anyhow::Result<Places> {
+        let others = allowed.len().saturating_sub(threads);
+        let (others, router) = allowed.split_at(others);
+        let (Some(load), Some(receiver)) = (others.first(), others.last()) else {
+            anyhow::bail!(
+                "a router of {threads} threads needs {} cores, one of them for the load, and {} may \
+                 be used",
+                threads + 1,
+                allowed.len()
+            );
+        };
+        Ok(Places { load: *load, receiver: *receiver, router: router.to_vec() })
+    }
+}
+
+/// What came of a load.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Packets a second that were offered, in the middle of it.
+    pub offered: f64,
+    /// Percent of a processor that the router took then.
+    pub cpu: f64,
+    /// Of all: made, lost, and those of them that were lost before they came to the router.
+    pub made: u64,
+    pub lost: u64,
+    pub lost_before: u64,
+    /// How long packets were on their way.
+    pub ways: Histogram,
+}
+
+impl Load {
+    /// Whether the router held that rate.
+    pub fn outcome(&self, rate: f64) -> Outcome {
+        if self.lost == 0 && self.offered >= rate * OFFERED {
+            Outcome::Held
+        } else if self.lost_before * 2 > self.lost || self.offered < rate * OFFERED {
+            Outcome::NotOffered
+        } else {
+            Outcome::Lost
+        }
+    }
 }
 
 /// See the module.
 pub struct Lab {
     router: Running,
     generator: Generator,
+    count: GeneratorCount,
     sink: Sink,
-    sending: UdpSocket,
-    pacing: UdpSocket,
-    receiving: UdpSocket,
+    places: Places,
     // In the order of going: the router ends before its interfaces.
     _dir: tempfile::TempDir,
     site: Site,
 }
 
 impl Lab {
-    /// A router of so many threads, which does `idle` when there is nothing to do: packets go from
-    /// its first thread to its last by a Queue.
-    pub fn new(idle: &str, threads: u32, cores: &[usize]) -> anyhow::Result<Lab> {
+    /// A router that draws so many numbers for each packet, and does `idle` when there is nothing to
+    /// do. Where it has several threads, packets go from the first to the last by a Queue.
+    pub fn new(idle: &str, work: u32, places: &Places) -> anyhow::Result<Lab> {
         let site = Site::new(0)?;
-        let (wan, lan) = (&site.wan.name, &site.lan.name);
-        let text = format!(
-            "from :: FromDevice({wan}) -> Queue(4096) -> to :: ToDevice({lan});
-             StaticThreadSched(from 0, to {})",
-            threads - 1
-        );
-        let threads = threads.to_string();
+        let threads = places.router.len();
+        let text = router(&site, work, threads);
         let program = std::env::current_exe().context("cannot find this program")?;
-        let mut command = site.middle.command(&program.to_string_lossy());
-        command.args(["run", "-q", "-j", &threads, "--idle", idle, "-e", &text]);
+        let cores: Vec<String> = places.router.iter().map(usize::to_string).collect();
+        let mut command = site.middle.command("taskset");
+        command.args(["--cpu-list", &cores.join(",")]).arg(program);
+        command.args(["run", "-q", "-j", &threads.to_string(), "--idle", idle, "-e", &text]);
         let dir = tempfile::tempdir()?;
         let sink = site.receiver.within(|| Sink::attach(&site.far.name, 1))??;
         let router = Running::start(&mut command, "router", dir.path())?;
         let generator = site.sender.within(|| Generator::new(Site::OUT, &stream(&site)))??;
-        let (sending, receiving) = sockets(&site)?;
-        let pacing = site.sender.within(|| UdpSocket::bind(("10.9.0.2", 0)))??;
-        pacing.connect((NOBODY, PORT))?;
-        // The load is on the last core, a router of one thread not.
-        let load = cores.last().copied().filter(|_| cores.len() > 1);
-        if let Some(core) = load {
-            machine::bind(core);
-        }
-        let mut lab = Lab { router, generator, sink, sending, pacing, receiving, _dir: dir, site };
+        let count = generator.count();
+        let places = places.clone();
+        let mut lab = Lab { router, generator, count, sink, places, _dir: dir, site };
         wait_for("the first packet through the router", || {
             lab.router.check()?;
             // An interface that nobody receives by yet takes none.
             let _ = lab.generator.send(1);
             Ok(lab.sink.counts()?.packets > 0)
         })?;
-        if let Some(core) = cores.first().filter(|_| load.is_some()) {
-            // Reception is work of a thread of its own, where the router's is: not of the load.
-            lab.site.place_wan(*core)?;
-        }
-        std::thread::sleep(QUIET);
+        // Receivers are threads of their own, not work of whoever sends.
+        first(lab.site.place_wan(lab.places.receiver)?, APART_PRIORITY)?;
+        lab.site.place_far_at_once(lab.places.receiver)?;
+        first(lab.router.pid(), PROCESS_PRIORITY)?;
+        std::thread::sleep(SETTLE);
         Ok(lab)
     }
 
@@ -95,63 +135,88 @@ impl Lab {
         self.router.check()
     }
 
-    /// So many packets a second, or as many as can be, for so long: what came through, and percent of
-    /// a processor that the router took.
-    pub fn load(&mut self, rate: Option<f64>, time: Duration) -> anyhow::Result<(Rate, f64)> {
-        let (made, arrived) = (self.generator.made()?, self.sink.counts()?);
+    /// Percent of a processor that the router takes when nothing comes.
+    pub fn rest(&self, time: Duration) -> f64 {
         let (begin, cpu) = (Instant::now(), cpu_ns(self.router.pid()));
-        let mut sent = 0;
-        while begin.elapsed() < time {
-            match rate {
-                None => self.generator.send(BURST)?,
-                Some(0.0) => std::thread::sleep(time / 20),
-                Some(rate) if (begin.elapsed().as_secs_f64() * rate) as u64 > sent => {
-                    self.pacing.send(&PAYLOAD)?;
-                    sent += 1;
-                }
-                Some(_) => std::hint::spin_loop(),
-            }
-        }
-        let took = begin.elapsed().as_secs_f64();
-        let cpu = cpu_ns(self.router.pid()).saturating_sub(cpu) as f64 / took / 1e7;
-        self.router.check()?;
-        std::thread::sleep(QUIET);
-        let counts = self.sink.counts()?;
-        let forwarded = match rate {
-            None => counts.packets - arrived.packets,
-            // The hosts say nothing of their own accord.
-            Some(_) => counts.others - arrived.others,
-        };
-        let made = self.generator.made()? - made + sent;
-        let rate = Rate { made: made as f64 / took, forwarded: forwarded as f64 / took };
-        Ok((rate, cpu))
+        std::thread::sleep(time);
+        percent(cpu_ns(self.router.pid()) - cpu, begin.elapsed())
     }
 
-    /// Sends packets one at a time and waits for each, without sleeping: how long they were on their
-    /// way.
-    pub fn ways(&mut self, packets: u32) -> anyhow::Result<Latencies> {
-        let mut times = Vec::new();
-        let mut buffer = [0; 64];
-        for number in 0..u64::from(packets) {
-            let rest = REST + Duration::from_micros(number * 37 % REST_MORE_US);
-            std::thread::sleep(rest);
-            let begin = Instant::now();
-            self.sending.send(&number.to_be_bytes())?;
-            while begin.elapsed() < LOST {
-                match self.receiving.recv(&mut buffer) {
-                    Ok(8) if buffer[..8] == number.to_be_bytes() => {
-                        times.push(begin.elapsed().as_nanos() as u64);
-                        break;
-                    }
-                    // A late one, or none yet.
-                    _ => std::hint::spin_loop(),
-                }
-            }
-        }
-        let lost = packets as usize - times.len();
-        anyhow::ensure!(lost * 100 <= times.len(), "{lost} of {packets} packets were lost");
-        Ok(Latencies::new(times, 1.0))
+    /// Whether the router holds so many packets a second.
+    pub fn holds(&mut self, rate: f64) -> anyhow::Result<Outcome> {
+        Ok(self.load(rate, TRY)?.outcome(rate))
     }
+
+    /// Offers so many packets a second and measures for so long in the middle of it.
+    pub fn load(&mut self, rate: f64, time: Duration) -> anyhow::Result<Load> {
+        let before = self.settled()?;
+        self.sink.take_latencies()?;
+        let per_second = rate.round().max(1.0) as u32;
+        let frames = (rate * (MARGIN + time + MARGIN).as_secs_f64()).ceil() as u32;
+        let (core, generator, site) = (self.places.load, &mut self.generator, &self.site);
+        let (count, pid) = (&self.count, self.router.pid());
+        let watch = || -> anyhow::Result<(f64, f64)> {
+            machine::bind(core);
+            first_thread(WATCH_PRIORITY)?;
+            std::thread::sleep(MARGIN);
+            let (begin, made, cpu) = (Instant::now(), count.made()?, cpu_ns(pid));
+            std::thread::sleep(time);
+            let (took, all_made) = (begin.elapsed(), count.made()?);
+            let cpu = percent(cpu_ns(pid) - cpu, took);
+            Ok(((all_made - made) as f64 / took.as_secs_f64(), cpu))
+        };
+        let (offered, cpu) = std::thread::scope(|scope| -> anyhow::Result<_> {
+            let watching = scope.spawn(watch);
+            site.sender.within(|| -> anyhow::Result<()> {
+                machine::bind(core);
+                first_thread(GENERATOR_PRIORITY)?;
+                Ok(generator.send_at(frames, per_second)?)
+            })??;
+            watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        let after = self.settled()?;
+        self.router.check()?;
+        let [made, arrived, lost_before] = std::array::from_fn(|at| after[at] - before[at]);
+        let ways = self.sink.take_latencies()?;
+        Ok(Load { offered, cpu, made, lost: made.saturating_sub(arrived), lost_before, ways })
+    }
+
+    /// Packets made, arrived, and lost on the way to the router, once nothing is under way.
+    fn settled(&self) -> anyhow::Result<[u64; 3]> {
+        let mut arrived = None;
+        loop {
+            let now = self.sink.counts()?.packets;
+            if arrived.replace(now) == Some(now) {
+                let [before, _] = self.site.no_room()?;
+                return Ok([self.count.made()?, now, before]);
+            }
+            std::thread::sleep(QUIET);
+        }
+    }
+}
+
+/// Nanoseconds of a processor in a time, in percent of one processor.
+fn percent(cpu_ns: u64, time: Duration) -> f64 {
+    cpu_ns as f64 / time.as_nanos() as f64 * 100.0
+}
+
+/// From one interface to the other, with some work.
+fn router(site: &Site, work: u32, threads: usize) -> String {
+    let (wan, lan) = (&site.wan.name, &site.lan.name);
+    let work = if work == 0 {
+        String::new()
+    } else {
+        // The array is not read.
+        format!("-> WorkPackage(0, 0, 0, false, W {work}) ")
+    };
+    if threads == 1 {
+        return format!("FromDevice({wan}) {work}-> ToDevice({lan})");
+    }
+    let last = threads - 1;
+    format!(
+        "from :: FromDevice({wan}) {work}-> Queue(4096) -> to :: ToDevice({lan});
+         StaticThreadSched(from 0, to {last})"
+    )
 }
 
 /// What the generator makes: one flow.
@@ -165,23 +230,40 @@ fn stream(site: &Site) -> Stream {
         destination_port: 9,
         flows: 1,
         networks: 1,
-        len: FRAME_LEN_MIN.max(60),
+        len: LEN,
     }
 }
 
-/// A socket of the sender's, connected to one of the receiver's; the router is a wire to them.
-fn sockets(site: &Site) -> anyhow::Result<(UdpSocket, UdpSocket)> {
-    let (out, far, hop) = (Site::OUT, &site.far, HOPS[0]);
-    site.sender.ip(&format!("address add 10.9.0.2/24 dev {out}"))?;
-    site.sender.ip(&format!("route add 10.8.0.0/24 dev {out}"))?;
-    let neighbour = format!("lladdr {} dev {out} nud permanent", far.mac());
-    for address in [hop, NOBODY] {
-        site.sender.ip(&format!("neighbour add {address} {neighbour}"))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_has_a_core_of_its_own() {
+        let places = |allowed: &[usize], threads| {
+            let places = Places::choose(allowed, threads).ok()?;
+            Some((places.load, places.receiver, places.router))
+        };
+        assert_eq!(places(&[1, 3], 1), Some((1, 1, vec![3])));
+        assert_eq!(places(&[0, 1, 2, 3], 1), Some((0, 2, vec![3])));
+        assert_eq!(places(&[0, 1, 2, 3], 3), Some((0, 0, vec![1, 2, 3])));
+        assert_eq!((places(&[0, 1], 2), places(&[0], 1)), (None, None));
     }
-    site.receiver.ip(&format!("route add 10.9.0.0/24 dev {}", far.name))?;
-    let receiving = site.receiver.within(|| UdpSocket::bind((hop, PORT)))??;
-    receiving.set_nonblocking(true)?;
-    let sending = site.sender.within(|| UdpSocket::bind(("10.9.0.2", PORT)))??;
-    sending.connect((hop, PORT))?;
-    Ok((sending, receiving))
+
+    #[test]
+    fn who_lost_is_told() {
+        let load = |offered, lost, lost_before| {
+            let ways = Histogram::default();
+            Load { offered, cpu: 0.0, made: 1000, lost, lost_before, ways }.outcome(100.0)
+        };
+        assert_eq!(load(99.0, 0, 0), Outcome::Held);
+        assert_eq!(load(89.0, 0, 0), Outcome::NotOffered);
+        assert_eq!(load(99.0, 10, 0), Outcome::Lost);
+        assert_eq!(load(99.0, 10, 6), Outcome::NotOffered);
+    }
+
+    #[test]
+    fn processor_time_is_a_part_of_time() {
+        assert_eq!(percent(5_000_000, Duration::from_millis(20)), 25.0);
+    }
 }

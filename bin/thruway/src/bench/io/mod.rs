@@ -12,6 +12,7 @@ mod account;
 mod cases;
 mod contestant;
 mod guard;
+mod latency;
 mod report;
 mod rival;
 pub(super) mod site;
@@ -24,10 +25,12 @@ use anyhow::{Context as _, bail};
 
 use super::ends::has;
 use super::machine::{Machine, allowed};
+use super::row::median;
 use super::wanted;
 use account::Account;
 use cases::{CASES, Case};
 use contestant::Contestant;
+use latency::Latency;
 use report::Row;
 use site::Cores;
 use turn::{Load, Rates};
@@ -72,6 +75,7 @@ struct Entrant {
     load: Load,
     contestant: Contestant,
     rates: Vec<Rates>,
+    latencies: Vec<Latency>,
 }
 
 /// Runs the bench; false when a goal was to be met and was not.
@@ -106,14 +110,31 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
             entrant.rates.push(rates.with_context(|| entrant.case.name)?);
         }
     }
+    time_ways(&mut all, time, cores)?;
     eprint!("\r{:40}\r", "");
     let rows = rows(&all)?;
-    print!("{}", report::table(&rows, options.goals));
+    print!("{}{}", report::table(&rows, options.goals), report::ways(&rows));
     if let Some(path) = &options.json {
         let text = report::json(&machine, options, &rows);
         std::fs::write(path, text).with_context(|| path.display().to_string())?;
     }
     Ok(!options.goals || !rows.iter().any(Row::missed))
+}
+
+/// Latencies of everyone, at parts of what each took.
+fn time_ways(all: &mut [Entrant], time: Duration, cores: Cores) -> anyhow::Result<()> {
+    for percent in latency::PERCENTS {
+        for entrant in &mut *all {
+            eprint!("\r{:20} latency at {percent} %    ", entrant.case.name);
+            let rate = median(entrant.rates.iter().map(|rates| rates.arrived));
+            let who = (&mut entrant.load, &entrant.contestant);
+            who.1.work(true)?;
+            let latency = Latency::measure(percent, rate, who, time, cores);
+            entrant.contestant.work(false)?;
+            entrant.latencies.push(latency.with_context(|| entrant.case.name)?);
+        }
+    }
+    Ok(())
 }
 
 /// The cases that are wanted, and their baselines.
@@ -141,7 +162,7 @@ fn enter(
     let contestant = Contestant::start(case, number, cores, dir)?;
     let flows = if case.one_flow { 1 } else { options.flows };
     let load = Load::new(&contestant.site, flows, options.len, cores)?;
-    Ok(Entrant { case, load, contestant, rates: Vec::new() })
+    Ok(Entrant { case, load, contestant, rates: Vec::new(), latencies: Vec::new() })
 }
 
 /// Everyone's row. What was lost is asked when all turns are over.
@@ -154,7 +175,7 @@ fn rows(all: &[Entrant]) -> anyhow::Result<Vec<Row>> {
         });
         let account = Account::take(entrant.case.kind, &entrant.load, &entrant.contestant);
         let account = account.with_context(|| entrant.case.name)?;
-        rows.push(Row::new(entrant.case, &entrant.rates, base, account));
+        rows.push(Row::new(entrant.case, &entrant.rates, base, account).with(&entrant.latencies));
     }
     Ok(rows)
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Options;
 use super::account::Account;
 use super::cases::Case;
+use super::latency::{self, Latency};
 use super::site::Cores;
 use super::turn::Rates;
 use crate::bench::machine::Machine;
@@ -26,6 +27,7 @@ pub struct Row {
     /// To the baseline's rate per core: the median of the rounds' ratios.
     ratio: Option<f64>,
     account: Account,
+    latencies: Vec<Latency>,
 }
 
 impl Row {
@@ -52,7 +54,13 @@ impl Row {
                 .map(|_| median(rates.iter().filter_map(|rates| rates.busy_before))),
             ratio,
             account,
+            latencies: Vec::new(),
         }
+    }
+
+    /// And of its latencies.
+    pub fn with(self, latencies: &[Latency]) -> Row {
+        Row { latencies: latencies.to_vec(), ..self }
     }
 
     /// Its goals: what is wanted, and what is.
@@ -132,6 +140,11 @@ fn losses(row: &Row) -> String {
     )
 }
 
+/// How long packets were on their way.
+pub fn ways(rows: &[Row]) -> String {
+    latency::table(rows.iter().map(|row| (row.case.name, &row.latencies[..])))
+}
+
 /// The rows in JSON.
 pub fn json(machine: &Machine, options: &Options, rows: &[Row]) -> String {
     let row = |row: &Row| {
@@ -151,6 +164,7 @@ pub fn json(machine: &Machine, options: &Options, rows: &[Row]) -> String {
             "disordered": account.disordered,
             "lost": lost,
             "unexplained": account.unexplained(),
+            "latency": latency::json(&row.latencies),
         })
     };
     let all = json!({

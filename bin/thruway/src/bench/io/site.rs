@@ -162,14 +162,18 @@ impl Site {
         Ok(dropped.saturating_sub(self.no_room()?[0]))
     }
 
-    /// Puts reception of the far end on a core, once there is NAPI, by a timer and before all else.
-    pub fn place_far(&self, core: usize) -> anyhow::Result<u32> {
+    /// Puts reception of the far end on a core, once there is NAPI, before all else.
+    pub fn place_far_at_once(&self, core: usize) -> anyhow::Result<()> {
+        let thread = napi_thread(&self.receiver, &self.far.name, core)?;
+        first(thread, RECEIVER_PRIORITY)
+    }
+
+    /// As [`Site::place_far_at_once`], and by a timer.
+    pub fn place_far(&self, core: usize) -> anyhow::Result<()> {
         let (space, name) = (&self.receiver, &self.far.name);
-        let thread = napi_thread(space, name, core)?;
-        first(thread, RECEIVER_PRIORITY)?;
+        self.place_far_at_once(core)?;
         set(space, name, "gro_flush_timeout", &LOOK_NS.to_string())?;
-        set(space, name, "napi_defer_hard_irqs", &LOOKS.to_string())?;
-        Ok(thread)
+        set(space, name, "napi_defer_hard_irqs", &LOOKS.to_string())
     }
 
     /// Frames that the sender and the middle gave to their cables, and for which the other end had

@@ -25,8 +25,8 @@ const QUIET: Duration = Duration::from_millis(30);
 
 /// What loads a contestant.
 pub struct Load {
-    generator: Generator,
-    sink: Sink,
+    pub(super) generator: Generator,
+    pub(super) sink: Sink,
     /// Frames a second that were made the last time.
     rate: f64,
 }
@@ -36,7 +36,8 @@ pub struct Load {
 pub struct Rates {
     /// Arrived.
     pub arrived: f64,
-    /// Arrived, per second of processor time of who forwards.
+    /// Arrived, per second of processor time of who forwards; of time in which it had something to do,
+    /// where that is one thread of one process.
     pub per_core: f64,
     /// Made by the generator.
     pub made: f64,

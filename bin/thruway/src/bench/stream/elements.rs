@@ -1,13 +1,13 @@
 //! The bench's own elements: clients, their servers, and functions that do nothing.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next, Opening,
-    PerSession, Reason, Run, Session, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty,
-    Verdict, Wants, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next, Run,
+    Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
 
+use super::super::flow::elements::{Pass, build};
 use super::segment::{self, Payload, Said};
 use super::words;
 
@@ -270,29 +270,8 @@ static SESSION: Entry = Entry::new(
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },
-    |_| Ok(Box::new(NoFunction)),
+    build::<Pass>,
 );
-
-struct NoFunction;
-
-impl PerSession for NoFunction {
-    type State = u64;
-
-    fn open(&mut self, _: &mut Opening<'_>, _: &mut Packet, _: &mut u64) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn each(&mut self, _: &mut Packet, _: &mut Session<'_, u64>) -> Verdict {
-        Verdict::Pass
-    }
-}
-
-impl Element for NoFunction {
-    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.per_session(self, batch);
-        cx.pass_on(port, batch);
-    }
-}
 
 static PASS: Entry = Entry::new(
     Spec {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::bail;
 
 use super::machine::{self, Machine};
-use super::wanted;
+use super::{named, wanted};
 use contestant::Contestant;
 use figures::{FIGURES, Figure};
 use report::Row;
@@ -83,12 +83,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 
 /// The figures of these names, or all.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
-    if names.is_empty() {
-        return Ok(FIGURES.iter().collect());
-    }
-    let find = |name: &String| FIGURES.iter().find(|figure| figure.name == *name);
-    let named = |name| find(name).ok_or_else(|| anyhow::anyhow!("no figure '{name}'\n{}", list()));
-    names.iter().map(named).collect()
+    named(FIGURES, |figure| figure.name, names, list)
 }
 
 /// Measures a figure's points turn by turn, and prints rows.

@@ -21,6 +21,7 @@ use anyhow::bail;
 pub use elements::ELEMENTS;
 
 use super::machine::{self, Machine};
+use super::named;
 use figures::{Extent, FIGURES, Figure, Group};
 use report::{Row, Rows};
 use running::{Done, Running, Ticks};
@@ -73,7 +74,7 @@ fn list() -> String {
 /// A figure that there is none of, more cores than there are, lost packets, a file that cannot be
 /// written.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
-    let figures = chosen(&options.figure)?;
+    let figures = named(FIGURES, |figure| figure.name, &options.figure, list)?;
     let cores = machine::allowed().len();
     let cores_max = options.cores.map_or(cores, |cores| cores as usize);
     if cores_max > cores {
@@ -99,16 +100,6 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         super::write(file, &format!("{:#}\n", report::json(&machine, &all)))?;
     }
     Ok(true)
-}
-
-/// The figures of these names, or all.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
-    if names.is_empty() {
-        return Ok(FIGURES.iter().collect());
-    }
-    let find = |name: &String| FIGURES.iter().find(|figure| figure.name == *name);
-    let named = |name| find(name).ok_or_else(|| anyhow::anyhow!("no figure '{name}'\n{}", list()));
-    names.iter().map(named).collect()
 }
 
 /// Measures a figure's groups, and prints rows.

@@ -82,10 +82,6 @@ impl Lab {
         // Errors are wanted each time, not only the first of a second.
         let hosts = lab.inside.iter().chain(&lab.outside);
         hosts.chain([provider]).for_each(|host| host.set("ipv4/icmp_ratelimit", "0"));
-        // A host's kernel picks a queue by a number of the socket, and another one after a timeout:
-        // the connection would go on in another thread, as behind no NIC that hashes headers.
-        let hosts = lab.inside.iter().chain(&lab.outside).filter(|_| count > 1);
-        hosts.for_each(|host| host.set("core/txrehash", "0"));
         lab
     }
 

@@ -76,10 +76,10 @@ fn datagram(port: u16, is_reply: bool) -> Vec<u8> {
     frame
 }
 
-/// Sources of `count` sessions, all into `c`.
-fn sources(count: u16) -> String {
+/// Sources of `count` sessions from the `first` on, all into `c`.
+fn sources(first: u16, count: u16) -> String {
     let source = |nth: u16| {
-        let bytes = datagram(1000 + nth, false);
+        let bytes = datagram(1000 + first + nth, false);
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("s{nth} :: RatedSource(DATA \\<{hex}>, RATE 3000) -> c;\n")
     };
@@ -99,7 +99,7 @@ fn configuration(count: u16, more: &str) -> String {
          -> nf :: Nf({}, SESSION connection, {more}) -> d :: Counter -> Discard;
          {}",
         exec("counts"),
-        sources(count)
+        sources(0, count)
     )
 }
 
@@ -205,8 +205,15 @@ fn a_function_without_scratch_has_no_use_for_sessions() {
 
 #[test]
 fn threads_have_sessions_of_their_own_in_one_function() {
+    // The second thread sees two connections of its own, or the same two, which one thread serves.
+    for (first, sessions) in [(2, 4), (0, 2)] {
+        sessions_of_two_threads(first, sessions);
+    }
+}
+
+fn sessions_of_two_threads(first: u16, sessions: u64) {
     let part = |nth: u16| {
-        let sources = sources(2).replace("-> c;", &format!("-> c{nth};"));
+        let sources = sources(nth * first, 2).replace("-> c;", &format!("-> c{nth};"));
         format!(
             "c{nth} :: Counter -> FlowClassifier -> [{nth}] nf [{nth}] -> Discard;
              {}",
@@ -225,8 +232,10 @@ fn threads_have_sessions_of_their_own_in_one_function() {
     let name = socket.to_str().expect("plain text");
     let driver = Running::start(&mut click(&["-j", "2", "-u", name, "-e", &text]));
     let mut counted = Counted { driver, client: Client::unix(&socket), _dir: dir };
-    // Both threads see the same two connections; the function, four sessions.
-    wait_for("sessions", || (counted.counter("begun ") == 4).then_some(()));
+    counted.wait_above("c0.count", 300);
+    counted.wait_above("c1.count", 300);
+    wait_for("sessions", || (counted.counter("begun ") >= sessions).then_some(()));
+    assert_eq!(counted.counter("begun "), sessions);
     counted.driver.interrupt().expect(0);
 }
 

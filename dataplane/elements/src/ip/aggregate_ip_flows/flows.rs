@@ -68,7 +68,11 @@ pub(super) struct Flows {
     table: HashMap<Key, Flow>,
     /// Ports of first fragments, and when they came.
     fragments: HashMap<FragmentKey, (u16, u16, i64)>,
+    /// The number of the next flow, the first one, and by how much they grow: threads give each their
+    /// own.
     next: u32,
+    first: u32,
+    step: u32,
     timeouts: Timeouts,
     icmp: bool,
     with_fragments: bool,
@@ -90,9 +94,26 @@ impl Timeouts {
 }
 
 impl Flows {
-    pub(super) fn new(timeouts: Timeouts, icmp: bool, with_fragments: bool) -> Flows {
+    pub(super) fn new(
+        timeouts: Timeouts,
+        icmp: bool,
+        with_fragments: bool,
+        (rank, threads): (usize, usize),
+    ) -> Flows {
+        // 0 is no number of a flow.
+        let (first, step) = (1 + rank as u32, threads.max(1) as u32);
         let (table, fragments) = (HashMap::new(), HashMap::new());
-        Flows { table, fragments, next: 1, timeouts, icmp, with_fragments, reap_at: i64::MIN }
+        Flows {
+            table,
+            fragments,
+            next: first,
+            first,
+            step,
+            timeouts,
+            icmp,
+            with_fragments,
+            reap_at: i64::MIN,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -162,8 +183,7 @@ impl Flows {
             return Marks::Full;
         }
         let aggregate = self.next;
-        // 0 is no number of a flow.
-        self.next = self.next.checked_add(1).unwrap_or(1);
+        self.next = self.next.checked_add(self.step).unwrap_or(self.first);
         let over = ending(tcp_flags, 0);
         self.table.insert(key, Flow { aggregate, last: now, flipped, over });
         Marks::Of { aggregate, paint: 0 }
@@ -220,7 +240,7 @@ mod tests {
             fragment: 30 * SECOND,
             reap: 10 * SECOND,
         };
-        Flows::new(timeouts, true, true)
+        Flows::new(timeouts, true, true, (0, 1))
     }
 
     fn packet(protocol: u8, src: u8, dst: u8, flags: u8, flags_offset: u16) -> Vec<u8> {

@@ -111,3 +111,92 @@ fn options_of_the_first() {
     assert!(ip.checksum_ok(options));
     assert_eq!((options, payload), (&[1, 1, 1, 0][..], &[0, 0, 0, 0, 0, 0, 0, 0, 9][..]));
 }
+
+/// A fragment as [`fragment`], from another host.
+fn from_host(host: u8, id: u16, (from, to): (usize, usize), body: &[u8]) -> Packet {
+    let mut packet = fragment(id, from, to < body.len(), &body[from..to], 7 * SECOND);
+    packet.network_mut()[15] = host;
+    let (header, _) = Ipv4Header::view_mut(packet.network_mut()).unwrap();
+    header.fill_checksum(&[]);
+    packet
+}
+
+/// Addresses, identification and payload of whole packets, sorted.
+fn contents(packets: &[Packet]) -> Vec<(u32, u16, Vec<u8>)> {
+    let content = |packet: &Packet| {
+        let (ip, payload) = Ipv4Header::parse(packet.data()).unwrap();
+        (ip.src(), ip.id(), payload.to_vec())
+    };
+    let mut all: Vec<_> = packets.iter().map(content).collect();
+    all.sort();
+    all
+}
+
+proptest! {
+    /// Whichever threads fragments come by, each packet is put together once, as one replica would,
+    /// and those of one host all in one thread.
+    #[test]
+    fn fragments_meet(
+        threads in 1usize..4,
+        packets in prop::collection::vec((0u8..6, 1usize..5, 1usize..40), 1..24),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 100),
+    ) {
+        let bodies: Vec<Vec<u8>> = packets
+            .iter()
+            .map(|(_, pieces, tail)| (0..(pieces * 16 + tail)).map(|n| n as u8).collect())
+            .collect();
+        let mut replicas = Rig::replicas(&ENTRY, &[""; 0], 1, threads).unwrap();
+        let (mut alone, mut expected) = (rig(1), Vec::new());
+        let mut pieces = Vec::new();
+        for (number, ((host, count, _), body)) in packets.iter().zip(&bodies).enumerate() {
+            let cut = |nth: usize| if nth == *count { body.len() } else { nth * 16 };
+            let piece = |nth| (*host, number as u16, (cut(nth), cut(nth + 1)), body);
+            pieces.extend((0..*count).map(piece));
+        }
+        // In any order, each by any thread.
+        for nth in (1..pieces.len()).rev() {
+            pieces.swap(nth, places[nth].index(nth + 1));
+        }
+        let mut whole: Vec<Vec<Packet>> = (0..threads).map(|_| Vec::new()).collect();
+        for (nth, (host, id, range, body)) in pieces.into_iter().enumerate() {
+            let piece = || from_host(host, id, range, body);
+            expected.append(&mut alone.push([piece()])[0]);
+            let thread = places[(nth * 7 + 3) % places.len()].index(threads);
+            whole[thread].append(&mut replicas[thread].push([piece()])[0]);
+        }
+        for (thread, replica) in replicas.iter_mut().enumerate() {
+            whole[thread].append(&mut replica.run().1[0]);
+        }
+        let all: Vec<Vec<_>> = whole.iter().map(|packets| contents(packets)).collect();
+        for host in 0..6 {
+            let is_from = |(src, ..): &&(u32, u16, Vec<u8>)| src.to_be_bytes()[3] == host;
+            let cut = |(_, id, _): &(u32, u16, Vec<u8>)| packets[usize::from(*id)].1 > 1;
+            let have = |of: &&Vec<(u32, u16, Vec<u8>)>| of.iter().filter(is_from).any(cut);
+            prop_assert!(all.iter().filter(have).count() <= 1);
+        }
+        let mut all = all.concat();
+        all.sort();
+        prop_assert_eq!(all, contents(&expected));
+        prop_assert_eq!(contents(&expected).len(), packets.len());
+        for replica in &mut replicas {
+            prop_assert_eq!(replica.read("memory", ""), Ok("0".into()));
+            prop_assert_eq!(replica.holding(), 0);
+        }
+    }
+}
+
+/// Fragments that the thread they are for does not take are dropped, and counted.
+#[test]
+fn a_ring_that_is_full_drops() {
+    let mut replicas = Rig::replicas(&ENTRY, &[""; 0], 1, 2).unwrap();
+    for id in 0..600 {
+        for replica in &mut replicas {
+            let out = replica.push([fragment(id, 0, true, &[1; 8], 7 * SECOND)]);
+            assert!(out[0].is_empty());
+        }
+    }
+    let mut handed = |at: usize| replicas[at].read("handed", "").unwrap().parse::<u64>().unwrap();
+    assert_eq!(handed(0) + handed(1), 512);
+    let busy = Bad::DROPS.iter().position(|drop| drop.name == "busy").unwrap();
+    assert_eq!(replicas.iter().map(|replica| replica.drops()[busy]).sum::<u64>(), 88);
+}

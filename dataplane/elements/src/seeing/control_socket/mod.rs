@@ -6,8 +6,8 @@ mod serve;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Run, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Run,
+    Spec, Topic, Ty,
 };
 
 use self::serve::{Client, Next, Rules};
@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[Handler::read("port", "the TCP port, or the file name")],
         task: true,
         cost: NOTHING_MORE,
+        replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,

@@ -12,7 +12,7 @@ mod signal;
 use rustix::process::Signal;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    NOTHING_MORE, Run, Spec, Topic, Ty, reasons,
+    NOTHING_MORE, Replicas, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -48,6 +48,10 @@ pub static ENTRY: Entry = Entry::new(
         task: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
+        replicas: Replicas::Apart(
+            "steps and handlers are run in one thread; packets go through the script of their \
+             thread, with variables of its own",
+        ),
         ..Spec::DEFAULT
     },
     build,

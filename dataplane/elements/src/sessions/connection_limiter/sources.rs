@@ -4,7 +4,7 @@ use thruway_flow::hash::Hasher;
 use thruway_flow::table::{Pool, Shape};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::sessions::pace::{Bucket, Pace};
+use crate::pace::{Bucket, Pace};
 
 /// Sources looked at per new connection, whether they can be forgotten.
 const SWEPT_AT_ONCE: u32 = 2;

@@ -15,7 +15,8 @@ fn udp(port: u16) -> Tuple {
 
 fn limiter(rate: u64, burst: u64, by_bytes: bool) -> Limiter {
     let pace = checked_pace(rate, burst, by_bytes).unwrap();
-    Limiter { pace, by_bytes, shared: None, open: 0, now: 0 }
+    let shared = Arc::new(Credit::new(pace.full(0)));
+    Limiter { pace, by_bytes, shared, ahead: 0, open: 0, now: 0 }
 }
 
 /// How many of so many packets pass.

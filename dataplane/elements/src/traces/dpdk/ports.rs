@@ -37,6 +37,10 @@ pub(in super::super) struct Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Output {
     pub(in super::super) port: String,
+    /// How many of the element's replicas come before this one.
+    pub(in super::super) rank: usize,
+    /// Who it is among all that send.
+    pub(in super::super) element: String,
     pub(in super::super) queue: Option<u16>,
     pub(in super::super) mtu: Option<u16>,
     pub(in super::super) slots: u16,
@@ -139,10 +143,17 @@ impl Ports {
         device.receiver(queues).map_err(|error| error.to_string())
     }
 
-    /// An end of a port to send by.
-    pub(in super::super) fn sender(&self, output: &Output) -> Result<Sender, String> {
+    /// A port, and an end of it to send by, unless it has too few for this replica of an element.
+    pub(in super::super) fn sender(
+        &self,
+        output: &Output,
+    ) -> Result<(Arc<Device>, Option<Sender>), String> {
         let device = self.open(&output.port)?;
-        device.sender(output.queue).map_err(|error| error.to_string())
+        if !self.state().has_queue(output, device.about().tx_queues) {
+            return Ok((device, None));
+        }
+        let sender = device.sender(output.queue).map_err(|error| error.to_string())?;
+        Ok((device, Some(sender)))
     }
 
     /// Keeps a port running that the configuration before this one used.
@@ -177,17 +188,33 @@ impl State {
             wish.rx_slots = wish.rx_slots.max(input.slots);
             wish.mtu = wish.mtu.max(input.mtu);
         }
-        let mut free = 0;
-        for output in self.outputs.iter().filter(|output| short(&output.port) == short(port)) {
-            free += u16::from(output.queue.is_none());
-            wish.tx_queues = wish.tx_queues.max(output.queue.map_or(0, |queue| queue + 1));
+        let (mut all, mut first) = (0, 0);
+        for output in self.outputs_of(port) {
+            all += 1;
+            first += u16::from(output.rank == 0);
+            wish.tx_queues_min = wish.tx_queues_min.max(output.queue.map_or(0, |queue| queue + 1));
             wish.tx_slots = wish.tx_slots.max(output.slots);
             wish.mtu = wish.mtu.max(output.mtu);
         }
-        let named = self.outputs.iter().filter(|output| short(&output.port) == short(port));
-        let named = named.filter(|output| output.queue.is_some()).count() as u16;
-        wish.tx_queues = wish.tx_queues.max(free + named);
+        wish.tx_queues_min = wish.tx_queues_min.max(first);
+        wish.tx_queues = wish.tx_queues_min.max(all);
         wish
+    }
+
+    /// The replicas of elements that send by a port.
+    fn outputs_of(&self, port: &str) -> impl Iterator<Item = &Output> {
+        self.outputs.iter().filter(move |output| short(&output.port) == short(port))
+    }
+
+    /// Whether a replica that sends has one of a port's queues: first of all have those that are
+    /// the first of their element.
+    fn has_queue(&self, output: &Output, queues: u16) -> bool {
+        let is_before = |other: &&Output| other.rank == 0 && output.rank != 0;
+        let first = self.outputs_of(&output.port).filter(is_before).count();
+        let alike = |other: &&Output| (other.rank == 0) == (output.rank == 0);
+        let mut alike = self.outputs_of(&output.port).filter(alike);
+        let place = alike.position(|other| other == output);
+        place.is_some_and(|place| first + place < usize::from(queues))
     }
 
     /// Who receives by which queues of a port: those that want certain ones, and the others in the
@@ -240,8 +267,9 @@ mod tests {
         }
     }
 
-    fn output(queue: Option<u16>) -> Output {
-        Output { port: "p".to_owned(), queue, mtu: Some(1400), slots: 512 }
+    fn output(element: &str, rank: usize, queue: Option<u16>) -> Output {
+        let (port, element) = ("p".to_owned(), element.to_owned());
+        Output { port, rank, element, queue, mtu: Some(1400), slots: 512 }
     }
 
     #[test]
@@ -261,14 +289,18 @@ mod tests {
     }
 
     #[test]
-    fn every_replica_that_sends_has_a_queue() {
-        let outputs = vec![output(None), output(None), output(Some(0))];
-        let mut state = State { outputs, ..State::default() };
+    fn every_replica_that_sends_has_a_queue_if_there_are_enough() {
+        let outputs = vec![output("a", 0, None), output("a", 1, None), output("b", 0, Some(0))];
+        let mut state = State { outputs: outputs.clone(), ..State::default() };
         let wish = state.wish("p");
-        assert_eq!((wish.tx_queues, wish.mtu, wish.tx_slots), (3, Some(1400), 512));
-        let with_arguments = Output { port: "p,x=1".to_owned(), ..output(Some(7)) };
+        assert_eq!((wish.tx_queues, wish.tx_queues_min), (3, 2));
+        assert_eq!((wish.mtu, wish.tx_slots), (Some(1400), 512));
+        let have = |queues| outputs.iter().map(|one| state.has_queue(one, queues)).collect();
+        let all: [Vec<bool>; 2] = [have(2), have(3)];
+        assert_eq!(all, [vec![true, false, true], vec![true, true, true]]);
+        let with_arguments = Output { port: "p,x=1".to_owned(), ..output("c", 0, Some(7)) };
         state.outputs.push(with_arguments);
         assert_eq!(state.whole_name("p"), "p,x=1");
-        assert_eq!(state.wish("p").tx_queues, 8);
+        assert_eq!((state.wish("p").tx_queues, state.wish("p").tx_queues_min), (8, 8));
     }
 }

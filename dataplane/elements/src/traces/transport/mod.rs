@@ -142,9 +142,6 @@ impl Transport {
         plan: Plan,
         guard: Guard,
     ) -> Result<Box<dyn Element>, ArgErrors> {
-        args.for_one_thread(
-            "its socket sends what comes in one order; a Queue in front does, too",
-        )?;
         let snaplen: usize = args.get("SNAPLEN")?;
         if !(1..=SNAPLEN_MAX).contains(&snaplen) {
             let why = format!("must be from 1 to {SNAPLEN_MAX} bytes");

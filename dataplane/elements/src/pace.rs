@@ -1,8 +1,10 @@
-//! A rate with bursts, whose state is one number: what limiters keep per session.
+//! A rate with bursts, whose state is one number: what limiters keep per session, or threads together.
 //!
 //! A token bucket turned round (the "virtual scheduling" form of the generic cell rate algorithm,
 //! ITU-T I.371 annex A): instead of tokens and the time they were counted at, the state is the time
 //! at which the bucket was, or would have been, empty.
+
+use thruway_sync::Credit;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
@@ -14,9 +16,17 @@ const FRACTION_BITS: u32 = 24;
 /// Longest time to fill a bucket, seconds: a hundred days.
 const FILL_MAX_S: u64 = 100 * 24 * 3600;
 
+/// Packets for which time is taken ahead, so that threads touch what they share twice in a batch and
+/// not for each packet.
+const AHEAD: u64 = 32;
+
+/// Longest time for which a bucket that another configuration left can be overdrawn: a quarter of a
+/// turn.
+const DEBT_MAX: u64 = 1 << 62;
+
 /// A rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Tokens a second.
     rate: u64,
     /// Tokens that a full bucket holds.
@@ -28,10 +38,19 @@ pub(super) struct Pace {
 }
 
 /// State of one bucket. All zeros is no bucket: see [`Pace::full`].
-pub(super) type Bucket = u64;
+pub(crate) type Bucket = u64;
 
 fn stamp(now: i64) -> u64 {
     (now as u64).wrapping_shl(TIME_BITS)
+}
+
+/// Whole tokens that a bucket held at a time, negative where it was overdrawn: what one
+/// configuration leaves to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Nanoseconds.
+    pub(crate) at: i64,
+    pub(crate) tokens: i64,
 }
 
 impl Pace {
@@ -39,7 +58,7 @@ impl Pace {
     ///
     /// # Errors
     /// One of them is 0, or the bucket would take more than a hundred days to fill.
-    pub(super) fn new(rate: u64, burst: u64) -> Result<Pace, String> {
+    pub(crate) fn new(rate: u64, burst: u64) -> Result<Pace, String> {
         if rate == 0 || burst == 0 {
             return Err("must be at least 1".to_owned());
         }
@@ -53,29 +72,97 @@ impl Pace {
     }
 
     /// Tokens a second.
-    pub(super) fn rate(&self) -> u64 {
+    pub(crate) fn rate(&self) -> u64 {
         self.rate
     }
 
     /// Tokens that a full bucket holds.
-    pub(super) fn burst(&self) -> u64 {
+    pub(crate) fn burst(&self) -> u64 {
         self.burst
     }
 
     /// A full bucket.
-    pub(super) fn full(&self, now: i64) -> Bucket {
+    pub(crate) fn full(&self, now: i64) -> Bucket {
         stamp(now).wrapping_sub(self.fill)
     }
 
     /// Whether it is full.
-    pub(super) fn is_full(&self, bucket: Bucket, now: i64) -> bool {
+    pub(crate) fn is_full(&self, bucket: Bucket, now: i64) -> bool {
         let credit = stamp(now).wrapping_sub(bucket) as i64;
         credit >= self.fill as i64
     }
 
+    /// Lets threads spend tokens of a bucket that they share: `tokens` says how many of those that
+    /// there are, whose time it is given, as [`Pace::affords`] and [`Pace::owes`] understand it.
+    #[inline]
+    pub(crate) fn spend(
+        &self,
+        bucket: &Credit,
+        now: i64,
+        mut tokens: impl FnMut(i64) -> u64,
+    ) -> u64 {
+        let spent = |there| time_of(tokens(there), self.per_token);
+        bucket.spend(stamp(now), self.fill, spent)
+    }
+
+    /// Takes tokens of a bucket that threads share, if there are as many, by way of what is held
+    /// `ahead`: the time of some packets like this one is taken at once.
+    #[inline]
+    pub(crate) fn take_ahead(
+        &self,
+        bucket: &Credit,
+        ahead: &mut u64,
+        tokens: u64,
+        now: i64,
+    ) -> bool {
+        let cost = time_of(tokens, self.per_token);
+        if cost > *ahead {
+            let lacks = cost - *ahead;
+            let wanted = lacks.saturating_add(cost.saturating_mul(AHEAD));
+            let enough = |there: i64| match u64::try_from(there) {
+                Ok(there) if there >= lacks => there.min(wanted),
+                _ => 0,
+            };
+            *ahead += bucket.spend(stamp(now), self.fill, enough);
+        }
+        let enough = cost <= *ahead;
+        *ahead -= if enough { cost } else { 0 };
+        enough
+    }
+
+    /// Whether a time is enough for tokens.
+    #[inline]
+    pub(crate) fn affords(&self, there: i64, tokens: u64) -> bool {
+        there >= 0 && time_of(tokens, self.per_token) <= there as u64
+    }
+
+    /// Whether a bucket of which there is this time is overdrawn once tokens are spent.
+    #[inline]
+    pub(crate) fn owes(&self, there: i64, tokens: u64) -> bool {
+        i128::from(there) < i128::from(time_of(tokens, self.per_token))
+    }
+
+    /// What a bucket that is shared holds.
+    pub(crate) fn level(&self, bucket: &Credit, now: i64) -> Level {
+        let there = stamp(now).wrapping_sub(bucket.empty_at()) as i64;
+        let there = i128::from(there.min(self.fill as i64));
+        let tokens = (there << FRACTION_BITS).div_euclid(self.per_token.into());
+        let most = i64::try_from(self.burst).unwrap_or(i64::MAX);
+        Level { at: now, tokens: i64::try_from(tokens).unwrap_or(i64::MIN).min(most) }
+    }
+
+    /// Sets what a bucket that is shared holds.
+    pub(crate) fn set_level(&self, bucket: &Credit, level: Level) {
+        let (now, time) = (stamp(level.at), time_of(level.tokens.unsigned_abs(), self.per_token));
+        bucket.set_empty_at(match level.tokens {
+            0.. => now.wrapping_sub(time.min(self.fill)),
+            _ => now.wrapping_add(time.min(DEBT_MAX)),
+        });
+    }
+
     /// Takes tokens, if there are as many.
     #[inline]
-    pub(super) fn take(&self, bucket: &mut Bucket, tokens: u64, now: i64) -> bool {
+    pub(crate) fn take(&self, bucket: &mut Bucket, tokens: u64, now: i64) -> bool {
         let now = stamp(now);
         let mut credit = now.wrapping_sub(*bucket) as i64;
         if credit > self.fill as i64 || credit < 0 {

@@ -1,0 +1,268 @@
+//! Handler calls between elements, wherever these are: in this thread, in others, or in several.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thruway_element::{Access, HandlerError, Wires};
+
+use crate::control::{Mail, Mails};
+use crate::core::Core;
+use crate::handlers::{self, Call};
+use crate::signals::Taker;
+use crate::trace::{Event, Order, Place};
+
+/// How long a call waits for an element that waits for an answer itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A handler call for the replicas of one element.
+#[derive(Clone)]
+struct Job {
+    node: usize,
+    name: String,
+    /// Parameter of a read, value of a write.
+    param: String,
+    write: bool,
+    /// One replica is enough.
+    one: bool,
+}
+
+impl Job {
+    fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
+        Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
+    }
+}
+
+impl Core {
+    /// Does what came by mail.
+    pub(crate) fn serve(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        let Mails { between, calls } = control.mailbox(self.thread).take();
+        for mail in calls.into_iter().chain(between) {
+            mail(wires, self);
+        }
+    }
+
+    /// The same while an element waits: only what others wait for likewise.
+    fn serve_calls(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        for mail in control.mailbox(self.thread).take_calls() {
+            mail(wires, self);
+        }
+    }
+
+    /// Writes the handler `run` of an element for which a signal came.
+    pub(crate) fn signal(&mut self, wires: &mut Wires, taker: Taker) {
+        let control = Arc::clone(&self.control);
+        if control.takers().begin(taker) {
+            if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
+                let name = &self.layout.graph.elements[taker.node as usize].name;
+                control.say(&format!("While calling '{name}.run':\n  {error}"));
+            }
+            control.takers().end(taker);
+        }
+    }
+
+    /// Reads `[element.]handler [param]` as seen from `node`.
+    pub(crate) fn read_from(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+    ) -> Result<String, HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, node as usize, call)?;
+        let Some(target) = call.node else {
+            if call.name == "trace" {
+                let control = Arc::clone(&self.control);
+                let place = Place { layout: &layout, control: &control };
+                return place
+                    .read(&mut |thread, order| self.trace(wires, thread, order), call.param);
+            }
+            return handlers::read_global(&layout, &self.control, call.name);
+        };
+        let merge = handlers::merge_of(&layout, target, call.name);
+        let job = Job::new(target, &call, merge.one_speaks(), false);
+        handlers::merge(merge, self.on_replicas(wires, &job)?)
+    }
+
+    /// Writes `[element.]handler` as seen from `node`.
+    pub(crate) fn write_from(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        call: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let call = Call::parse(&layout, node as usize, call)?;
+        let Some(target) = call.node else {
+            if call.name == "trace" {
+                let value = if call.param.is_empty() { value } else { call.param };
+                let control = Arc::clone(&self.control);
+                let place = Place { layout: &layout, control: &control };
+                return place.write(&mut |thread, order| self.trace(wires, thread, order), value);
+            }
+            return handlers::write_global(&self.control, call.name, value);
+        };
+        // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
+        let value = if call.param.is_empty() { value } else { call.param };
+        let call = Call { param: value, ..call };
+        let merge = handlers::merge_of(&layout, target, call.name);
+        let job = Job::new(target, &call, merge.one_is_written(), true);
+        let answers = self.on_replicas(wires, &job)?;
+        answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
+    }
+
+    /// Has every thread with a replica (or one of them) do the same, this thread first if it has
+    /// one.
+    fn on_replicas(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Result<Vec<Result<String, HandlerError>>, HandlerError> {
+        let layout = Arc::clone(&self.layout);
+        let threads = &layout.threads[job.node];
+        let mut answers = Vec::new();
+        if threads.contains(&self.thread) {
+            answers.push(self.perform(wires, job).unwrap_or_else(|| Err(calling_itself())));
+        }
+        let own = self.thread;
+        for thread in threads.iter().filter(|thread| **thread != own) {
+            if (job.one && !answers.is_empty()) || !self.control.running() {
+                break;
+            }
+            answers.push(self.ask_replica(wires, *thread, job));
+        }
+        if answers.is_empty() {
+            return Err(HandlerError::refused("its thread is not running yet"));
+        }
+        Ok(answers)
+    }
+
+    /// Has another thread's replica do it. That may be running, and wait for an answer while its
+    /// thread opens mail: then it does it afterwards. But it may also wait for us.
+    fn ask_replica(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        job: &Job,
+    ) -> Result<String, HandlerError> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let job = job.clone();
+            let answer = self.ask(wires, thread, move |wires, core| core.perform(wires, &job))?;
+            if let Some(answer) = answer {
+                return answer;
+            }
+        }
+        Err(calling_itself())
+    }
+
+    /// Does it; `None` when the element is running.
+    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
+        if job.write {
+            let done = self.write_if_free(wires, job.node, &job.name, &job.param)?;
+            Some(done.map(|()| String::new()))
+        } else {
+            self.read_if_free(wires, job.node, &job.name, &job.param)
+        }
+    }
+
+    /// Has a thread do something about traces.
+    fn trace(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        order: Order,
+    ) -> Result<Vec<Event>, HandlerError> {
+        if thread == self.thread {
+            return Ok(self.obey(wires, order));
+        }
+        self.ask(wires, thread, move |wires, core| core.obey(wires, order))
+    }
+
+    /// Has another thread do something and waits, serving own mail meanwhile: two threads that ask
+    /// each other must both get their answer.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        wires: &mut Wires,
+        thread: usize,
+        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
+    ) -> Result<T, HandlerError> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        let mail: Mail = Box::new(move |wires, core| {
+            // Whoever asked may have gone.
+            let _ = reply.send(work(wires, core));
+        });
+        self.control.mailbox(thread).send_call(mail);
+        while self.control.running() && !self.control.mailbox(thread).is_left() {
+            if let Ok(answer) = answer.recv_timeout(Duration::from_micros(200)) {
+                return Ok(answer);
+            }
+            self.serve_calls(wires);
+        }
+        Err(HandlerError::refused("the router is stopping"))
+    }
+
+    /// Reads a handler of this thread's replica.
+    pub(crate) fn read_local(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        self.read_if_free(wires, node, name, param).unwrap_or_else(|| Err(calling_itself()))
+    }
+
+    /// Writes a handler of this thread's replica.
+    pub(crate) fn write_local(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        self.write_if_free(wires, node, name, value).unwrap_or_else(|| Err(calling_itself()))
+    }
+
+    /// Reads; `None` when it would take the element, and that is running.
+    fn read_if_free(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        param: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        let spec = self.layout.graph.elements[node].spec;
+        let own = spec.handlers.iter().find(|handler| handler.name == name);
+        if own.is_none_or(|handler| handler.access == Access::Write)
+            && let Some(answer) = handlers::read_default(&self.layout, wires, node, name)
+        {
+            return Some(Ok(answer));
+        }
+        if own.is_none() && name == "scheduled" {
+            return Some(Ok(self.scheduled[node].to_string()));
+        }
+        if own.is_some_and(|handler| !handler.access.readable()) {
+            return Some(Err(HandlerError::no_read(name)));
+        }
+        self.with(wires, node as u32, |element, cx| element.read(cx, name, param))
+    }
+
+    /// Writes; `None` when the element is running.
+    fn write_if_free(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        name: &str,
+        value: &str,
+    ) -> Option<Result<(), HandlerError>> {
+        self.with(wires, node as u32, |element, cx| element.write(cx, name, value))
+    }
+}
+
+/// Of a handler that would take an element which is running, and waits for that very answer.
+fn calling_itself() -> HandlerError {
+    HandlerError::refused("the element is calling itself")
+}
