@@ -23,6 +23,13 @@ const WAKE_NS: i64 = 10_000;
 /// The first looking, when it may be worth while.
 const POLL_FIRST_NS: i64 = 4_000;
 
+/// After so many looks in a row that found nothing it is slept at once, this often: looking may keep
+/// from working whom it waits for (reception by a thread of the kernel on the same core).
+const VAIN_MAX: u32 = 8;
+const PAUSE: u32 = 32;
+/// Looks that are tried between pauses, until one finds something.
+const TRIES: u32 = 2;
+
 /// The next event is so near that a sleep until then would not end before it.
 pub(crate) const SLEEP_MIN_NS: i64 = 5_000;
 
@@ -32,11 +39,15 @@ pub(crate) struct Patience {
     idle: Idle,
     /// Nanoseconds.
     looks: i64,
+    /// Looks since the last that found something.
+    vain: u32,
+    /// Quiets that are still slept through at once.
+    pause: u32,
 }
 
 impl Patience {
     pub fn new(idle: Idle) -> Patience {
-        Patience { idle, looks: 0 }
+        Patience { idle, looks: 0, vain: 0, pause: 0 }
     }
 
     /// Whether to sleep, after a quiet of so many nanoseconds and so many before the next event.
@@ -51,6 +62,17 @@ impl Patience {
 
     /// A quiet is over.
     pub fn learn(&mut self, quiet: i64, slept: bool) {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return;
+        }
+        if self.looks > 0 {
+            self.vain = if slept { self.vain + 1 } else { 0 };
+        }
+        if self.vain >= VAIN_MAX {
+            (self.looks, self.pause, self.vain) = (0, PAUSE, VAIN_MAX - TRIES);
+            return;
+        }
         let quiet = if slept { quiet.saturating_sub(WAKE_NS) } else { quiet };
         self.looks = if quiet <= POLL_MAX_NS {
             (self.looks * 2).clamp(POLL_FIRST_NS, POLL_MAX_NS)
@@ -99,6 +121,23 @@ mod tests {
         // What it learnt is forgotten after a few.
         let (looked, _) = spent(&mut patience, &[LONG; 100]);
         assert!(looked <= 2 * POLL_MAX_NS, "{looked}");
+    }
+
+    /// Packets come soon after the thread lies down, and not before.
+    #[test]
+    fn who_is_waited_for_and_kept_from_working_is_slept_for() {
+        let mut patience = Patience::new(Idle::Adaptive);
+        let mut looked = 0;
+        for _ in 0..10_000 {
+            looked += patience.looks;
+            let quiet = patience.looks + 8_000 + WAKE_NS;
+            patience.learn(quiet, true);
+        }
+        // A few short looks in each 34 quiets, where it would be 4 us or more in each.
+        assert!(looked < 10_000 * 500, "{looked}");
+        // And when looking pays again it is found out.
+        let (_, sleeps) = spent(&mut patience, &[3_000; 1_000]);
+        assert!(sleeps <= 40, "{sleeps}");
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A process that runs; it ends with this value at the latest. Its output goes to a file.
 pub struct Running {
@@ -30,6 +31,27 @@ impl Running {
     /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Stops it until [`Running::go_on`].
+    pub fn stop(&self) -> anyhow::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Ends [`Running::stop`].
+    pub fn go_on(&self) -> anyhow::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        // Its number is its own until it is waited for.
+        let pid = Pid::from_raw(self.pid().cast_signed()).context("a number of a process")?;
+        kill_process(pid, signal).with_context(|| format!("cannot signal {}", self.name))
+    }
+
+    /// Whether it has said this.
+    pub fn said(&self, what: &str) -> bool {
+        std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(what))
     }
 
     /// Fails, with its last words, if it ended.

@@ -199,7 +199,10 @@ impl RxEnd {
     pub(super) fn take(&mut self, max: usize, batch: &mut Batch) -> usize {
         let lent = &mut self.lent;
         self.received.take(max, |slot| {
-            batch.extend(lent.take_back(place_of(slot.place), slot.len));
+            let Some(packet) = lent.take_back(place_of(slot.place), slot.len) else { return };
+            // Another core wrote it, often.
+            packet.prefetch_data();
+            batch.push(packet);
         })
     }
 

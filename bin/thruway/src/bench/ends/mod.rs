@@ -128,7 +128,7 @@ fn tools() -> anyhow::Result<()> {
 }
 
 /// Whether there is such a program.
-fn has(tool: &str) -> bool {
+pub(super) fn has(tool: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     path.split(':').any(|dir| Path::new(dir).join(tool).exists())
 }

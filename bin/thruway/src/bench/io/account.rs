@@ -33,11 +33,19 @@ impl Account {
         let [made, arrived, disordered] = load.totals()?;
         let [wan, far] = contestant.site.no_room()?;
         let mut lost = vec![("no room at wan".to_owned(), wan)];
-        if kind != Kind::Packet {
+        if !matches!(kind, Kind::Packet | Kind::TestpmdPacket) {
             // A packet socket is told, and ToDevice tries again.
             lost.push(("no room at the far end".to_owned(), far));
         }
+        if kind == Kind::Kernel {
+            lost.push(("backlog full".to_owned(), contestant.site.not_taken()?));
+        }
         lost.extend(contestant.drops()?);
+        if kind.is_testpmd() {
+            // It does not tell what became of a packet, nor whether there was room for it.
+            let known = arrived + lost.iter().map(|(_, count)| count).sum::<u64>();
+            lost.push(("testpmd, or in front of it".to_owned(), made.saturating_sub(known)));
+        }
         lost.retain(|(_, count)| *count > 0);
         Ok(Account { made, arrived, disordered, lost })
     }

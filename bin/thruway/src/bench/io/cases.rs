@@ -9,6 +9,17 @@ pub enum Kind {
     Xdp,
     /// Thruway by packet sockets.
     Packet,
+    /// DPDK's testpmd by AF_XDP (net_af_xdp).
+    TestpmdXdp,
+    /// DPDK's testpmd by packet sockets (net_af_packet).
+    TestpmdPacket,
+}
+
+impl Kind {
+    /// Whether it is testpmd, which looks for packets without end.
+    pub fn is_testpmd(self) -> bool {
+        matches!(self, Kind::TestpmdXdp | Kind::TestpmdPacket)
+    }
 }
 
 /// Where reception at the middle's interface is done.
@@ -16,7 +27,8 @@ pub enum Kind {
 pub enum Reception {
     /// On the core that forwards, and counted as its work.
     Forwarder,
-    /// On the core of the load, as a card does it, or another core for a card.
+    /// On the core of the load, as a card does it, or another core for a card. A process has a
+    /// [`Rival`](super::rival::Rival) then, so that it always has something to do.
     Load,
 }
 
@@ -69,9 +81,13 @@ const fn apart(name: &'static str, kind: Kind, work: Work) -> Case {
 const ROUTING: &str = "kernel/route";
 const ROUTING_ONE: &str = "kernel/route-1";
 const MASQUERADE: &str = "kernel/nat";
+const FORWARD_APART: &str = "apart/xdp-forward";
+const PACKET_APART: &str = "apart/packet-forward";
+const ROUTING_APART: &str = "apart/kernel-route";
+const MASQUERADE_APART: &str = "apart/kernel-nat";
 
 /// Every row; baselines come before those who are compared with them.
-pub const CASES: [Case; 13] = [
+pub const CASES: [Case; 17] = [
     case(ROUTING, Kind::Kernel, Work::Route),
     Case {
         baseline: Some(ROUTING),
@@ -98,10 +114,33 @@ pub const CASES: [Case; 13] = [
         baseline: Some(ROUTING_ONE),
         ..case("xdp/route-1", Kind::Xdp, Work::Route)
     },
-    apart("apart/xdp-forward", Kind::Xdp, Work::Forward),
-    Case { goal_mpps: Some(2.0), ..apart("apart/xdp-route", Kind::Xdp, Work::Route) },
-    apart("apart/xdp-nat", Kind::Xdp, Work::Nat),
-    Case { goal_mpps: Some(1.5), ..apart("apart/packet-forward", Kind::Packet, Work::Forward) },
+    apart(ROUTING_APART, Kind::Kernel, Work::Route),
+    Case { baseline: Some(ROUTING_APART), ..apart(FORWARD_APART, Kind::Xdp, Work::Forward) },
+    Case {
+        baseline: Some(ROUTING_APART),
+        goal_mpps: Some(2.0),
+        goal_ratio: Some(1.4),
+        ..apart("apart/xdp-route", Kind::Xdp, Work::Route)
+    },
+    apart(MASQUERADE_APART, Kind::Kernel, Work::Nat),
+    Case {
+        baseline: Some(MASQUERADE_APART),
+        goal_ratio: Some(1.5),
+        ..apart("apart/xdp-nat", Kind::Xdp, Work::Nat)
+    },
+    Case {
+        baseline: Some(ROUTING_APART),
+        goal_mpps: Some(1.5),
+        ..apart(PACKET_APART, Kind::Packet, Work::Forward)
+    },
+    Case {
+        baseline: Some(FORWARD_APART),
+        ..apart("apart/testpmd-xdp", Kind::TestpmdXdp, Work::Forward)
+    },
+    Case {
+        baseline: Some(PACKET_APART),
+        ..apart("apart/testpmd-packet", Kind::TestpmdPacket, Work::Forward)
+    },
 ];
 
 #[cfg(test)]

@@ -8,16 +8,21 @@ use super::cases::{Case, Kind, Reception, Work};
 use super::site::{
     APART_PRIORITY, Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first,
 };
-use crate::bench::child::{Running, wait_for};
+use crate::bench::child::{Running, cpu_ns, wait_for};
 use crate::ctl::Client;
-use crate::top::Sample;
 
 /// One of them, ready. The fields are in the order of going.
 pub struct Contestant {
     /// Its process; the kernel has none.
     pub process: Option<Running>,
     /// The thread that receives for it, if that is its work.
-    pub reception: Option<u32>,
+    reception: Option<u32>,
+    /// Soft interrupts forward, in nobody's name.
+    pub has_nobody: bool,
+    /// It has the core for a part of the time only, so that there is always more than it can take.
+    pub has_rival: bool,
+    /// It looks for packets without end, and is stopped but in its turns.
+    is_restless: bool,
     /// Where its process listens.
     socket: String,
     pub site: Site,
@@ -41,11 +46,20 @@ impl Contestant {
                 None
             }
             Kind::Xdp | Kind::Packet => Some(thruway(case, &site, cores, (dir, &socket))?),
+            Kind::TestpmdXdp | Kind::TestpmdPacket => Some(testpmd(case, &site, cores, dir)?),
         };
-        if case.kind != Kind::Xdp {
+        if !matches!(case.kind, Kind::Xdp | Kind::TestpmdXdp) {
             site.take_redirected()?;
         }
-        let mut contestant = Contestant { process, reception: None, socket, site };
+        let mut contestant = Contestant {
+            has_rival: process.is_some() && case.reception == Reception::Load,
+            process,
+            reception: None,
+            has_nobody: (case.kind, case.reception) == (Kind::Kernel, Reception::Load),
+            is_restless: case.kind.is_testpmd(),
+            socket,
+            site,
+        };
         contestant.wait()?;
         let (core, priority) = match case.reception {
             Reception::Forwarder => (cores.forwarding, RECEPTION_PRIORITY),
@@ -54,30 +68,49 @@ impl Contestant {
         let reception = contestant.site.place_wan(core)?;
         first(reception, priority)?;
         contestant.reception = (case.reception == Reception::Forwarder).then_some(reception);
+        if contestant.has_nobody {
+            contestant.site.steer_wan(cores.forwarding)?;
+        }
         if let Some(process) = &contestant.process {
+            if contestant.is_restless {
+                process.stop()?;
+            }
             first(process.pid(), PROCESS_PRIORITY)?;
         }
         Ok(contestant)
     }
 
-    /// Waits until a process listens: then it receives, too.
+    /// Its turn begins or ends.
+    pub fn work(&self, works: bool) -> anyhow::Result<()> {
+        match &self.process {
+            Some(process) if self.is_restless && works => process.go_on(),
+            Some(process) if self.is_restless => process.stop(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until a process listens, or says that it forwards: then it receives, too.
     fn wait(&mut self) -> anyhow::Result<()> {
         let Some(process) = &mut self.process else { return Ok(()) };
+        if self.is_restless {
+            return wait_for("testpmd to start", || {
+                process.check().map(|()| process.said("packet forwarding - ports"))
+            });
+        }
         let socket = &self.socket;
         let listens = || std::os::unix::net::UnixStream::connect(socket).is_ok();
         wait_for("Thruway to start", || process.check().map(|()| listens()))
     }
 
-    /// What its process counts: where it is that alone that forwards, the load does not fill its core,
-    /// and looking for packets in vain is no cost of one.
-    pub fn sample(&self) -> anyhow::Result<Option<Sample>> {
-        let is_alone = self.process.is_some() && self.reception.is_none();
-        is_alone.then(|| Sample::take(&mut Client::reach(&self.socket)?)).transpose()
+    /// Nanoseconds of processor time of its process and of the thread that receives for it.
+    pub fn used_ns(&self) -> u64 {
+        let pids = [self.reception, self.process.as_ref().map(|process| process.pid())];
+        pids.iter().flatten().map(|pid| cpu_ns(*pid)).sum()
     }
 
     /// Packets that its process dropped, and for what reasons.
     pub fn drops(&self) -> anyhow::Result<Vec<(String, u64)>> {
-        if self.process.is_none() {
+        if self.process.is_none() || self.is_restless {
             return Ok(Vec::new());
         }
         let text = Client::reach(&self.socket)?.read("statistics")?;
@@ -164,6 +197,27 @@ fn thruway(
         command.arg(format!("WAN_GW={}", HOPS[0]));
     }
     Running::start(&mut command, &name, dir)
+}
+
+/// testpmd, from one interface to the other and back, with a burst as large as ours may be at its best.
+fn testpmd(case: &Case, site: &Site, cores: Cores, dir: &Path) -> anyhow::Result<Running> {
+    let driver = match case.kind {
+        Kind::TestpmdXdp => "net_af_xdp",
+        _ => "net_af_packet",
+    };
+    // Otherwise what it says stays with it while its output is a file.
+    let mut command = site.middle.command("stdbuf");
+    command.args(["-oL", "dpdk-testpmd"]);
+    let (load, forwarding) = (cores.load, cores.forwarding);
+    command.args(["-l", &format!("{load},{forwarding}"), "--main-lcore", &load.to_string()]);
+    command.args(["--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "-m", "512"]);
+    for (number, end) in [&site.wan, &site.lan].into_iter().enumerate() {
+        command.arg(format!("--vdev={driver}{number},iface={}", end.name));
+    }
+    command.args(["--", "--forward-mode=io", "--burst=64", "--total-num-mbufs=16384"]);
+    // Else it waits for a key.
+    command.args(["--nb-cores=1", "--stats-period=3600"]);
+    Running::start(&mut command, &case.name.replace('/', "-"), dir)
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@
 mod account;
 mod cases;
 mod contestant;
+mod guard;
 mod latency;
 mod report;
+mod rival;
 pub(super) mod site;
 mod turn;
 
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::ends::has;
 use super::machine::{Machine, allowed};
 use super::row::median;
 use super::wanted;
@@ -82,7 +85,11 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     }
     let allowed = allowed();
     let cores = Cores::choose(&allowed)?;
-    let cases = chosen(options.case.as_deref())?;
+    let mut cases = chosen(options.case.as_deref())?;
+    if !has("dpdk-testpmd") && cases.iter().any(|case| case.kind.is_testpmd()) {
+        eprintln!("rows of testpmd are left out; to have them: apt-get install dpdk-dev");
+        cases.retain(|case| !case.kind.is_testpmd());
+    }
     let temporary = tempfile::tempdir()?;
     let dir = options.keep.clone().unwrap_or(temporary.path().to_owned());
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
@@ -121,7 +128,9 @@ fn time_ways(all: &mut [Entrant], time: Duration, cores: Cores) -> anyhow::Resul
             eprint!("\r{:20} latency at {percent} %    ", entrant.case.name);
             let rate = median(entrant.rates.iter().map(|rates| rates.arrived));
             let who = (&mut entrant.load, &entrant.contestant);
+            who.1.work(true)?;
             let latency = Latency::measure(percent, rate, who, time, cores);
+            entrant.contestant.work(false)?;
             entrant.latencies.push(latency.with_context(|| entrant.case.name)?);
         }
     }

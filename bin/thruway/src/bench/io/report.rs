@@ -22,6 +22,8 @@ pub struct Row {
     per_core_min: f64,
     per_core_max: f64,
     made: f64,
+    /// What part of the core seemed used without load, where nobody's name tells it.
+    busy_before: Option<f64>,
     /// To the baseline's rate per core: the median of the rounds' ratios.
     ratio: Option<f64>,
     account: Account,
@@ -47,6 +49,9 @@ impl Row {
             per_core_min: per_core().fold(f64::INFINITY, f64::min),
             per_core_max: per_core().fold(0.0, f64::max),
             made: median(rates.iter().map(|rates| rates.made)),
+            busy_before: rates[0]
+                .busy_before
+                .map(|_| median(rates.iter().filter_map(|rates| rates.busy_before))),
             ratio,
             account,
             latencies: Vec::new(),
@@ -125,8 +130,11 @@ pub fn table(rows: &[Row], goals: bool) -> String {
 fn losses(row: &Row) -> String {
     let Account { made, arrived, disordered, lost } = &row.account;
     let lost: String = lost.iter().map(|(place, count)| format!(", {count} {place}")).collect();
+    let busy = row.busy_before.map_or(String::new(), |part| {
+        format!("; without load {:.1} % of the core seem used", part * 100.0)
+    });
     format!(
-        "{:20} {made} made, {arrived} arrived, {disordered} out of order{lost}, {} unexplained\n",
+        "{:20} {made} made, {arrived} arrived, {disordered} out of order{lost}, {} unexplained{busy}\n",
         row.case.name,
         row.account.unexplained()
     )
@@ -148,6 +156,7 @@ pub fn json(machine: &Machine, options: &Options, rows: &[Row]) -> String {
             "mpps_per_core": [row.per_core, row.per_core_min, row.per_core_max],
             "mpps": row.arrived,
             "mpps_offered": row.made,
+            "busy_without_load": row.busy_before,
             "ratio": row.ratio,
             "baseline": row.case.baseline,
             "made": account.made,
@@ -177,7 +186,7 @@ mod tests {
     use super::*;
 
     fn rates(per_core: f64) -> Rates {
-        Rates { arrived: per_core, per_core, made: 9.0 }
+        Rates { arrived: per_core, per_core, made: 9.0, busy_before: None }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub const HOPS: [&str; 4] = ["10.8.0.10", "10.8.0.11", "10.8.0.12", "10.8.0.13"]
 const LOOK_NS: u32 = 12_500;
 /// And falls asleep when it found none so many times.
 const LOOKS: u32 = 4_000;
+/// Priority of who looks at counts and clock.
+pub const MEASURER_PRIORITY: u32 = 30;
 /// Priorities on the core of the load: the receiver's NAPI above the generator.
 pub const RECEIVER_PRIORITY: u32 = 20;
 pub const GENERATOR_PRIORITY: u32 = 10;
@@ -35,6 +37,7 @@ pub const GENERATOR_PRIORITY: u32 = 10;
 pub const APART_PRIORITY: u32 = 15;
 /// Priorities on the core that forwards: reception works when the process has nothing to do, so that
 /// it does not receive what nobody has time for.
+pub const RIVAL_PRIORITY: u32 = 7;
 pub const PROCESS_PRIORITY: u32 = 5;
 pub const RECEPTION_PRIORITY: u32 = 1;
 
@@ -144,6 +147,21 @@ impl Site {
         napi_thread(&self.middle, &self.wan.name, core)
     }
 
+    /// Has what `wan` received go on on another core than that of its NAPI (receive packet steering).
+    pub fn steer_wan(&self, core: usize) -> anyhow::Result<()> {
+        set(&self.middle, &self.wan.name, "queues/rx-0/rps_cpus", &mask(core))
+    }
+
+    /// Frames that the middle's kernel received from `wan` and dropped before its stack: the core that
+    /// they were to go on on had too many waiting.
+    pub fn not_taken(&self) -> anyhow::Result<u64> {
+        /// The fourth column of reception.
+        const DROPPED: usize = 3;
+        let dropped = column(&self.middle, &self.wan.name, DROPPED)?;
+        // A virtual link counts there, too, what its other end could not send.
+        Ok(dropped.saturating_sub(self.no_room()?[0]))
+    }
+
     /// Puts reception of the far end on a core, once there is NAPI, before all else.
     pub fn place_far_at_once(&self, core: usize) -> anyhow::Result<()> {
         let thread = napi_thread(&self.receiver, &self.far.name, core)?;
@@ -154,34 +172,42 @@ impl Site {
     pub fn place_far(&self, core: usize) -> anyhow::Result<()> {
         let (space, name) = (&self.receiver, &self.far.name);
         self.place_far_at_once(core)?;
-        set(space, name, "gro_flush_timeout", LOOK_NS)?;
-        set(space, name, "napi_defer_hard_irqs", LOOKS)
+        set(space, name, "gro_flush_timeout", &LOOK_NS.to_string())?;
+        set(space, name, "napi_defer_hard_irqs", &LOOKS.to_string())
     }
 
     /// Frames that the sender and the middle gave to their cables, and for which the other end had
     /// no room. (What an end counts as dropped in reception may have been dropped by its XDP program,
     /// too.)
     pub fn no_room(&self) -> anyhow::Result<[u64; 2]> {
-        let of = |space: &Namespace, name: &str| -> anyhow::Result<u64> {
-            let text = space.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
-            tx_dropped(&text, name).with_context(|| format!("{name} is gone"))
-        };
+        /// Behind eight columns of reception, the fourth of transmission.
+        const DROPPED: usize = 11;
+        let of = |space, name| column(space, name, DROPPED);
         Ok([of(&self.sender, Site::OUT)?, of(&self.middle, &self.lan.name)?])
     }
 }
 
+/// One of the counts of an interface.
+fn column(space: &Namespace, name: &str, column: usize) -> anyhow::Result<u64> {
+    let text = space.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
+    count_in(&text, name, column).with_context(|| format!("{name} is gone"))
+}
+
 /// Of an interface, from `/proc/net/dev`.
-fn tx_dropped(text: &str, name: &str) -> Option<u64> {
-    /// Behind eight columns of reception, the fourth of transmission.
-    const COLUMN: usize = 11;
+fn count_in(text: &str, name: &str, column: usize) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, counts) = lines.find(|(interface, _)| interface.trim() == name)?;
-    counts.split_whitespace().nth(COLUMN)?.parse().ok()
+    counts.split_whitespace().nth(column)?.parse().ok()
+}
+
+/// A core as the kernel's files want sets of them: 32 in a word, the last words first.
+fn mask(core: usize) -> String {
+    format!("{:x}{}", 1_u32 << (core % 32), ",00000000".repeat(core / 32))
 }
 
 /// Gives an interface's NAPI a thread of its own, on a core.
 fn napi_thread(space: &Namespace, name: &str, core: usize) -> anyhow::Result<u32> {
-    set(space, name, "threaded", 1)?;
+    set(space, name, "threaded", "1")?;
     let prefix = format!("napi/{name}-");
     let mut found = None;
     wait_for(&format!("the thread {prefix}"), || {
@@ -217,10 +243,10 @@ pub fn first_thread(priority: u32) -> anyhow::Result<()> {
 }
 
 /// Sets what an interface has under `/sys/class/net`.
-fn set(space: &Namespace, name: &str, file: &str, value: u32) -> anyhow::Result<()> {
+fn set(space: &Namespace, name: &str, file: &str, value: &str) -> anyhow::Result<()> {
     let mut command = space.command("sh");
     let path = format!("/sys/class/net/{name}/{file}");
-    done(command.args(["-c", "echo \"$1\" > \"$0\"", &path, &value.to_string()]))
+    done(command.args(["-c", "echo \"$1\" > \"$0\"", &path, value]))
 }
 
 /// Runs a command that must succeed.
@@ -249,7 +275,15 @@ mod tests {
     fn the_kernels_table_is_read() {
         let text = "Inter-|   Receive | Transmit\n face |bytes packets\n    lo: 1 2 3 4 5 6 7 8 9 \
                     10 11 12 13 14 15 16\n  w0p12: 0 1 2 30 4 5 6 7 8 9 10 110 12 13 14 15\n";
-        assert_eq!(tx_dropped(text, "w0p12"), Some(110));
-        assert_eq!(tx_dropped(text, "w0"), None);
+        assert_eq!(count_in(text, "w0p12", 11), Some(110));
+        assert_eq!(count_in(text, "w0p12", 3), Some(30));
+        assert_eq!(count_in(text, "w0", 11), None);
+    }
+
+    #[test]
+    fn cores_are_written_as_the_kernel_reads_them() {
+        assert_eq!([0, 5, 31].map(mask), ["1", "20", "80000000"]);
+        assert_eq!(mask(33), "2,00000000");
+        assert_eq!(mask(64), "1,00000000,00000000");
     }
 }

@@ -6,10 +6,10 @@ use anyhow::bail;
 use thruway_port::generator::{Generator, Sink, Stream};
 
 use super::contestant::Contestant;
-use super::site::{Cores, GENERATOR_PRIORITY, Site, first_thread};
-use crate::bench::child::cpu_ns;
+use super::guard::Guard;
+use super::rival::Rival;
+use super::site::{Cores, GENERATOR_PRIORITY, MEASURER_PRIORITY, Site, first_thread};
 use crate::bench::machine;
-use crate::top::Sample;
 
 /// How long the load lasts before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -41,6 +41,9 @@ pub struct Rates {
     pub per_core: f64,
     /// Made by the generator.
     pub made: f64,
+    /// Of a contestant that has no name: what part of its core's time seemed to be its work before there
+    /// was load.
+    pub busy_before: Option<f64>,
 }
 
 /// Counts at one moment.
@@ -48,20 +51,7 @@ struct Moment {
     at: Instant,
     made: u64,
     arrived: u64,
-    cpu_ns: u64,
-    sample: Option<Sample>,
-}
-
-impl Moment {
-    /// How long who forwards worked until a later moment, nanoseconds.
-    fn work_ns(&self, later: &Moment) -> f64 {
-        let (Some(from), Some(to)) = (&self.sample, &later.sample) else {
-            return (later.cpu_ns - self.cpu_ns) as f64;
-        };
-        let idle = |sample: &Sample| sample.threads.iter().map(|one| one.idle_cycles).sum::<u64>();
-        let idle = (idle(to) - idle(from)) as f64 / (to.cycles - from.cycles) as f64;
-        (to.nanoseconds - from.nanoseconds) as f64 * (1.0 - idle)
-    }
+    used_ns: u64,
 }
 
 impl Load {
@@ -100,11 +90,23 @@ impl Load {
         cores: Cores,
     ) -> anyhow::Result<Rates> {
         for _ in 0..TRIES {
-            if let Some((rates, work_ns)) = self.try_once(contestant, time, cores)? {
+            contestant.work(true)?;
+            let (load, one) = (&mut *self, &*contestant);
+            let done = std::thread::scope(|scope| {
+                // Those who are measured may take both cores, and whoever measures must be on time.
+                // The threads and programs that it starts have its priority, until they change it.
+                let trial = scope.spawn(move || {
+                    first_thread(MEASURER_PRIORITY)?;
+                    load.try_once(one, time, cores)
+                });
+                trial.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            contestant.work(false)?;
+            if let Some((rates, used_ns)) = done? {
                 if let Some(process) = &mut contestant.process {
                     process.check()?;
                 }
-                if work_ns <= 0.0 || rates.arrived == 0.0 {
+                if used_ns == 0 || rates.arrived == 0.0 {
                     bail!("nothing was forwarded");
                 }
                 return Ok(rates);
@@ -119,19 +121,21 @@ impl Load {
         contestant: &Contestant,
         time: Duration,
         cores: Cores,
-    ) -> anyhow::Result<Option<(Rates, f64)>> {
+    ) -> anyhow::Result<Option<(Rates, u64)>> {
+        let guard = match contestant.has_nobody {
+            true => Some(Guard::begin(cores.forwarding)?),
+            false => None,
+        };
         let frames = self.rate * (WARM_UP + time).as_secs_f64() * MARGIN;
         let (begin, before) = (Instant::now(), self.generator.made()?);
         let count = self.generator.count();
         let (generator, sink) = (&mut self.generator, &self.sink);
-        let pids = [contestant.reception, contestant.process.as_ref().map(|one| one.pid())];
         let moment = || -> anyhow::Result<Moment> {
             Ok(Moment {
                 at: Instant::now(),
                 made: count.made()?,
                 arrived: sink.counts()?.packets,
-                cpu_ns: pids.iter().flatten().map(|pid| cpu_ns(*pid)).sum(),
-                sample: contestant.sample()?,
+                used_ns: guard.as_ref().map_or_else(|| contestant.used_ns(), Guard::taken_ns),
             })
         };
         let send = || -> anyhow::Result<Instant> {
@@ -142,6 +146,7 @@ impl Load {
                 Ok(Instant::now())
             })?
         };
+        let rival = contestant.has_rival.then(|| Rival::begin(cores.forwarding));
         let (moments, end) = std::thread::scope(|scope| -> anyhow::Result<_> {
             let sending = scope.spawn(send);
             std::thread::sleep(WARM_UP);
@@ -151,6 +156,7 @@ impl Load {
             let end = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((moments?, end))
         })?;
+        rival.map_or(Ok(()), Rival::end)?;
         let made = count.made()? - before;
         self.rate = made as f64 / (end - begin).as_secs_f64();
         let [from, to] = moments;
@@ -161,12 +167,14 @@ impl Load {
         }
         let million = |count: u64, seconds: f64| count as f64 / 1e6 / seconds;
         let seconds = (to.at - from.at).as_secs_f64();
-        let (arrived, work_ns) = (to.arrived - from.arrived, from.work_ns(&to));
+        let arrived = to.arrived - from.arrived;
+        let used_ns = to.used_ns.saturating_sub(from.used_ns);
         let rates = Rates {
             arrived: million(arrived, seconds),
-            per_core: million(arrived, work_ns / 1e9),
+            per_core: million(arrived, used_ns as f64 / 1e9),
             made: million(to.made - from.made, seconds),
+            busy_before: guard.map(|guard| guard.busy_before()),
         };
-        Ok(Some((rates, work_ns)))
+        Ok(Some((rates, used_ns)))
     }
 }
