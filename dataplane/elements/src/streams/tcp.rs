@@ -104,7 +104,7 @@ pub static IN: Entry = Entry::new(
             Handler::sum("passed", "connections that went on unseen at the bound"),
             Handler::sum("reordered", "segments that waited for what was missing"),
             Handler::sum("resent", "segments sent again from copies"),
-            Handler::sum("acks", "acknowledgements made here"),
+            Handler::sum("acks", "acknowledgements, questions and resets made here"),
             Handler::sum("split", "segments split because they had grown"),
             Handler::sum("queued", "segments that waited for room at their receiver"),
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),

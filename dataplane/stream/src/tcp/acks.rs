@@ -207,7 +207,6 @@ impl Work<'_> {
         let blocks = if self.conn.halves[dir].sack && other.sack { blocks } else { &[] };
         let seq = other.sent;
         let saying = Saying { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
-        self.counts.acks += 1;
         self.say(1 - dir, saying, blocks);
     }
 

@@ -208,7 +208,7 @@ impl Work<'_> {
         if self.can_speak_in(dir) {
             self.ask(dir);
         } else if let Some(copy) = packet.duplicate() {
-            self.probe(dir, &seg.parts, copy, Why::Repeated);
+            drop(self.question(dir, &seg.parts, copy));
         }
     }
 
@@ -279,22 +279,31 @@ impl Work<'_> {
         self.out.pass(self.conn.halves[dir].in_port, packet);
     }
 
+    /// Drops a packet, and sends in its place a question about what the receiver has.
+    pub(super) fn probe(&mut self, dir: usize, parts: &Parts, packet: Packet, why: Why) {
+        match self.question(dir, parts, packet) {
+            Some(packet) => self.out.drop(why, packet),
+            None => self.out.drops[why as usize] += 1,
+        }
+    }
+
     /// Makes a packet one that the receiver answers with what it has: no payload, and a number
-    /// before the one that it expects.
-    pub(super) fn probe(&mut self, dir: usize, parts: &Parts, mut packet: Packet, why: Why) {
+    /// before the one that it expects. Gives it back if that cannot be done.
+    fn question(&mut self, dir: usize, parts: &Parts, mut packet: Packet) -> Option<Packet> {
         let mut parts = *parts;
         let len = parts.payload_len();
         cut_back(&mut packet, &mut parts, len);
         let seq = self.conn.halves[dir].edits.acked_out() - 1;
-        let Some(header) = tcp_mut(&mut packet, &parts) else { return };
+        let Some(header) = tcp_mut(&mut packet, &parts) else { return Some(packet) };
         header.set_seq(seq.get());
         header.set_flags(header.flags() & !(flags::FIN | flags::PSH));
         if !finish(&mut packet, &parts, ip_protocol::TCP) {
-            return self.out.drop(why, packet);
+            return Some(packet);
         }
-        self.out.drops[why as usize] += 1;
+        self.counts.acks += 1;
         self.refresh(dir, &mut packet, &parts);
         self.bypass(dir, packet);
+        None
     }
 
     /// Whether as much is kept as may be.

@@ -271,6 +271,7 @@ impl Work<'_> {
         let half: &Half = &self.conn.halves[dir];
         let port = if self.at_exit { half.out_port } else { half.in_port };
         if let Some(packet) = self.templates[dir].make(&saying, blocks) {
+            self.counts.acks += 1;
             self.out.pass(port, packet);
         }
     }

@@ -88,7 +88,7 @@ pub struct Counts {
     pub reordered: u64,
     /// Segments sent again from copies.
     pub resent: u64,
-    /// Acknowledgements that we made.
+    /// Packets without payload that we made: acknowledgements, questions what a receiver has, resets.
     pub acks: u64,
     /// Segments that grew beyond what their receiver takes, and were split.
     pub split: u64,

@@ -13,7 +13,8 @@ use crate::sessions::captures::plain;
 
 /// What stands between FlowClassifier and the rules, and behind them.
 const TCP: (&str, &str) = ("TCPIn", "TCPOut");
-const HTTP: (&str, &str) = ("TCPIn -> HTTPIn", "HTTPOut -> TCPOut");
+/// With connections that were not seen to open, as there are in captures of one direction.
+const HTTP: (&str, &str) = ("TCPIn(PICK_UP true) -> HTTPIn", "HTTPOut -> TCPOut");
 
 /// A case, the context, and the rules whose alerts are compared. Others of the case are about what
 /// is not served here: packets without payload, data in a SYN or behind a hole (neither goes on),

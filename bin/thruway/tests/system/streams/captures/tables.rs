@@ -125,7 +125,7 @@ impl Change {
         };
         // Nobody acknowledges.
         format!(
-            "TCPIn(TOTAL 1G, BUFFER 64M) -> WordMatcher(\\<{}>, MODE {mode}) -> TCPOut",
+            "TCPIn(PICK_UP true, TOTAL 1G, BUFFER 64M) -> WordMatcher(\\<{}>, MODE {mode}) -> TCPOut",
             self.word
         )
     }
