@@ -52,6 +52,8 @@ pub(super) struct DeviceOut {
     way: String,
     /// How it was to be used.
     wish: Wish,
+    /// Only because all queues had senders when it was opened.
+    is_makeshift: bool,
 }
 
 impl DeviceOut {
@@ -63,23 +65,33 @@ impl DeviceOut {
         device.check_queue(wish.queue).map_err(|error| error.to_string())?;
         if !claim.at_once {
             let socket = Socket::Later(device, wish.queue);
-            return Ok(DeviceOut { socket, way: text, wish: wish.clone() });
+            return Ok(DeviceOut::new(socket, text, wish));
         }
         match device.sender(wish.queue) {
             Ok(sender) => Ok(DeviceOut::xdp(sender, wish)),
             Err(error) if claim.must => Err(error.to_string()),
-            Err(error) => DeviceOut::packet(name, Way::Packet(error.to_string()).to_string(), wish),
+            Err(error) => DeviceOut::makeshift(name, error.to_string(), wish),
         }
+    }
+
+    fn new(socket: Socket, way: String, wish: &Wish) -> DeviceOut {
+        DeviceOut { socket, way, wish: wish.clone(), is_makeshift: false }
     }
 
     fn xdp(sender: Sender, wish: &Wish) -> DeviceOut {
         let way = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
-        DeviceOut { socket: Socket::Xdp(Box::new(sender)), way, wish: wish.clone() }
+        DeviceOut::new(Socket::Xdp(Box::new(sender)), way, wish)
     }
 
     fn packet(name: &str, way: String, wish: &Wish) -> Result<DeviceOut, String> {
         let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-        Ok(DeviceOut { socket: Socket::Packet(sender), way, wish: wish.clone() })
+        Ok(DeviceOut::new(Socket::Packet(sender), way, wish))
+    }
+
+    /// A packet socket where no queue was left.
+    fn makeshift(name: &str, why: String, wish: &Wish) -> Result<DeviceOut, String> {
+        let live = DeviceOut::packet(name, Way::Packet(why).to_string(), wish)?;
+        Ok(DeviceOut { is_makeshift: true, ..live })
     }
 
     /// Takes a sending end for the first packet; if there is none any more, a ring to a thread that
@@ -95,13 +107,11 @@ impl DeviceOut {
             Ok(Claimed::Ring(ring)) => {
                 let (how, own, other) = (device.describe(), handover.thread(), ring.thread());
                 let way = format!("{how}, none left for thread {own}: thread {other} sends for it");
-                let socket = Socket::Other(ring, Arc::clone(device));
-                DeviceOut { socket, way, wish: self.wish.clone() }
+                DeviceOut::new(Socket::Other(ring, Arc::clone(device)), way, &self.wish)
             }
             Err(error) => {
                 let name = device.interface().name.clone();
-                let way = Way::Packet(error.to_string()).to_string();
-                DeviceOut::packet(&name, way, &self.wish)?
+                DeviceOut::makeshift(&name, error.to_string(), &self.wish)?
             }
         };
         Ok(Some(self.way.clone()))
@@ -143,6 +153,12 @@ impl DeviceOut {
     /// Whether it is an AF_XDP sender: there can be one of a queue only.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.socket, Socket::Xdp(_))
+    }
+
+    /// Whether the configuration that replaces this one is to go on with it: of a queue there can be
+    /// one sender only, and a packet socket takes tens of milliseconds to close.
+    pub(super) fn goes_on(&self) -> bool {
+        self.is_exclusive() || matches!(self.socket, Socket::Packet(_)) && !self.is_makeshift
     }
 
     fn interface(&self) -> &Interface {

@@ -424,8 +424,11 @@ impl Element for ToDevice {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        if let Some(inherited) = self.inherited.take() {
+            return Some(inherited);
+        }
         match std::mem::replace(&mut self.sink, Sink::Nothing) {
-            Sink::Live(mut live) if live.is_exclusive() => {
+            Sink::Live(mut live) if live.goes_on() => {
                 self.flush(&mut live);
                 self.sink = Sink::HandedOver(live.name().to_owned());
                 Some(live)
