@@ -53,7 +53,8 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         replicas: Replicas::Apart(
             "each numbers the flows of its thread, and no two give the same number; a flow whose \
-             directions come in by two threads has two",
+             directions come in by two threads has two, and a later fragment is known in the thread \
+             of the first one",
         ),
         ..Spec::DEFAULT
     },
