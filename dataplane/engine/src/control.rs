@@ -316,8 +316,13 @@ impl Mailbox {
         self.put(|mails| mails.calls.push(mail));
     }
 
+    /// What waits; whole also where a thread died.
+    fn mails(&self) -> MutexGuard<'_, Mails> {
+        self.mails.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
     fn put(&self, put: impl FnOnce(&mut Mails)) {
-        put(&mut self.mails.lock().unwrap_or_else(|poison| poison.into_inner()));
+        put(&mut self.mails());
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
         self.rouse();
@@ -354,14 +359,14 @@ impl Mailbox {
 
     /// All that waits.
     pub fn take(&self) -> Mails {
-        let mut mails = self.mails.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut mails = self.mails();
         self.waiting.store(false, Ordering::Release);
         std::mem::take(&mut *mails)
     }
 
     /// What elements of other threads wait for; the rest goes on waiting.
     pub fn take_calls(&self) -> Vec<Mail> {
-        let mut mails = self.mails.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut mails = self.mails();
         self.waiting.store(!mails.between.is_empty(), Ordering::Release);
         std::mem::take(&mut mails.calls)
     }
