@@ -10,16 +10,15 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::bail;
 use rustix::net::{AddressFamily, SocketType, socket, sockopt};
 use rustix::time::{ClockId, clock_gettime};
-use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use thruway_sync::atomic::{AtomicU64, Ordering};
 
-use super::site::{PROCESS_PRIORITY, first_thread};
-use crate::bench::machine;
+use super::companion::Companion;
+use super::site::PROCESS_PRIORITY;
 
 /// Until it runs evenly, and how long its cost is measured.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -28,8 +27,7 @@ const MEASURE: Duration = Duration::from_millis(200);
 /// Runs until it is dropped.
 pub struct Guard {
     told: Arc<Told>,
-    /// Taken out by the end only.
-    thread: Option<JoinHandle<anyhow::Result<()>>>,
+    thread: Companion,
     /// What one turn costs, nanoseconds.
     turn_ns: f64,
     busy_before: f64,
@@ -39,7 +37,6 @@ pub struct Guard {
 /// measured.
 #[derive(Default)]
 struct Told {
-    is_over: AtomicBool,
     turns: AtomicU64,
     /// Its processor time.
     ns: AtomicU64,
@@ -50,13 +47,23 @@ impl Guard {
     pub fn begin(core: usize) -> anyhow::Result<Guard> {
         let told = Arc::new(Told::default());
         let tells = Arc::clone(&told);
-        let thread = Some(std::thread::spawn(move || run(core, &tells)));
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        let (mut turns, mut begin) = (0, None);
+        let thread = Companion::begin((core, PROCESS_PRIORITY), move || {
+            // Of its own thread.
+            let begin = *begin.get_or_insert_with(used_ns);
+            turn(&socket)?;
+            turns += 1;
+            tells.turns.store(turns, Ordering::Relaxed);
+            tells.ns.store(used_ns() - begin, Ordering::Relaxed);
+            Ok(())
+        });
         let mut guard = Guard { told, thread, turn_ns: 0.0, busy_before: 0.0 };
         std::thread::sleep(SETTLE);
         let (turns, ns) = guard.passed();
         guard.turn_ns = ns / turns;
         if !guard.turn_ns.is_finite() {
-            guard.finish()?;
+            guard.thread.end()?;
             bail!("it does not get core {core}");
         }
         let (turns, ns) = guard.passed();
@@ -87,33 +94,6 @@ impl Guard {
         let after = self.now();
         ((after.0 - before.0) as f64, (after.1 - before.1) as f64)
     }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        self.told.is_over.store(true, Ordering::Relaxed);
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // What it may fail of is told by the measurement.
-        let _ = self.finish();
-    }
-}
-
-fn run(core: usize, told: &Told) -> anyhow::Result<()> {
-    machine::bind(core);
-    first_thread(PROCESS_PRIORITY)?;
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let (mut turns, begin) = (0, used_ns());
-    while !told.is_over.load(Ordering::Relaxed) {
-        turn(&socket)?;
-        turns += 1;
-        told.turns.store(turns, Ordering::Relaxed);
-        told.ns.store(used_ns() - begin, Ordering::Relaxed);
-    }
-    Ok(())
 }
 
 /// Whoever unlocks a socket looks for soft interrupts that wait.

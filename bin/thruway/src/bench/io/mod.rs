@@ -10,6 +10,7 @@
 
 mod account;
 mod cases;
+mod companion;
 mod contestant;
 mod guard;
 mod latency;

@@ -7,8 +7,8 @@ use thruway_port::generator::{Generator, Sink, Stream};
 
 use super::contestant::Contestant;
 use super::guard::Guard;
-use super::rival::Rival;
 use super::site::{Cores, GENERATOR_PRIORITY, MEASURER_PRIORITY, Site, first_thread};
+use super::{companion::Companion, rival};
 use crate::bench::machine;
 
 /// How long the load lasts before it is measured.
@@ -146,7 +146,7 @@ impl Load {
                 Ok(Instant::now())
             })?
         };
-        let rival = contestant.has_rival.then(|| Rival::begin(cores.forwarding));
+        let rival = contestant.has_rival.then(|| rival::begin(cores.forwarding));
         let (moments, end) = std::thread::scope(|scope| -> anyhow::Result<_> {
             let sending = scope.spawn(send);
             std::thread::sleep(WARM_UP);
@@ -156,7 +156,7 @@ impl Load {
             let end = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((moments?, end))
         })?;
-        rival.map_or(Ok(()), Rival::end)?;
+        rival.map_or(Ok(()), Companion::end)?;
         let made = count.made()? - before;
         self.rate = made as f64 / (end - begin).as_secs_f64();
         let [from, to] = moments;
