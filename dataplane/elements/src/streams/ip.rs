@@ -1,5 +1,6 @@
 //! IPIn, IPOut: the payload of IP packets.
 
+use crate::dialect::ignored;
 use thruway_element::{
     ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Pressing, Reason,
     Replicas, Spec, Stream, StreamPlan, Topic, Verdict,
@@ -50,6 +51,7 @@ pub static OUT: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[ignored("CHECKSUM"), ignored("READONLY")],
         drops: &[
             Drop::new("closed", "a function has closed the session"),
             Drop::new("too-long", "longer than an IP packet can be"),
