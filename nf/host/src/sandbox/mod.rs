@@ -8,6 +8,7 @@
 
 mod attend;
 mod birth;
+mod calls;
 mod cgroup;
 mod child;
 mod elf;
