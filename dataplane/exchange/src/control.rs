@@ -28,7 +28,7 @@ impl Control {
     /// # Errors
     /// When there is no memory.
     pub fn create() -> Result<Control, RegionError> {
-        let region = Region::new(LEN as usize, Pages::Normal)?;
+        let region = Region::new(LEN as usize, Pages::Normal)?.guarded();
         let head = region.bytes(0, 16)?;
         head.write_word(0, MAGIC);
         head.write_word(8, u64::from(VERSION));

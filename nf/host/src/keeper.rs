@@ -323,10 +323,18 @@ impl Keeper {
         match &self.wiring {
             Some(wiring) => {
                 let (progress, waiting) = wiring.pulse();
-                self.on(Event::Pulse { progress, waiting });
+                if wiring.is_damaged() || self.is_scratch_damaged() {
+                    self.broke("memory that it shares with its host is gone".into());
+                } else {
+                    self.on(Event::Pulse { progress, waiting });
+                }
             }
             None => self.on(Event::Time),
         }
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {

@@ -114,6 +114,11 @@ impl Wiring {
         (progress, waiting)
     }
 
+    /// Whether memory that it shares with the function was lost.
+    pub fn is_damaged(&self) -> bool {
+        self.control.region().is_damaged() || self.links.iter().any(|(link, _)| link.is_damaged())
+    }
+
     /// Ends the sleep of every Master that waits for this generation.
     pub fn wake_masters(&self) {
         for (_, line) in &self.links {
@@ -151,7 +156,9 @@ pub(crate) fn scratch(
         );
         return Err(HostError::Misfit { name: line::plain(hello.name().as_bytes()), why });
     }
-    let fits = |(arena, len): &Scratch| *len == scratch_len && arena.sessions() == spec.sessions;
+    let fits = |(arena, len): &Scratch| {
+        *len == scratch_len && arena.sessions() == spec.sessions && !arena.is_damaged()
+    };
     if let Some(before) = before.filter(fits) {
         return Ok(Some(before));
     }
