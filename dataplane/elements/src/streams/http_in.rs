@@ -142,8 +142,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     };
     // Heads that are not complete are held back.
     let needs = Needs { stall: true, resize: asks.any(), close: !passes, ..Needs::ORDER };
+    let mut enter = Enter::new(settings);
+    enter.share(args.env().threads);
     Ok(Box::new(HttpIn {
-        enter: Enter::new(settings),
+        enter,
         packets: 0,
         needs: needs.complete(),
         is_typed: types.is_some(),

@@ -119,7 +119,7 @@ impl Enter {
         let max = 2 * settings.rules.head_bytes as usize + usize::from(u16::MAX);
         Enter {
             reader: Reader::new(settings.rules),
-            stage: Stage::new(Hold { max, time: 0 }),
+            stage: Stage::new(Hold { max, ..Hold::default() }),
             told: Vec::with_capacity(MAX_TOLD),
             groups: Groups::default(),
             head: Vec::with_capacity(settings.rules.head_bytes as usize * 2),
@@ -127,6 +127,11 @@ impl Enter {
             counts: EnterCounts::default(),
             settings,
         }
+    }
+
+    /// As one of so many threads: it has its part of the memory.
+    pub fn share(&mut self, threads: usize) {
+        self.stage.share(threads);
     }
 
     /// Whether functions may change lengths or hold bytes back.
