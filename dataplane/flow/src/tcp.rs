@@ -64,33 +64,41 @@ impl Segment {
     /// not wrong: such packets come from this host's own stack.
     #[inline]
     pub fn read(segment: &[u8], pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
+        Segment::read_cut(segment, segment.len(), pseudo)
+    }
+
+    /// The same of a segment of `len` bytes, of which a capture may have only the first ones: the
+    /// checksum of such a one cannot be wrong.
+    #[inline]
+    pub fn read_cut(bytes: &[u8], len: usize, pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
+        let segment = bytes.get(..len).unwrap_or(bytes);
         let head = segment.first_chunk::<20>()?;
         let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
-        let len = segment.len().checked_sub(usize::from(head[12] >> 4) * 4)?;
+        let payload = len.checked_sub(usize::from(head[12] >> 4) * 4)?;
         let mut read = Segment {
             seq: long(4),
             ack: long(8),
             window: word(14),
-            len: len as u16,
+            len: payload as u16,
             flags: head[13] & (TELLING | TCP_ACK),
             scale: NO_SCALE,
         };
         if read.flags & TELLING != 0 {
-            read.look_closer(segment, pseudo());
+            read.look_closer(segment, (segment.len() == len).then(pseudo));
         }
         Some(read)
     }
 
     #[cold]
-    fn look_closer(&mut self, segment: &[u8], pseudo: Sum) {
+    fn look_closer(&mut self, segment: &[u8], pseudo: Option<Sum>) {
         let said = segment.get(16..18).map_or(0, |sum| u16::from_be_bytes([sum[0], sum[1]]));
-        let is_open = said == !pseudo.checksum();
-        if !is_open && pseudo.with(segment).checksum() != 0 {
+        let is_wrong = |sum: Sum| said != !sum.checksum() && sum.with(segment).checksum() != 0;
+        if pseudo.is_some_and(is_wrong) {
             self.flags |= UNSOUND;
         }
-        let end = segment.len() - usize::from(self.len);
         if self.flags & TCP_SYN != 0 {
+            let end = usize::from(segment.get(12).map_or(0, |offset| offset >> 4)) * 4;
             let options = TcpOptions::new(segment.get(20..end).unwrap_or(&[]));
             for option in options.flatten() {
                 if let TcpOption::WindowScale(scale) = option {
@@ -102,6 +110,11 @@ impl Segment {
 
     fn has(&self, flags: u8) -> bool {
         self.flags & flags != 0
+    }
+
+    /// Whether it begins a connection, if there is none: a SYN alone.
+    pub fn begins(&self) -> bool {
+        self.flags == TCP_SYN
     }
 
     /// The number behind its last one.
@@ -176,7 +189,7 @@ impl Side {
     /// it, or not for certain.
     #[cold]
     pub fn follow(&mut self, other: &Side, segment: &Segment) -> u8 {
-        if segment.has(UNSOUND) {
+        if segment.flags == 0 || segment.has(UNSOUND) {
             return 0;
         }
         let counts = if segment.has(TCP_RST) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
+use crate::manager::numbers::SIDE_WORDS;
 use crate::manager::reader::{Key, is_narrow};
 use crate::plan::{Level, Serving};
 use crate::rendezvous::Rendezvous;
-use crate::manager::numbers::SIDE_WORDS;
 use crate::table::{Found, Pool, Refused, Shape};
 
 /// Records beyond the bound, for sessions that have ended and are still to be told to functions.

@@ -93,18 +93,11 @@ impl LevelState {
     }
 
     /// The life of a session after its first packet here: by what others know of it, if any do.
-    pub(super) fn first_life(
-        &self,
-        met: Option<&Met>,
-        direction: Direction,
-        item: &Item,
-    ) -> Life {
+    pub(super) fn first_life(&self, met: Option<&Met>, direction: Direction, item: &Item) -> Life {
         let segment = &item.segment;
         let flags = match (&self.meeting, met) {
             _ if !self.follows_tcp => segment.flags & TCP_ACK,
-            (Some(meeting), Some(met)) => {
-                believe_shared(meeting, met.record, direction, segment)
-            }
+            (Some(meeting), Some(met)) => believe_shared(meeting, met.record, direction, segment),
             _ if segment.flags & UNSOUND != 0 => segment.flags & TCP_SYN,
             _ => segment.flags,
         };
