@@ -36,6 +36,7 @@ mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
+mod stops;
 mod streams;
 mod tags;
 mod threads;
