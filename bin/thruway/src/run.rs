@@ -23,12 +23,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    args.log.begin();
     let (source, variables) = args.config.read()?;
     let (threads, cores) = args.crew()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
-    let options = Options {
+    let mut options = Options {
         threads,
         cores,
         spread: true,
@@ -39,6 +40,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         idle: args.idle.idle(),
         ..Options::default()
     };
+    args.log.apply(&mut options);
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {

@@ -11,6 +11,7 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
+use crate::log::LogArgs;
 use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
@@ -65,6 +66,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
     };
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
+    LogArgs::default().begin();
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
         Ok((router, warnings)) => {
             tell(&warnings, settings.warnings);

@@ -133,7 +133,9 @@ impl Nf {
             };
             let region = frames.as_ref().map(|frames| frames.region.clone());
             let (entries, arena) = self.entries();
-            let settings = &self.settings;
+            let node = cx.node();
+            let label = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+            let settings = (label, &self.settings);
             let function = self.shared.start(|| process::start(settings, region, arena));
             let function = function.and_then(|function| match &entries {
                 Some(_) if function.arena().is_none() => Err(NO_SCRATCH.to_owned()),
