@@ -323,10 +323,18 @@ impl Keeper {
         match &self.wiring {
             Some(wiring) => {
                 let (progress, waiting) = wiring.pulse();
-                self.on(Event::Pulse { progress, waiting });
+                if wiring.is_damaged() || self.is_scratch_damaged() {
+                    self.broke("memory that it shares with its host is gone".into());
+                } else {
+                    self.on(Event::Pulse { progress, waiting });
+                }
             }
             None => self.on(Event::Time),
         }
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {
@@ -408,7 +416,7 @@ impl Keeper {
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
+            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);

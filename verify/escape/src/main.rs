@@ -9,10 +9,12 @@
 //! escape without ... the same but for some, where they would succeed and end the process
 //! escape harmless    outside: those that do no harm there, to see that they are real
 //! escape NAME        one of those that may end the process
+//! escape role ROLE   a function with packets that attacks its host (`roles`)
 //! ```
 
 mod attempts;
 mod call;
+mod roles;
 
 use attempts::{Attempt, Prey};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -26,6 +28,12 @@ fn main() {
         None => inside(&[]),
         Some("without") => inside(&args.collect::<Vec<_>>()),
         Some("harmless") => outside(),
+        Some("role") => {
+            if let Err(error) = roles::run(&args.next().unwrap_or_default()) {
+                eprintln!("{error}");
+                std::process::exit(1);
+            }
+        }
         Some(name) => attempts::last(name),
     }
 }

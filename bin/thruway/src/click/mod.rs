@@ -11,6 +11,7 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
+use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
 
@@ -71,6 +72,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         }
         Err(failure) => return refuse(&failure, settings.warnings),
     };
+    let signals = Receiver::new().map_err(|error| eprintln!("cannot handle signals: {error}")).ok();
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
     }
@@ -91,7 +93,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         if settings.warnings {
             eprintln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings) {
+    } else if !run(&mut router, settings, signals.as_ref()) {
         code = 1;
     }
     if settings.time {
@@ -108,27 +110,23 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let unheard = |error| eprintln!("cannot handle signals: {error}");
-    let signals = crate::signals::receive(router.control()).map_err(unheard);
+fn run(router: &mut Router, settings: &Arc<Settings>, signals: Option<&Receiver>) -> bool {
+    // The router runs all the same.
+    let follow = |router: &Router| {
+        let followed = signals.map_or(Ok(()), |signals| signals.follow(router.control()));
+        followed.unwrap_or_else(|error| eprintln!("cannot handle signals: {error}"));
+    };
+    follow(router);
     let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
     swap.offer(router.control());
     loop {
-        let errors = router.run_threads().errors;
-        if !errors.is_empty() {
-            crate::swap::say(router, &errors);
-            finish(router);
-            return false;
-        }
-        if let Some(next) = swap.take() {
-            swap.replace(router, next);
-            if let Ok(signals) = &signals {
-                // As above: the router runs all the same.
-                let _ = signals.follow(router.control()).map_err(unheard);
-            }
+        let outcome = router.run_threads();
+        if swap.goes_on(router, &outcome) {
+            follow(router);
             continue;
         }
-        return finish(router);
+        crate::swap::say(router, &outcome.errors);
+        return finish(router) && outcome.errors.is_empty();
     }
 }
 

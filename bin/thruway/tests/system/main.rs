@@ -37,6 +37,7 @@ mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
+mod stops;
 mod streams;
 mod tags;
 mod threads;

@@ -28,7 +28,7 @@ const STREAM_BACKLOG_MAX: usize = 1 << 16;
 ///
 /// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
 const PATIENCE: u32 = 64;
-/// Rounds between two looks whether the eventfd must be taken off while resting: a wake-up that
+/// Rounds between two looks whether the wake-up line must be cleared while resting: a wake-up that
 /// comes late must not keep the thread awake.
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.

@@ -222,6 +222,7 @@ fn keeper(args: &Args<'_>) -> Result<(Keeper, u32), ArgError> {
 /// Where the replicas of a rewriter in several threads find each other's mappings.
 fn meeting(
     args: &Args<'_>,
+    class: Class,
     keeper: &Keeper,
     capacity: u32,
 ) -> Result<Option<Arc<Rendezvous>>, ArgErrors> {
@@ -238,7 +239,10 @@ fn meeting(
         return Ok(None);
     }
     let seeds = [fresh_seed() << 32 | fresh_seed(), fresh_seed() << 32 | fresh_seed()];
-    let make = || Rendezvous::new(capacity, WORDS, seeds).map(Arc::new);
+    let make = || {
+        let all = Rendezvous::new(capacity, WORDS, seeds)?;
+        Ok(Arc::new(if class.follows_tcp() { all.following_tcp(capacity)? } else { all }))
+    };
     let made: Arc<Result<Arc<Rendezvous>, RendezvousError>> = args.shared("meeting", make);
     match &*made {
         Ok(meeting) => Ok(Some(Arc::clone(meeting))),
@@ -262,7 +266,7 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let reap_ns = i64::from(seconds(args, reap)?) * 1_000_000_000;
     let mut random = Random::of_element(args, fresh_seed() << 32 | fresh_seed());
     let seeds = [random.next(), random.next()];
-    let meeting = meeting(args, &keeper, capacity)?;
+    let meeting = meeting(args, class, &keeper, capacity)?;
     let store = matches!(keeper, Keeper::Own).then(|| {
         let mut store = Box::new(Store::new(capacity, owner.clone(), seeds));
         meeting.into_iter().for_each(|meeting| store.share(meeting));

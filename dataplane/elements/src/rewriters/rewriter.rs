@@ -169,8 +169,12 @@ impl Working<'_> {
     #[inline]
     fn pass(&mut self, packet: &mut Packet, way: Way, is_first: bool) -> Verdict {
         let class = self.class;
-        let track = |state, is_reply| class.track(packet, state, is_reply);
-        let Some(met) = self.store.meet(way, self.now, is_first, track) else {
+        let segment = class.segment(packet);
+        let track = |state, is_reply, flags| {
+            class.track(segment.as_ref().map(|segment| (segment, flags)), state, is_reply)
+        };
+        let packet_is = (segment.as_ref(), is_first);
+        let Some(met) = self.store.meet(way, self.now, packet_is, track) else {
             return Verdict::drop(Bad::Failed);
         };
         let ends = class.ends(&met);

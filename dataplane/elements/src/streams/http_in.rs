@@ -47,7 +47,7 @@ pub static ENTRY: Entry = Entry::new(
                several, and bodies that are not what their coding says are refused, and so are \
                those that unpack to more than UNPACK_MAX bytes, to more than UNPACK_RATIO bytes for \
                one (beyond 1 MiB), or, in one packet, to more than 1 MiB and 8 bytes for each of \
-               its bytes. UNPACK_TOTAL bounds the memory for it, in one thread. Clients' \
+               its bytes. UNPACK_TOTAL bounds the memory for it. Clients' \
                Accept-Encoding is limited to what can be unpacked. pass lets all of these through \
                unseen, refuse refuses them. With IDENTITY true servers are asked not to compress, \
                with WHOLE true not to answer in ranges (which hide a word that lies in two).\n\n\
@@ -70,7 +70,7 @@ pub static ENTRY: Entry = Entry::new(
                 .or("unpack"),
             Arg::keyword("UNPACK_MAX", Ty::Size, "most bytes that a body unpacks to").or("1G"),
             Arg::keyword("UNPACK_RATIO", Ty::UInt, "most bytes for one").or("200"),
-            Arg::keyword("UNPACK_TOTAL", Ty::Size, "memory for unpacking, in one thread").or("64M"),
+            Arg::keyword("UNPACK_TOTAL", Ty::Size, "bytes of memory for unpacking").or("64M"),
             Arg::keyword("WHOLE", Ty::Bool, "ask servers for whole bodies").or("false"),
             Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol"),
             Arg::keyword("HEAD_MAX", Ty::Size, "longest head, in bytes").or("16K"),
@@ -160,8 +160,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     };
     // Heads that are not complete are held back.
     let needs = Needs { stall: true, resize: true, close: !passes, ..Needs::ORDER };
+    let mut enter = Enter::new(settings);
+    enter.share(args.env().threads);
     Ok(Box::new(HttpIn {
-        enter: Enter::new(settings),
+        enter,
         packets: 0,
         needs: needs.complete(),
         types,

@@ -1,5 +1,6 @@
 //! IPIn, IPOut: the payload of IP packets.
 
+use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Exception, Fails, Layer, Needs,
     Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict,
@@ -64,6 +65,7 @@ pub static OUT: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[ignored("CHECKSUM"), ignored("READONLY")],
         drops: &[
             Drop::new("closed", "a function has closed the session"),
             Drop::new("too-long", "longer than an IP packet can be"),

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::dialect::ignored;
 use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
@@ -109,6 +110,11 @@ pub static IN: Entry = Entry::new(
                 .or("drop"),
             Arg::keyword("CONNECTIONS_MAX", Ty::UInt, "most connections, in one thread")
                 .or("1048576"),
+            ignored("FLOWDIRECTION"),
+            ignored("OUTNAME"),
+            ignored("REORDER"),
+            ignored("RETURNNAME"),
+            ignored("VERBOSE"),
         ],
         drops: &DROPS,
         handlers: &[
@@ -153,6 +159,7 @@ pub static OUT: Entry = Entry::new(
                   -> TCPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[ignored("CHECKSUM"), ignored("READONLY"), ignored("SEQUENCE")],
         drops: &DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],

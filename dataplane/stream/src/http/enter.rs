@@ -143,7 +143,7 @@ impl Enter {
         let max = 2 * settings.rules.head_bytes as usize + usize::from(u16::MAX);
         Enter {
             reader: Reader::new(settings.rules),
-            stage: Stage::new(Hold { max, time: 0 }),
+            stage: Stage::new(Hold { max, ..Hold::default() }),
             told: Vec::with_capacity(MAX_TOLD),
             groups: Groups::default(),
             head: Vec::with_capacity(settings.rules.head_bytes as usize * 2),
@@ -152,6 +152,14 @@ impl Enter {
             seen: 0,
             counts: EnterCounts::default(),
             settings,
+        }
+    }
+
+    /// As one of so many threads: it has its part of the memory.
+    pub fn share(&mut self, threads: usize) {
+        self.stage.share(threads);
+        if let OnEncoded::Unpack(bounds) = &mut self.settings.encoded {
+            bounds.memory /= threads.max(1);
         }
     }
 

@@ -9,20 +9,20 @@ use crate::web::{Files, fetch_many, fetch_with, load, put_edited};
 
 const MASK: Functions = Functions {
     text: "HTTPIn(IDENTITY true, TYPES none text)
-        => [0, 1]WordMatcher(NANANAS, MODE MASK, HOLD 0) => [0, 1]HTTPOut",
+        => [0, 1]WordMatcher(NANANAS, MODE MASK) => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "*******" }],
 };
 
 const REMOVE: Functions = Functions {
     text: "HTTPIn(IDENTITY true, TYPES none text)
-        => [0, 1]WordMatcher(NANANAS, MODE REMOVE, HOLD 0) => [0, 1]HTTPOut",
+        => [0, 1]WordMatcher(NANANAS, MODE REMOVE) => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "" }],
 };
 
 /// What nginx packs is unpacked.
 const LONGER: Functions = Functions {
     text: "HTTPIn(TYPES none text)
-        => [0, 1]WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream', HOLD 0)
+        => [0, 1]WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream')
         => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "peaches and cream" }],
 };
