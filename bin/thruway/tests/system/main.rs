@@ -14,6 +14,7 @@ mod doctor;
 mod dpdk;
 mod driver;
 mod estimate;
+mod first_use;
 mod footprint;
 mod frames;
 mod functions;
