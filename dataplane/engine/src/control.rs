@@ -50,6 +50,8 @@ const NOBODY: u32 = u32::MAX;
 
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
+/// Reads the configuration file again and lets it take over, or says what is wrong with it.
+pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
@@ -68,6 +70,7 @@ pub struct Control {
     stats: OnceLock<Vec<Arc<Stats>>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    reload: Mutex<Option<Reload>>,
     /// Traces that run, and how many there were.
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
@@ -106,6 +109,7 @@ impl Control {
             stats: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            reload: Mutex::default(),
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
             chatter,
@@ -273,6 +277,28 @@ impl Control {
             Some(reconfigure) => reconfigure(text).map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("hotconfig")),
         }
+    }
+
+    /// Gives the router a writable `reload` handler, which reads its configuration file again.
+    pub fn allow_reload(&self, reload: Reload) {
+        *self.reload.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reload);
+    }
+
+    /// Reads the configuration file again and lets it take over.
+    ///
+    /// # Errors
+    /// This driver does not reload, or the configuration is wrong; the running one goes on.
+    pub fn reload(&self) -> Result<(), HandlerError> {
+        let reload = self.reload.lock().unwrap_or_else(|poison| poison.into_inner());
+        match &*reload {
+            Some(reload) => reload().map_err(HandlerError::refused),
+            None => Err(HandlerError::no_write("reload")),
+        }
+    }
+
+    /// Whether [`reload`](Control::reload) does something.
+    pub fn reloads(&self) -> bool {
+        self.reload.lock().unwrap_or_else(|poison| poison.into_inner()).is_some()
     }
 
     pub(crate) fn set_running(&self, running: bool) {

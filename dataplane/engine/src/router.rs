@@ -1,5 +1,6 @@
 //! A router: a configuration, instantiated, with its threads.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,7 +66,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::System,
             idle: Idle::Sleep,
-            chatter: Arc::new(|line| eprintln!("{line}")),
+            chatter: Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
             provide: None,
         }
     }

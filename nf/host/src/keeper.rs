@@ -129,7 +129,7 @@ impl Keeper {
 
     fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
-            let before = self.life.overdue();
+            let (before, was_final) = (self.life.overdue(), self.life.state().is_final());
             let actions = self.life.on(self.now(), event);
             self.note_overdue(before);
             for action in actions {
@@ -138,7 +138,8 @@ impl Keeper {
             let state = self.life.state();
             self.shared.change(|status| status.state = state);
             if state.is_final() {
-                if state == State::Failed && self.tell.is_none() {
+                // One that never attached is an error of the start.
+                if state == State::Failed && !was_final && self.tell.is_none() {
                     let function = self.spec.label.as_str();
                     tracing::error!(function, "isolated function given up: no further restart");
                 }
@@ -228,7 +229,9 @@ impl Keeper {
             }
             Err(error) => {
                 let (function, reason) = (self.spec.label.as_str(), error.to_string());
-                tracing::error!(function, reason, "isolated function cannot be started");
+                if self.tell.is_none() {
+                    tracing::error!(function, reason, "isolated function cannot be started");
+                }
                 self.shared.change(|status| status.last_end = Some(reason));
                 self.blame(error);
                 self.events.push_back(Event::Ended);
@@ -273,6 +276,8 @@ impl Keeper {
             State::Draining | State::Ending | State::Stopped => {
                 tracing::debug!(function, pid, "isolated function stopped");
             }
+            // Whoever starts it reports that.
+            _ if self.tell.is_some() => {}
             _ => tracing::error!(function, pid, reason, "isolated function ended"),
         }
     }
