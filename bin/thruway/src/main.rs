@@ -8,6 +8,7 @@ mod check;
 mod cli;
 mod click;
 mod ctl;
+mod distress;
 mod doctor;
 mod draw;
 mod estimate;
@@ -27,6 +28,7 @@ mod worker;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    distress::prepare();
     let args: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let program = args.first().map(String::as_str).unwrap_or_default();

@@ -27,6 +27,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
+    crate::distress::reserve()?;
     let options = Options {
         threads,
         cores,
@@ -74,7 +75,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Runs to the stop, and on with whatever configurations replace it.
 fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
-    let signals = crate::signals::receive(router.control())?;
+    let signals = crate::signals::receive(router.control()).map_err(crate::distress::no_thread)?;
     swap.offer(router.control());
     loop {
         let mut outcome = router.run_threads();

@@ -62,6 +62,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Err(error) = crate::distress::reserve() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
@@ -109,8 +113,15 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
 fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let unheard = |error| eprintln!("cannot handle signals: {error}");
-    let signals = crate::signals::receive(router.control()).map_err(unheard);
+    let signals = match crate::signals::receive(router.control()) {
+        Ok(signals) => signals,
+        // Nobody could stop the router.
+        Err(error) => {
+            eprintln!("{}", crate::distress::no_thread(error));
+            finish(router);
+            return false;
+        }
+    };
     let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
     swap.offer(router.control());
     loop {
@@ -122,9 +133,8 @@ fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
         }
         if let Some(next) = swap.take() {
             swap.replace(router, next);
-            if let Ok(signals) = &signals {
-                // As above: the router runs all the same.
-                let _ = signals.follow(router.control()).map_err(unheard);
+            if let Err(error) = signals.follow(router.control()) {
+                eprintln!("cannot handle signals: {error}");
             }
             continue;
         }
