@@ -29,6 +29,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
+    crate::distress::reserve()?;
     let mut options = Options {
         threads,
         cores,
@@ -52,7 +53,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
-    let signals = Receiver::new()?;
+    let signals = Receiver::new().map_err(crate::distress::no_thread)?;
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);

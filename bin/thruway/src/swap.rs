@@ -61,7 +61,7 @@ impl Swap {
         let next = self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take();
         let Some(next) = next else { return false };
         if !outcome.paused || router.control().is_stopping() {
-            eprintln!("hotconfig: not used: the router was stopped");
+            errln!("hotconfig: not used: the router was stopped");
             // What is under way still reaches its end.
             return outcome.paused;
         }

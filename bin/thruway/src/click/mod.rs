@@ -63,6 +63,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Err(error) = crate::distress::reserve() {
+        errln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
     LogArgs { log_level: Level::Warn, ..LogArgs::default() }.begin();
@@ -73,7 +77,14 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         }
         Err(failure) => return refuse(&failure, settings.warnings),
     };
-    let signals = Receiver::new().map_err(|error| eprintln!("cannot handle signals: {error}")).ok();
+    let signals = match Receiver::new() {
+        Ok(signals) => signals,
+        // Nobody could stop the router.
+        Err(error) => {
+            errln!("{}", crate::distress::no_thread(error));
+            return ExitCode::FAILURE;
+        }
+    };
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
     }
@@ -94,7 +105,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         if settings.warnings {
             errln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings, signals.as_ref()) {
+    } else if !run(&mut router, settings, &signals) {
         code = 1;
     }
     if settings.time {
@@ -111,10 +122,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>, signals: Option<&Receiver>) -> bool {
+fn run(router: &mut Router, settings: &Arc<Settings>, signals: &Receiver) -> bool {
     // The router runs all the same.
     let follow = |router: &Router| {
-        let followed = signals.map_or(Ok(()), |signals| signals.follow(router.control()));
+        let followed = signals.follow(router.control());
         followed.unwrap_or_else(|error| errln!("cannot handle signals: {error}"));
     };
     follow(router);

@@ -9,6 +9,7 @@
 mod broadband;
 mod clients;
 mod control;
+mod distress;
 mod doctor;
 #[cfg(feature = "dpdk")]
 mod dpdk;
