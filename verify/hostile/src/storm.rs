@@ -97,12 +97,14 @@ impl Lane {
     }
 
     /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
-    fn doze(&mut self) {
+    fn doze(&mut self, beat: &mut Beat) {
         self.host.wakened.clear();
         if self.master.rest() {
             let end = self.host.wakened.host_end();
             let mut ready = [PollFd::from_borrowed_fd(end, PollFlags::IN)];
+            beat.pause();
             let _ = rustix::event::poll(&mut ready, Some(&NAP));
+            beat.resume();
             self.master.wakened();
         }
     }
@@ -179,9 +181,9 @@ impl Storm {
         self.attend();
         self.hostile_round();
         self.neighbour_round(BURST);
-        self.neighbour.doze();
+        self.neighbour.doze(&mut self.beat);
         if let Some(lane) = &mut self.lane {
-            lane.doze();
+            lane.doze(&mut self.beat);
         }
     }
 
