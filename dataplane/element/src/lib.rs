@@ -12,6 +12,7 @@ pub mod cost;
 mod crossing;
 mod cx;
 mod entry;
+mod later;
 mod nearest;
 mod per_session;
 mod per_stream;
@@ -31,6 +32,7 @@ pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use crossing::Crossing;
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
+pub use later::{Answer, Later, Promise};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
@@ -132,6 +134,7 @@ pub trait Element: Send {
     }
 
     /// Reads handler `name`; `param` is the text after the name (`handler param`), often empty.
+    /// An answer that must be waited for is given as [`HandlerError::Later`]: packets move on.
     ///
     /// # Errors
     /// When there is no such read handler or the parameter is wrong.
