@@ -153,6 +153,7 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         crossing::install(&flows, &mut engines);
+        control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }
@@ -294,7 +295,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                answers.push(core.read_local(wires, node, call.name, call.param));
+                let answer = core.read_local(wires, node, call.name, call.param);
+                answers.push(handlers::awaited(answer));
             }
             if merge.one_speaks() && !answers.is_empty() {
                 break;
@@ -322,7 +324,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                core.write_local(wires, node, call.name, value)?;
+                let done = core.write_local(wires, node, call.name, value);
+                handlers::awaited(done.map(|()| String::new()))?;
                 engine.drain();
             }
             if merge.one_is_written() {

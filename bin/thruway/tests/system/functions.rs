@@ -1,6 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_ways;
+mod neighbour;
 pub mod parts;
 mod sessions;
 
@@ -396,4 +397,38 @@ fn packets_go_from_slot_to_slot() {
         assert_eq!(numbers[0] > 0 && numbers[1] > 0, hops, "{more}: {numbers:?}");
         assert_eq!(numbers[2..], [0, 600, 600], "{more}");
     }
+}
+
+/// What became of the packets of two equal runs of a function that adds more packets than its ring
+/// of auxiliary packets holds at once: bytes that came out, and the element's own figures.
+fn added(captures: &Captures, part: &str, aux_slots: u32, name: &str) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let text = format!(
+        "FromDump({}, STOP true) -> c :: Counter -> nf :: Nf({}, AUX_SLOTS {aux_slots})
+            -> d :: Counter -> ToDump({});
+         DriverManager(wait, wait 300ms, print c.count, print d.count, print nf.auxiliary,
+            print nf.drops, stop)",
+        captures.path("in"),
+        exec(part),
+        captures.path(name)
+    );
+    let done = run(&mut click(&["-e", &text])).expect(0);
+    let numbers = done.stdout.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+    (captures.written(name), numbers.collect())
+}
+
+#[test]
+fn what_a_function_adds_waits_for_room_and_each_loss_is_counted() {
+    let captures = Captures::new(&frames(1500));
+    // One packet more for each, by a ring of two: none is lost.
+    let (one, figures) = added(&captures, "doubles", 2, "one");
+    let (other, _) = added(&captures, "doubles", 2, "other");
+    assert_eq!(one.len(), 3000, "{figures:?}");
+    assert!(one == other, "two runs of one input differ");
+    // Five packets more for each, where three have room: no wait can help, and all is counted.
+    let (one, figures) = added(&captures, "adds:5", 2, "less");
+    let (other, again) = added(&captures, "adds:5", 2, "again");
+    let [came, left, added, ref drops @ ..] = figures[..] else { panic!("{figures:?}") };
+    assert_eq!((came, left, added), (1500, 1500 * 3, 1500 * 2), "{figures:?}");
+    assert_eq!(drops.iter().sum::<u64>(), 1500 * 3, "{figures:?}");
+    assert!(one == other && figures == again, "two runs of one input differ");
 }
