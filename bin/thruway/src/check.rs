@@ -33,9 +33,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     out!("{}", elements(layout).render());
     let exceptions = exceptions(&router);
     if !exceptions.is_empty() {
-        outln!(
-            "\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n"
-        );
+        outln!("\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n");
         outln!("{}", exceptions.render());
     }
     if args.ways {
