@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use thruway_engine::{Layout, Options};
+use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
 use crate::cli::{CheckArgs, libraries, tell};
@@ -31,6 +31,13 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     print!("{}", elements(layout).render());
+    let exceptions = exceptions(&router);
+    if !exceptions.is_empty() {
+        println!(
+            "\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n"
+        );
+        println!("{}", exceptions.render());
+    }
     if args.ways {
         println!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
@@ -75,6 +82,19 @@ fn elements(layout: &Layout) -> Table {
             side(&ports.outputs),
             format!("[{threads}]{own}"),
         ]);
+    }
+    table
+}
+
+/// A row per case in which functions cannot inspect what they are there for.
+fn exceptions(router: &Router) -> Table {
+    let mut table = Table::new(&["element", "exception", "does", "fails", "argument"]);
+    for (node, exceptions) in &router.streams().exceptions {
+        let decl = &router.layout().graph.elements[*node as usize];
+        for one in exceptions {
+            let cells = [decl.name.as_str(), one.what, one.done, one.fails.name(), one.argument];
+            table.row(cells.map(str::to_owned).to_vec());
+        }
     }
     table
 }

@@ -9,6 +9,7 @@ use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
+use crate::log::{self, LogArgs};
 use crate::{
     bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, trace, worker,
 };
@@ -181,6 +182,8 @@ pub struct RunArgs {
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 impl RunArgs {
@@ -294,8 +297,7 @@ impl ConfigArgs {
 
 /// Prints errors and warnings for people.
 pub fn tell(diagnostics: &Diagnostics) {
-    use std::io::IsTerminal as _;
-    eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
+    eprint!("{}", diagnostics.render(log::colour()));
 }
 
 /// The libraries that `require` finds.

@@ -14,6 +14,7 @@ mod draw;
 mod estimate;
 mod isolate;
 mod load;
+mod log;
 mod manual;
 mod nf_new;
 mod plan;

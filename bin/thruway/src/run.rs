@@ -14,6 +14,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
 use crate::load;
+use crate::signals::Receiver;
 use crate::swap::{Build, Swap, reason};
 use crate::table::{Table, thousands};
 
@@ -22,13 +23,14 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    args.log.begin();
     let (source, variables) = args.config.read()?;
     let (threads, cores) = args.crew()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
     crate::distress::reserve()?;
-    let options = Options {
+    let mut options = Options {
         threads,
         cores,
         spread: true,
@@ -39,6 +41,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         idle: args.idle.idle(),
         ..Options::default()
     };
+    args.log.apply(&mut options);
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
@@ -50,6 +53,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
+    let signals = Receiver::new().map_err(crate::distress::no_thread)?;
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
@@ -57,7 +61,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)));
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let outcome = run(&mut router, &swap, &watched);
+    let outcome = run(&mut router, &swap, &watched, &signals);
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
@@ -74,17 +78,20 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs to the stop, and on with whatever configurations replace it.
-fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
-    let signals = crate::signals::receive(router.control()).map_err(crate::distress::no_thread)?;
+fn run(
+    router: &mut Router,
+    swap: &Swap,
+    watched: &Watched,
+    signals: &Receiver,
+) -> anyhow::Result<Outcome> {
+    signals.follow(router.control())?;
     swap.offer(router.control());
     loop {
         let mut outcome = router.run_threads();
-        let next = swap.take().filter(|_| outcome.errors.is_empty());
-        let Some(next) = next else {
+        if !swap.goes_on(router, &outcome) {
             outcome.errors.extend(router.finish());
             return Ok(outcome);
-        };
-        swap.replace(router, next);
+        }
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
             eprintln!("cannot handle signals: {error}");
@@ -149,7 +156,7 @@ fn watch(
         while !watched.is_over() {
             let (control, layout) = watched.now();
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
-                control.halt();
+                control.end();
             }
             show(&bar, &control, &layout, &captures(&layout));
             // The end of the run ends the wait.

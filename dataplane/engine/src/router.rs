@@ -78,6 +78,8 @@ pub struct Outcome {
     pub elapsed: std::time::Duration,
     /// Cycles of the time stamp counter in the same time.
     pub cycles: u64,
+    /// Whether it ended by [`Control::pause`] alone: nobody stopped it.
+    pub paused: bool,
     /// Threads that died, and what could not be finished: files not written to the end.
     pub errors: Vec<BuildError>,
 }
@@ -241,14 +243,10 @@ impl Router {
         outcome
     }
 
-    /// Lets [`Router::run_threads`] run again after a stop.
-    pub fn resume(&self) {
-        self.control.resume();
-    }
-
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
     /// own, each on a core of its own where there are enough. A thread that dies (an element's panic)
-    /// ends the run of all.
+    /// ends the run of all. After a stop or pause the router can run again; after [`Control::end`]
+    /// a run ends at once.
     pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();
@@ -257,7 +255,9 @@ impl Router {
         let (engines, errors) = crew::run(engines, &self.control, &self.cores);
         self.engines = engines;
         self.control.set_running(false);
+        let paused = self.control.finish_run();
         Outcome {
+            paused,
             elapsed: begin.elapsed(),
             cycles: thruway_packet::cycles().wrapping_sub(cycles),
             errors,

@@ -138,6 +138,10 @@ impl Keeper {
             let state = self.life.state();
             self.shared.change(|status| status.state = state);
             if state.is_final() {
+                if state == State::Failed && self.tell.is_none() {
+                    let function = self.spec.label.as_str();
+                    tracing::error!(function, "isolated function given up: no further restart");
+                }
                 self.tell_failure();
             }
         }
@@ -214,6 +218,7 @@ impl Keeper {
         match Process::spawn(&self.spec.order) {
             Ok(process) => {
                 let again = self.life.generation() > 1;
+                self.log_start(process.pid(), again);
                 self.shared.change(|status| {
                     status.pid = Some(process.pid());
                     status.sandbox = Some(process.report().clone());
@@ -222,7 +227,9 @@ impl Keeper {
                 self.process = Some(process);
             }
             Err(error) => {
-                self.shared.change(|status| status.last_end = Some(error.to_string()));
+                let (function, reason) = (self.spec.label.as_str(), error.to_string());
+                tracing::error!(function, reason, "isolated function cannot be started");
+                self.shared.change(|status| status.last_end = Some(reason));
                 self.blame(error);
                 self.events.push_back(Event::Ended);
             }
@@ -240,6 +247,7 @@ impl Keeper {
             self.blame(HostError::Exited { exit, output: output.clone() });
         }
         let end = self.cause.as_ref().map(HostError::to_string);
+        self.log_end(process.pid(), end.as_deref().unwrap_or_default());
         self.shared.change(|status| {
             status.cpu_time += process.cpu_time();
             status.output = output;
@@ -247,6 +255,25 @@ impl Keeper {
         });
         for (_, reply) in self.calls.drain() {
             let _ = reply.try_send(Err(CallError::NotRunning));
+        }
+    }
+
+    fn log_start(&self, pid: i32, again: bool) {
+        let function = self.spec.label.as_str();
+        match again {
+            true => tracing::warn!(function, pid, "isolated function restarted"),
+            false => tracing::debug!(function, pid, "isolated function started"),
+        }
+    }
+
+    /// A process ends when it was asked to, or it is a failure that an operator is to learn of.
+    fn log_end(&self, pid: i32, reason: &str) {
+        let function = self.spec.label.as_str();
+        match self.life.state() {
+            State::Draining | State::Ending | State::Stopped => {
+                tracing::debug!(function, pid, "isolated function stopped");
+            }
+            _ => tracing::error!(function, pid, reason, "isolated function ended"),
         }
     }
 
@@ -323,10 +350,18 @@ impl Keeper {
         match &self.wiring {
             Some(wiring) => {
                 let (progress, waiting) = wiring.pulse();
-                self.on(Event::Pulse { progress, waiting });
+                if wiring.is_damaged() || self.is_scratch_damaged() {
+                    self.broke("memory that it shares with its host is gone".into());
+                } else {
+                    self.on(Event::Pulse { progress, waiting });
+                }
             }
             None => self.on(Event::Time),
         }
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {
@@ -408,7 +443,7 @@ impl Keeper {
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
+            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);

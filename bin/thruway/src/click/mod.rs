@@ -11,6 +11,8 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
+use crate::log::LogArgs;
+use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
 
@@ -68,6 +70,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
     }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
+    LogArgs::default().begin();
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
         Ok((router, warnings)) => {
             tell(&warnings, settings.warnings);
@@ -75,6 +78,12 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         }
         Err(failure) => return refuse(&failure, settings.warnings),
     };
+    let signals = Receiver::new().map_err(crate::distress::no_thread);
+    if let Err(error) = &signals {
+        // Nobody could stop the router.
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
     }
@@ -95,7 +104,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         if settings.warnings {
             eprintln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings) {
+    } else if !run(&mut router, settings, signals.as_ref().ok()) {
         code = 1;
     }
     if settings.time {
@@ -112,33 +121,23 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let signals = match crate::signals::receive(router.control()) {
-        Ok(signals) => signals,
-        // Nobody could stop the router.
-        Err(error) => {
-            eprintln!("{}", crate::distress::no_thread(error));
-            finish(router);
-            return false;
-        }
+fn run(router: &mut Router, settings: &Arc<Settings>, signals: Option<&Receiver>) -> bool {
+    // The router runs all the same.
+    let follow = |router: &Router| {
+        let followed = signals.map_or(Ok(()), |signals| signals.follow(router.control()));
+        followed.unwrap_or_else(|error| eprintln!("cannot handle signals: {error}"));
     };
+    follow(router);
     let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
     swap.offer(router.control());
     loop {
-        let errors = router.run_threads().errors;
-        if !errors.is_empty() {
-            crate::swap::say(router, &errors);
-            finish(router);
-            return false;
-        }
-        if let Some(next) = swap.take() {
-            swap.replace(router, next);
-            if let Err(error) = signals.follow(router.control()) {
-                eprintln!("cannot handle signals: {error}");
-            }
+        let outcome = router.run_threads();
+        if swap.goes_on(router, &outcome) {
+            follow(router);
             continue;
         }
-        return finish(router);
+        crate::swap::say(router, &outcome.errors);
+        return finish(router) && outcome.errors.is_empty();
     }
 }
 

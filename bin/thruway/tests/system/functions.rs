@@ -224,6 +224,39 @@ fn a_killed_function_comes_back_and_all_is_counted() {
 }
 
 #[test]
+fn a_killed_function_is_logged_with_time_level_and_reason() {
+    for format in ["text", "json"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("control");
+        let text = format!(
+            "ControlSocket(UNIX, {}); Idle -> gate :: Nf({}) -> Discard",
+            socket.display(),
+            exec("passes")
+        );
+        let driver =
+            Running::start(thruway().args(["run", "-q", "--log-format", format, "-e", &text]));
+        let mut client = Client::unix(&socket);
+        let pid: i32 = client.read("gate.pid").parse().expect("a number");
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
+        let line = wait_for("the line", || {
+            driver.stderr().lines().find(|line| line.contains("ended")).map(str::to_owned)
+        });
+        wait_for("a restart", || driver.stderr().contains("restarted").then_some(()));
+        if format == "json" {
+            let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(event["level"], "ERROR", "{line}");
+            assert_eq!(event["function"], "gate", "{line}");
+            assert!(event["reason"].as_str().expect("text").contains("signal 9"), "{line}");
+            assert!(event["timestamp"].as_str().expect("text").ends_with('Z'), "{line}");
+        } else {
+            let form = r#"^20\d\d-\d\d-\d\dT[\d:.]+Z ERROR isolated function ended function="gate" pid=\d+ reason=".*signal 9"#;
+            assert!(regex::Regex::new(form).expect("a form").is_match(&line), "{line}");
+        }
+        driver.interrupt().expect(0);
+    }
+}
+
+#[test]
 fn hanging_dying_and_lying_functions_are_started_again() {
     for (part, handler, policy) in [
         ("hangs:500", "hangs", "open"),

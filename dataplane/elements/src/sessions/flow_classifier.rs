@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
@@ -86,6 +87,19 @@ pub static ENTRY: Entry = Entry::new(
                 "whether packets that nobody behind wants or counts are dropped here",
             )
             .or("true"),
+            ignored("AGGCACHE"),
+            ignored("AGGTRUST"),
+            ignored("BUILDER"),
+            ignored("CACHERINGSIZE"),
+            ignored("CACHESIZE"),
+            ignored("CLEAN_TIMER"),
+            ignored("EARLYDROP"),
+            ignored("NOCUT"),
+            ignored("OPTIMIZE"),
+            ignored("ORDERED"),
+            ignored("RESERVE"),
+            ignored("VERBOSE"),
+            ignored("VERBOSE_FCB"),
         ],
         drops: Bad::DROPS,
         handlers: &[

@@ -1,7 +1,7 @@
 //! What forged segments do to a session: nothing, while those of its ends do what they say.
 
-use proptest::prelude::*;
 use super::*;
+use proptest::prelude::*;
 
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
