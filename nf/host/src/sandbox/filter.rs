@@ -86,6 +86,13 @@ pub(crate) fn programs(own_pids: bool) -> Result<[BpfProgram; 2], BackendError> 
     Ok([list.try_into()?, absent.try_into()?])
 }
 
+/// Names and numbers of the system calls that a function may make, some of them with some arguments
+/// only.
+pub fn allowed_calls() -> impl Iterator<Item = (&'static str, c_long)> {
+    let of_machine = calls::FREE_OF_MACHINE.iter().chain(calls::BOUND_OF_MACHINE);
+    calls::FREE.iter().chain(calls::BOUND).chain(of_machine).copied()
+}
+
 fn allowed(own_pids: bool) -> Result<Rules, BackendError> {
     let free = calls::FREE.iter().chain(calls::FREE_OF_MACHINE);
     let mut rules: Rules = free.map(|(_, call)| (*call, Vec::new())).collect();
