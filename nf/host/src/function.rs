@@ -62,6 +62,8 @@ pub struct FunctionSpec {
     pub patience: Patience,
     /// What happens between its failures.
     pub backoff: Backoff,
+    /// Whether another process waits, started and in its sandbox, to take its place.
+    pub standby: bool,
 }
 
 impl FunctionSpec {
@@ -86,6 +88,7 @@ impl FunctionSpec {
             configuration: None,
             patience: Patience::default(),
             backoff: Backoff::default(),
+            standby: false,
         }
     }
 }
