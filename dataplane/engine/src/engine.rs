@@ -72,7 +72,7 @@ impl Engine {
             if control.halted() {
                 break;
             }
-            if control.stopping() {
+            if control.is_stopping() {
                 self.look_whether_drained(worked);
             }
             if worked {

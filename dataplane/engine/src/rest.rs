@@ -122,7 +122,7 @@ impl Engine {
             // The next round is the look that follows.
             return doze.lie_down();
         }
-        let longest = match (control.stopping(), self.time.is_settling()) {
+        let longest = match (control.is_stopping(), self.time.is_settling()) {
             (true, _) => SLEEP_STOPPING,
             (false, true) => Duration::from_nanos(SETTLE_NS),
             (false, false) => SLEEP_MAX,

@@ -102,7 +102,7 @@ pub struct Attached {
     pub control: Control,
     /// One for each Master thread.
     pub links: Vec<WorkerLink>,
-    /// Its own eventfd, if it asked for one.
+    /// Readable when the host wakes it, if it asked for that; not blocking.
     pub eventfd: Option<OwnedFd>,
     /// Its sessions' scratch, if it asked for some and there are sessions.
     pub arena: Option<Arena>,

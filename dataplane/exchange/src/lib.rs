@@ -57,6 +57,8 @@ pub mod socket;
 mod storage;
 mod token;
 mod tuning;
+#[cfg(not(any(loom, miri)))]
+mod wake;
 mod worker;
 
 #[cfg(not(any(loom, miri)))]
@@ -76,4 +78,6 @@ pub use storage::{Place, Span, Storage};
 pub use thruway_region::Pages;
 pub use token::{LinkFigures, Mark, Origin, Token};
 pub use tuning::Tuning;
+#[cfg(not(any(loom, miri)))]
+pub use wake::WakeLine;
 pub use worker::{Aside, Current, NoRoom, Outgoing, Worker};

@@ -314,6 +314,9 @@ impl<S: Storage> Master<S> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        if self.storage.is_damaged() {
+            return Err(self.fail(PeerFault::Memory));
+        }
         // Acquire: what the Worker wrote into slots before it published them; pairs with the
         // Release in Worker::publish.
         let index = self.storage.word(Word::WorkerProduced).load(Ordering::Acquire);

@@ -272,7 +272,7 @@ impl<S: Storage> Worker<S> {
     }
 
     /// Gives back all slots that it is done with, and all injected packets. True when the Master
-    /// sleeps and its eventfd must be written. To be called after each batch and before a sleep:
+    /// sleeps and its wake-up line must be written. To be called after each batch and before a sleep:
     /// `advance` publishes too, but only this looks whether the Master sleeps.
     #[must_use = "a sleeping Master must be woken"]
     #[inline]

@@ -27,6 +27,8 @@ const COMMANDS_MAX: usize = 256;
 /// What a function is to be: its program and sandbox, its links, how it is supervised.
 #[derive(Debug, Clone)]
 pub struct FunctionSpec {
+    /// The name that lines of the log have for it: that of its element.
+    pub label: String,
     /// Program, limits, isolation. The limit to its regions is set by [`Function::start`].
     pub order: Order,
     /// Sizes of each link.
@@ -71,6 +73,7 @@ impl FunctionSpec {
     pub fn new(program: Program) -> FunctionSpec {
         let (shape, pages) = wiring::DEFAULT_SHAPE;
         FunctionSpec {
+            label: program.path.display().to_string(),
             order: Order::new(program),
             shape,
             pages,

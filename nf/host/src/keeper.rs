@@ -147,7 +147,7 @@ impl Keeper {
 
     fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
-            let before = self.life.overdue();
+            let (before, was_final) = (self.life.overdue(), self.life.state().is_final());
             let actions = self.life.on(self.now(), event);
             self.note_overdue(before);
             for action in actions {
@@ -156,6 +156,11 @@ impl Keeper {
             let state = self.life.state();
             self.shared.change(|status| status.state = state);
             if state.is_final() {
+                // One that never attached is an error of the start.
+                if state == State::Failed && !was_final && self.tell.is_none() {
+                    let function = self.spec.label.as_str();
+                    tracing::error!(function, "isolated function given up: no further restart");
+                }
                 self.tell_failure();
             }
         }
@@ -232,6 +237,7 @@ impl Keeper {
         match self.next_process() {
             Ok(process) => {
                 let again = self.life.generation() > 1;
+                self.log_start(process.pid(), again);
                 self.shared.change(|status| {
                     status.pid = Some(process.pid());
                     status.sandbox = Some(process.report().clone());
@@ -240,7 +246,11 @@ impl Keeper {
                 self.process = Some(process);
             }
             Err(error) => {
-                self.shared.change(|status| status.last_end = Some(error.to_string()));
+                let (function, reason) = (self.spec.label.as_str(), error.to_string());
+                if self.tell.is_none() {
+                    tracing::error!(function, reason, "isolated function cannot be started");
+                }
+                self.shared.change(|status| status.last_end = Some(reason));
                 self.blame(error);
                 self.events.push_back(Event::Ended);
             }
@@ -278,6 +288,7 @@ impl Keeper {
             self.blame(HostError::Exited { exit, output: output.clone() });
         }
         let end = self.cause.as_ref().map(HostError::to_string);
+        self.log_end(process.pid(), end.as_deref().unwrap_or_default());
         self.shared.change(|status| {
             status.cpu_time += process.cpu_time();
             status.output = output;
@@ -285,6 +296,27 @@ impl Keeper {
         });
         for reply in self.calls.drain(..).filter_map(|asked| asked.reply) {
             reply.give(Err(CallError::NotRunning));
+        }
+    }
+
+    fn log_start(&self, pid: i32, again: bool) {
+        let function = self.spec.label.as_str();
+        match again {
+            true => tracing::warn!(function, pid, "isolated function restarted"),
+            false => tracing::debug!(function, pid, "isolated function started"),
+        }
+    }
+
+    /// A process ends when it was asked to, or it is a failure that an operator is to learn of.
+    fn log_end(&self, pid: i32, reason: &str) {
+        let function = self.spec.label.as_str();
+        match self.life.state() {
+            State::Draining | State::Ending | State::Stopped => {
+                tracing::debug!(function, pid, "isolated function stopped");
+            }
+            // Whoever starts it reports that.
+            _ if self.tell.is_some() => {}
+            _ => tracing::error!(function, pid, reason, "isolated function ended"),
         }
     }
 
@@ -318,6 +350,10 @@ impl Keeper {
         let now = self.now();
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
+        if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
+            // Whether shared memory was lost is looked at now and then.
+            until = until.or(Some(now + hang));
+        }
         if let Some(asked) = self.calls.iter().find(|asked| asked.reply.is_some()) {
             until = Some(until.map_or(asked.until, |until| until.min(asked.until)));
         }
@@ -363,7 +399,12 @@ impl Keeper {
         }
         self.commands();
         self.give_up_calls();
-        self.on(Event::Time);
+        let is_damaged = |wiring: &Wiring| wiring.is_damaged() || self.is_scratch_damaged();
+        if self.wiring.as_ref().is_some_and(is_damaged) {
+            self.broke("memory that it shares with its host is gone".into());
+        } else {
+            self.on(Event::Time);
+        }
         self.keep_standby();
     }
 
@@ -374,6 +415,10 @@ impl Keeper {
         for reply in late.filter_map(|asked| asked.reply.take()) {
             reply.give(Err(CallError::NoAnswer));
         }
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {
@@ -461,7 +506,7 @@ impl Keeper {
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
+            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);

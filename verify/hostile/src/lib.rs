@@ -17,9 +17,13 @@
 //! `unsafe` is there once: a Worker's own library does not let it lie.
 //!
 //! `thruway-hostile storm STEPS` runs it as long as wanted; `tests/storm.rs` runs it briefly.
+
+mod beat;
 mod dice;
 pub mod modes;
 pub mod storm;
+pub mod watch;
 pub mod worker;
 
+pub use beat::Beat;
 pub use dice::Dice;

@@ -6,9 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_host::{Function, FunctionSpec, HostError, HostLink, Program};
+
+use crate::beat::Beat;
 
 /// Outputs of both functions.
 pub const OUTPUTS: u32 = 3;
@@ -21,6 +24,9 @@ const HANG: Duration = Duration::from_millis(300);
 
 /// Packets put into a link at once.
 const BURST: u64 = 32;
+
+/// Longest sleep of the Master for want of packets.
+pub(crate) const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 
 /// What the neighbour does to a packet.
 pub fn mark(packet: &mut [u8]) {
@@ -80,7 +86,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The hostile function's link, when there is one.
+/// One function's link, while there is one.
 struct Lane {
     master: Master<Mapped>,
     host: HostLink,
@@ -92,6 +98,19 @@ impl Lane {
         let master = Master::new(host.link.clone(), OUTPUTS, Tuning::DEFAULT);
         Some(Lane { master, host })
     }
+
+    /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
+    fn doze(&mut self, beat: &mut Beat) {
+        self.host.wakened.clear();
+        if self.master.rest() {
+            let end = self.host.wakened.host_end();
+            let mut ready = [PollFd::from_borrowed_fd(end, PollFlags::IN)];
+            beat.pause();
+            let _ = rustix::event::poll(&mut ready, Some(&NAP));
+            beat.resume();
+            self.master.wakened();
+        }
+    }
 }
 
 /// Runs until so many Master steps are done.
@@ -102,28 +121,17 @@ impl Lane {
 /// # Panics
 /// When something does not hold that must hold.
 pub fn storm(program: &Path, steps: u64) -> Result<Report, HostError> {
-    let hostile = Function::start(spec(program, "hostile"))?;
-    let honest = Function::start(spec(program, "neighbour"))?;
-    let mut storm = Storm {
-        lane: None,
-        neighbour: Lane::take(&honest).expect("its link"),
-        honest,
-        hostile,
-        sent: 0,
-        begin: Instant::now(),
-        bytes: Vec::new(),
-        report: Report::default(),
-    };
+    let mut storm = Storm::new(spec(program, &["hostile"]), spec(program, &["neighbour"]))?;
     while storm.report.steps < steps {
         storm.round();
     }
-    storm.end();
-    Ok(storm.report)
+    Ok(storm.end())
 }
 
-fn spec(program: &Path, role: &str) -> FunctionSpec {
+/// A function of this program in this role, with small rings and an impatient host.
+pub fn spec(program: &Path, role: &[&str]) -> FunctionSpec {
     let mut program = Program::new(program);
-    program.args = vec![role.into()];
+    program.args = role.iter().map(|word| (*word).to_owned()).collect();
     let mut spec = FunctionSpec::new(program);
     spec.outputs = OUTPUTS;
     spec.shape = LinkShape { slots: 128, aux_slots: 32, injection_slots: 32, ..LinkShape::DEFAULT };
@@ -134,7 +142,8 @@ fn spec(program: &Path, role: &str) -> FunctionSpec {
     spec
 }
 
-struct Storm {
+/// The Master of both functions: one thread, as one of the engine's is.
+pub struct Storm {
     hostile: Arc<Function>,
     honest: Arc<Function>,
     lane: Option<Lane>,
@@ -144,13 +153,44 @@ struct Storm {
     bytes: Vec<u8>,
     begin: Instant,
     report: Report,
+    beat: Beat,
 }
 
 impl Storm {
-    fn round(&mut self) {
+    /// Starts both functions.
+    ///
+    /// # Errors
+    /// When they cannot be started.
+    pub fn new(hostile: FunctionSpec, honest: FunctionSpec) -> Result<Storm, HostError> {
+        let hostile = Function::start(hostile)?;
+        let honest = Function::start(honest)?;
+        Ok(Storm {
+            lane: None,
+            neighbour: Lane::take(&honest).expect("its link"),
+            honest,
+            hostile,
+            sent: 0,
+            begin: Instant::now(),
+            bytes: Vec::new(),
+            report: Report::default(),
+            beat: Beat::default(),
+        })
+    }
+
+    /// Notes from now on when this thread serves the neighbour.
+    pub fn beat(self, beat: Beat) -> Storm {
+        Storm { beat, ..self }
+    }
+
+    /// Serves both once.
+    pub fn round(&mut self) {
         self.attend();
         self.hostile_round();
         self.neighbour_round(BURST);
+        self.neighbour.doze(&mut self.beat);
+        if let Some(lane) = &mut self.lane {
+            lane.doze(&mut self.beat);
+        }
     }
 
     /// Follows the hostile function's generations.
@@ -224,6 +264,7 @@ impl Storm {
     }
 
     fn neighbour_round(&mut self, burst: u64) {
+        self.beat.mark();
         let lane = &mut self.neighbour;
         for _ in 0..burst {
             packet(self.sent, &mut self.bytes);
@@ -249,7 +290,7 @@ impl Storm {
     }
 
     /// Lets the neighbour finish; sums up.
-    fn end(&mut self) {
+    pub fn end(mut self) -> Report {
         self.reclaim();
         let end = Instant::now() + Duration::from_secs(20);
         while self.report.neighbour < self.sent {
@@ -263,6 +304,7 @@ impl Storm {
         (report.restarts, report.hangs) = (status.restarts, status.hangs);
         report.faults_told = status.faults;
         assert_eq!(report.put, report.returned + report.dropped + report.reclaimed);
+        std::mem::take(report)
     }
 }
 

@@ -1,10 +1,9 @@
 //! The process behind an element, as the element sees it.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::Later;
-use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault};
+use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault, WakeLine};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// One thread's end of a generation of a function.
@@ -12,7 +11,7 @@ pub(super) struct HostEnd {
     pub storage: Mapped,
     pub bell: Doorbell,
     /// Written by the Worker when this Master sleeps.
-    pub wake: Arc<OwnedFd>,
+    pub wake: Arc<WakeLine>,
 }
 
 /// A supervised function.

@@ -1,6 +1,6 @@
 //! One thread's end of a function: packets parked while it has their slots.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::Cx;
@@ -391,14 +391,12 @@ impl Link {
 
     /// What to watch while resting.
     pub fn wake(&self) -> BorrowedFd<'_> {
-        self.end.wake.as_fd()
+        self.end.wake.host_end()
     }
 
     /// Takes an earlier wake-up off.
     pub fn quiet(&self) {
-        let mut count = [0; 8];
-        // Not blocking: there may be none.
-        let _ = rustix::io::read(&*self.end.wake, &mut count);
+        self.end.wake.clear();
     }
 }
 

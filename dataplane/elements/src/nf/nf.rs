@@ -74,7 +74,8 @@ FlowClassifier.\n\
 With STREAM, it is a function of streams (nf/sdk's run_stream): it stands in a context (TCPIn, \
 UDPIn, HTTPIn... in front, the matching Out behind) and is shown what connections carry. STREAM says \
 what it may do: order sees the payload in order; guard decides what the receiver gets; change \
-changes bytes, resize inserts, removes and holds back, at most for STREAM_HOLD without more data. \
+changes bytes, resize inserts, removes and holds back until more comes, which it finds together with that; with STREAM_HOLD, what it \
+holds back goes on, and is not found together with more, when none comes for that time. \
 SLOT_SIZE is 4096 if not given: a packet, what was held back in front of it, and what becomes longer \
 must fit. What comes back is believed only as content of a length that may be; else, and when a \
 packet of the connection is lost here (too long, ON_FAILURE closed), the connection is closed. While \
@@ -106,7 +107,8 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("SESSIONS", Ty::UInt, "SESSION: most of them in one thread").or("1048576"),
     Arg::keyword("SCRATCH", Ty::UInt, "SESSION: most bytes that it may keep of one").or("256"),
     Arg::keyword("STREAM", Ty::Choice(STREAM), "what a function of streams does to them"),
-    Arg::keyword("STREAM_HOLD", Ty::Time, "STREAM: longest that it holds bytes back").or("100ms"),
+    Arg::keyword("STREAM_HOLD", Ty::Time, "STREAM: longest that it holds bytes back; 0: ever")
+        .or("0"),
     Arg::keyword("MODE", Ty::Choice(&["isolated", "group"]), "who shares its memory")
         .or("isolated"),
     Arg::keyword("GROUP", Ty::Str, "name of its TrustGroup, with MODE group"),

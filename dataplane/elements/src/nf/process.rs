@@ -20,13 +20,13 @@ use super::settings::Settings;
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Starts the function's process and waits until it has attached. `arena`: scratch of sessions that
-/// a predecessor of the same settings in this respect had.
+/// a predecessor of the same settings in this respect had. `label`: the element's name, for the log.
 pub(super) fn start(
-    settings: &Settings,
+    (label, settings): (String, &Settings),
     group: Option<GroupRegion>,
     arena: Option<Arc<Arena>>,
 ) -> Result<Arc<dyn Function>, String> {
-    let spec = FunctionSpec { arena, ..spec(settings, group) };
+    let spec = FunctionSpec { label, arena, ..spec(settings, group) };
     let function = Process::start(spec).map_err(|error| match error {
         HostError::Exited { .. } => format!(
             "{error}, before it attached: a function is a program that calls run() of the library \

@@ -29,7 +29,7 @@ const STREAM_BACKLOG_MAX: usize = 1 << 16;
 ///
 /// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
 const PATIENCE: u32 = 64;
-/// Rounds between two looks whether the eventfd must be taken off while resting: a wake-up that
+/// Rounds between two looks whether the wake-up line must be cleared while resting: a wake-up that
 /// comes late must not keep the thread awake.
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.
@@ -136,7 +136,9 @@ impl Nf {
             };
             let region = frames.as_ref().map(|frames| frames.region.clone());
             let (entries, arena) = self.entries();
-            let settings = &self.settings;
+            let node = cx.node();
+            let label = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+            let settings = (label, &self.settings);
             let function = self.shared.start(|| process::start(settings, region, arena));
             let function = function.and_then(|function| match &entries {
                 Some(_) if function.arena().is_none() => Err(NO_SCRATCH.to_owned()),

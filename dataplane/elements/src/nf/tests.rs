@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use rustix::event::{EventfdFlags, eventfd};
 use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
-use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage};
+use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage, WakeLine};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
 use thruway_region::Pages;
@@ -34,7 +33,7 @@ impl Function for Played {
     fn take_end(&self, _replica: u32) -> Option<HostEnd> {
         let storage = self.ready.lock().unwrap().take()?;
         let bell = Doorbell::new(Control::create().unwrap(), None);
-        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        let wake = WakeLine::new().unwrap();
         Some(HostEnd { storage, bell, wake: Arc::new(wake) })
     }
 
