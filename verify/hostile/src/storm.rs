@@ -170,7 +170,6 @@ impl Storm {
             honest,
             hostile,
             sent: 0,
-            begin: Instant::now(),
             bytes: Vec::new(),
             begin: Instant::now(),
             report: Report::default(),
