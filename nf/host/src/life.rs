@@ -66,8 +66,9 @@ impl Backoff {
 pub struct Patience {
     /// From the start of the process to READY.
     pub attach: Duration,
-    /// Without progress while packets wait, after which it is killed (it is looked at so often
-    /// that it is after twice the time at most); for ever if `None`.
+    /// How long it may have a packet before it is killed; for ever if `None`. The Masters measure
+    /// it, by their own notes ([`Function::report_hang`](crate::Function::report_hang)): nothing
+    /// that the function writes counts.
     pub hang: Option<Duration>,
     /// From the request to drain to the end of the process.
     pub drain: Duration,
@@ -145,8 +146,8 @@ pub(crate) enum Event {
     Ended,
     /// It broke the protocol.
     Broke,
-    /// A look at its progress: a number that changes with progress, and whether packets wait.
-    Pulse { progress: u64, waiting: bool },
+    /// It has had a packet for too long.
+    Hangs,
     /// Time has passed.
     Time,
     /// It shall finish what it has and end.
@@ -191,9 +192,6 @@ pub(crate) struct Life {
     restart_at: Duration,
     /// Failures in a row.
     failures: u32,
-    /// The last progress seen, and since when it has been that while packets waited.
-    progress: u64,
-    stalled: Option<Duration>,
     overdue: Option<Overdue>,
     has_attached: bool,
 }
@@ -209,8 +207,6 @@ impl Life {
             since: now,
             restart_at: now,
             failures: 0,
-            progress: 0,
-            stalled: None,
             overdue: None,
             has_attached: false,
         };
@@ -231,11 +227,10 @@ impl Life {
         self.overdue
     }
 
-    /// When [`Event::Time`] or a pulse is due, if the state waits for a time.
+    /// When [`Event::Time`] is due, if the state waits for a time.
     pub fn deadline(&self) -> Option<Duration> {
         match self.state {
             State::Starting => Some(self.since + self.patience.attach),
-            State::Running => Some(self.stalled? + self.patience.hang?),
             State::Draining => Some(self.since + self.patience.drain),
             State::Restarting => Some(self.restart_at),
             _ => None,
@@ -248,7 +243,7 @@ impl Life {
             Event::Attached => self.attached(now),
             Event::Ended => self.ended(now),
             Event::Broke => self.broke(now, None),
-            Event::Pulse { progress, waiting } => self.pulse(now, progress, waiting),
+            Event::Hangs => self.hangs(now),
             Event::Time => self.time(now),
             Event::Drain => self.drain(now),
             Event::Stop => self.stop(now),
@@ -266,7 +261,6 @@ impl Life {
         }
         self.enter(State::Running, now);
         self.has_attached = true;
-        self.stalled = None;
         vec![Action::Publish]
     }
 
@@ -335,14 +329,12 @@ impl Life {
         if published { vec![Action::Kill, Action::Withdraw] } else { vec![Action::Kill] }
     }
 
-    fn pulse(&mut self, now: Duration, progress: u64, waiting: bool) -> Vec<Action> {
-        if !waiting {
-            self.stalled = None;
-        } else if progress != self.progress || self.stalled.is_none() {
-            self.stalled = Some(now);
+    /// One that is draining has a deadline of its own.
+    fn hangs(&mut self, now: Duration) -> Vec<Action> {
+        match self.state {
+            State::Running => self.broke(now, Some(Overdue::Progress)),
+            _ => Vec::new(),
         }
-        self.progress = progress;
-        self.time(now)
     }
 
     fn time(&mut self, now: Duration) -> Vec<Action> {
@@ -351,7 +343,6 @@ impl Life {
         }
         match self.state {
             State::Starting => self.broke(now, Some(Overdue::Attach)),
-            State::Running => self.broke(now, Some(Overdue::Progress)),
             State::Draining => self.broke(now, Some(Overdue::Drain)),
             State::Restarting => {
                 // 0 means that no function runs.

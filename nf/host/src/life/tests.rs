@@ -37,12 +37,10 @@ fn a_function_that_never_attached_is_given_up() {
 #[test]
 fn one_that_hangs_is_quarantined_and_restarted() {
     let mut life = running();
-    let stuck = Event::Pulse { progress: 7, waiting: true };
-    assert_eq!(life.on(s(1), Event::Pulse { progress: 7, waiting: false }), []);
-    // Packets may have come long after the look before.
-    assert_eq!(life.on(s(5), stuck), []);
-    assert_eq!(life.on(Duration::from_millis(5999), stuck), []);
-    assert_eq!(life.on(s(6), stuck), [Action::Kill, Action::Withdraw]);
+    // How long it had a packet is what Masters measure: time alone ends no running function.
+    assert_eq!((life.deadline(), life.on(s(5), Event::Time)), (None, vec![]));
+    assert_eq!(life.on(s(6), Event::Hangs), [Action::Kill, Action::Withdraw]);
+    assert_eq!(life.on(s(6), Event::Hangs), []);
     assert_eq!((life.state(), life.overdue()), (State::Quarantined, Some(Overdue::Progress)));
     assert_eq!(life.on(s(6), Event::Ended), []);
     assert_eq!(life.on(s(6), Event::Time), []);
@@ -50,14 +48,11 @@ fn one_that_hangs_is_quarantined_and_restarted() {
 }
 
 #[test]
-fn an_idle_or_busy_function_never_hangs() {
+fn one_that_drains_has_the_deadline_of_draining_only() {
     let mut life = running();
-    for second in 1..100 {
-        let waiting = second % 2 == 0;
-        let progress = if waiting { second } else { second - 1 };
-        assert_eq!(life.on(s(second), Event::Pulse { progress, waiting }), []);
-    }
-    assert_eq!(life.state(), State::Running);
+    life.on(s(1), Event::Drain);
+    assert_eq!(life.on(s(2), Event::Hangs), []);
+    assert_eq!(life.state(), State::Draining);
 }
 
 #[test]
@@ -107,8 +102,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Attached),
         4 => Just(Event::Ended),
         2 => Just(Event::Broke),
-        3 => (0_u64..3, any::<bool>())
-            .prop_map(|(progress, waiting)| Event::Pulse { progress, waiting }),
+        3 => Just(Event::Hangs),
         6 => Just(Event::Time),
         1 => Just(Event::Drain),
         1 => Just(Event::Stop),
