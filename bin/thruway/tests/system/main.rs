@@ -9,11 +9,14 @@
 mod broadband;
 mod clients;
 mod control;
+mod distress;
 mod doctor;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
 mod estimate;
+mod evasion;
+mod first_use;
 mod footprint;
 mod frames;
 mod functions;
@@ -36,6 +39,7 @@ mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
+mod stops;
 mod streams;
 mod tags;
 mod threads;
