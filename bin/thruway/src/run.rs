@@ -13,9 +13,9 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
-use crate::load;
 use crate::swap::{Build, Swap, reason};
 use crate::table::{Table, thousands};
+use crate::{instance, load};
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,7 +56,8 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)));
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let outcome = run(&mut router, &swap, &watched);
+    let wish = instance::Wish { control: args.control.as_deref(), files: args.files.as_deref() };
+    let outcome = run(&mut router, &swap, &watched, wish);
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
@@ -73,17 +74,25 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs to the stop, and on with whatever configurations replace it.
-fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
+fn run(
+    router: &mut Router,
+    swap: &Swap,
+    watched: &Watched,
+    wish: instance::Wish<'_>,
+) -> anyhow::Result<Outcome> {
     let signals = crate::signals::receive(router.control())?;
     swap.offer(router.control());
+    let mut instance = instance::open(router, wish)?;
     loop {
         let mut outcome = router.run_threads();
         let next = swap.take().filter(|_| outcome.errors.is_empty());
         let Some(next) = next else {
+            instance::close(instance);
             outcome.errors.extend(router.finish());
             return Ok(outcome);
         };
         swap.replace(router, next);
+        instance::follow(&mut instance, router);
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
             eprintln!("cannot handle signals: {error}");

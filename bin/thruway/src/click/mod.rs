@@ -62,6 +62,12 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if settings.warnings && settings.sockets.iter().any(|config| config.starts_with("tcp")) {
+        eprintln!(
+            "click: warning: -p lets every user of this host use all handlers, as Click does; -u FILE \
+             lets in this user alone"
+        );
+    }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
