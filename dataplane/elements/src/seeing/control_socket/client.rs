@@ -199,3 +199,110 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use thruway_element::{Answer, Outside, Progress, Ready, Remote, RemoteCall};
+
+    /// A router that never answers.
+    struct Silent;
+
+    impl Answer for Silent {
+        fn poll(&mut self) -> Progress {
+            Progress::Waiting
+        }
+    }
+
+    impl Remote for Silent {
+        fn find(&self, _: &str) -> Option<u32> {
+            Some(0)
+        }
+        fn describe(&self, _: u32) -> Option<(String, String)> {
+            Some(("c".into(), "Counter".into()))
+        }
+        fn begin(&self, _: &RemoteCall, _: &Ready) -> Box<dyn Answer> {
+            Box::new(Silent)
+        }
+        fn chatter(&self, _: &str) {}
+        fn stop(&self) {}
+    }
+
+    /// A client, its other end, and what serves it at a time of the test's choice.
+    struct Table {
+        client: Client,
+        theirs: UnixStream,
+        door: Door,
+        desk: Desk,
+        rules: Rules,
+    }
+
+    impl Table {
+        fn new() -> Table {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("socket");
+            let mut door = Door::own(path.as_os_str().as_bytes().to_vec());
+            let now = Instant::now();
+            door.open(now).expect("a new file");
+            let ready: Ready = Arc::new(|| {});
+            let desk = Desk { remote: Arc::new(Silent), ready, now };
+            let theirs = UnixStream::connect(&path).expect("it listens");
+            theirs.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+            let visitor = door.accept(&desk).expect("it waits").ok().expect("this user");
+            let client = Client::new(visitor.connection, visitor.trusted, now);
+            let rules = Rules { outside: Arc::new(Outside::default()), proxy: None };
+            Table { client, theirs, door, desk, rules }
+        }
+
+        /// Serves it a while later.
+        fn after(&mut self, seconds: u64) -> bool {
+            self.desk.now += Duration::from_secs(seconds);
+            self.client.serve(&self.desk, &self.door, &self.rules)
+        }
+    }
+
+    #[test]
+    fn slow_senders_are_sent_away_and_idle_clients_are_not() {
+        let mut table = Table::new();
+        assert!(table.after(0) && table.after(3600), "nothing is under way");
+        table.theirs.write_all(b"READ c.").expect("open");
+        assert!(table.after(1) && table.after(29));
+        // A byte now and then does not buy more time.
+        table.theirs.write_all(b"c").expect("open");
+        assert!(!table.after(2));
+    }
+
+    #[test]
+    fn who_does_not_take_answers_is_sent_away() {
+        let mut table = Table::new();
+        assert!(table.after(0));
+        let many = b"HELP\r\n".repeat(2_000);
+        let mut writer = table.theirs.try_clone().expect("a descriptor");
+        let sending = std::thread::spawn(move || writer.write_all(&many));
+        while table.client.out.is_empty() {
+            assert!(table.after(0));
+        }
+        assert!(table.after(29) && !table.after(2));
+        drop(table);
+        // Its end may be noticed or not.
+        let _ = sending.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_thread_that_does_not_answer_is_told() {
+        let mut table = Table::new();
+        table.theirs.write_all(b"READ c.count\r\n").expect("open");
+        assert!(table.after(0) && table.after(9) && table.client.calling.is_some());
+        assert!(table.after(2) && table.client.calling.is_none());
+        let mut said = [0; 1024];
+        let count = table.theirs.read(&mut said).expect("an answer");
+        let said = String::from_utf8_lossy(&said[..count]);
+        assert!(said.contains("590 no answer in 10 s"), "{said}");
+        assert!(table.after(3600), "and the connection goes on");
+    }
+}
