@@ -1,6 +1,5 @@
 //! `thruway ctl`: asks and tells a running Thruway, through its ControlSocket.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -98,19 +97,18 @@ fn flows(
     (count, limit): (bool, Option<u64>),
 ) -> anyhow::Result<()> {
     let mut count_shown = 0;
-    let mut out = std::io::stdout().lock();
     pages(client, element, filter, |line| {
         if limit.is_some_and(|limit| count_shown >= limit) {
             return Ok(false);
         }
         count_shown += 1;
         if !count {
-            writeln!(out, "{}", shown(line))?;
+            outln!("{}", shown(line));
         }
         Ok(true)
     })?;
     if count {
-        writeln!(out, "{count_shown}")?;
+        outln!("{count_shown}");
     }
     Ok(())
 }
@@ -118,8 +116,8 @@ fn flows(
 /// Lists the instances that can be asked.
 fn list() {
     match &listing()[..] {
-        [] => println!("nothing runs here that this user can ask"),
-        lines => println!("{}", lines.join("\n")),
+        [] => outln!("nothing runs here that this user can ask"),
+        lines => outln!("{}", lines.join("\n")),
     }
 }
 
@@ -149,7 +147,7 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let mut client = reach(&address(given.map(String::as_str))?)?;
     match command {
         Command::Read { call } | Command::Bare(call) => {
-            println!("{}", shown(client.read(&call.join(" "))?.trim_end()));
+            outln!("{}", shown(client.read(&call.join(" "))?.trim_end()));
         }
         Command::Write { handler, value } => {
             client.write(handler, &value.join(" "))?;

@@ -31,9 +31,7 @@ pub fn open(router: &Router, wish: Wish<'_>) -> anyhow::Result<Option<Instance>>
             .map(Some)
             .map_err(|why| anyhow!("--control {why}")),
         None => Ok(open_default(router, outside)
-            .map_err(|why| {
-                eprintln!("warning: no control socket: {why}; --control none does without")
-            })
+            .map_err(|why| errln!("warning: no control socket: {why}; --control none does without"))
             .ok()),
     }
 }
@@ -49,7 +47,7 @@ fn open_default(router: &Router, outside: Outside) -> Result<Instance, String> {
 /// Has the socket serve the configuration that took over.
 pub fn follow(instance: &mut Option<Instance>, router: &Router) {
     if let Some(Err(why)) = instance.as_mut().map(|instance| instance.follow(router.remote())) {
-        eprintln!("warning: the control socket ends: {why}");
+        errln!("warning: the control socket ends: {why}");
         *instance = None;
     }
 }
@@ -57,6 +55,6 @@ pub fn follow(instance: &mut Option<Instance>, router: &Router) {
 /// Removes it.
 pub fn close(instance: Option<Instance>) {
     if let Some(Err(why)) = instance.map(Instance::close) {
-        eprintln!("warning: {why}");
+        errln!("warning: {why}");
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use thruway_packet::{Batch, Packet};
 
 use crate::Storage;
+use crate::later::Later;
 use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
 use crate::wires::{PullFrom, Target, Wires};
@@ -34,6 +35,10 @@ pub enum HandlerError {
     /// The parameter or value was refused.
     #[error("{0}")]
     Refused(String),
+    /// Its answer is not here yet: it comes from another process or thread. A thread that moves
+    /// packets must not wait for it; others may ([`Later::wait`]).
+    #[error("its answer is not here yet: ask again")]
+    Later(Later),
 }
 
 impl HandlerError {
@@ -150,6 +155,12 @@ pub trait Host {
 
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
+
+    /// Tells the user that the call which `call` describes failed, where that is known later only
+    /// ([`HandlerError::Later`]) when it is.
+    fn report(&mut self, call: String, error: HandlerError) {
+        self.chatter(&format!("{call} {error}"));
+    }
 
     /// Has all lines for the user told to `ear`, too, as long as the configuration is there.
     fn hear(&mut self, ear: Ear) {

@@ -36,7 +36,7 @@ pub struct RemoteCall {
     pub outside: Arc<Outside>,
 }
 
-/// Called by any thread when an [`Answer`] may have made progress; it must return at once.
+/// Called by any thread when an [`Pending`] may have made progress; it must return at once.
 pub type Ready = Arc<dyn Fn() + Send + Sync>;
 
 /// How far a call is.
@@ -51,7 +51,7 @@ pub enum Progress {
 }
 
 /// A call under way. Dropping it calls off what no thread has begun.
-pub trait Answer: Send {
+pub trait Pending: Send {
     /// How far it is. Never waits; after `Done` it is not asked again.
     fn poll(&mut self) -> Progress;
 }
@@ -65,7 +65,7 @@ pub trait Remote: Send + Sync {
     fn describe(&self, node: u32) -> Option<(String, String)>;
 
     /// Begins a call; `ready` is called when threads did their share.
-    fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Answer>;
+    fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Pending>;
 
     /// A line for the user.
     fn chatter(&self, line: &str);

@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A handler call for the replicas of one element.
 #[derive(Clone)]
 pub(crate) struct Job {
-    node: usize,
+    pub node: usize,
     name: String,
     /// Parameter of a read, value of a write.
     param: String,
     write: bool,
     /// One replica is enough.
-    one: bool,
+    pub one: bool,
     /// Who calls.
     origin: Origin,
 }
@@ -64,10 +64,25 @@ impl Core {
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
                 let name = &self.layout.graph.elements[taker.node as usize].name;
-                control.say(&format!("While calling '{name}.run':\n  {error}"));
+                self.tell_failure(format!("While calling '{name}.run':\n "), error);
             }
             control.takers().end(taker);
         }
+    }
+
+    /// Tells the user of a call that failed, also where that is known later only.
+    #[cold]
+    pub(crate) fn tell_failure(&self, call: String, error: HandlerError) {
+        let later = match error {
+            HandlerError::Later(later) => later,
+            error => return self.control.say(&format!("{call} {error}")),
+        };
+        let control = Arc::clone(&self.control);
+        later.then(move |answer| {
+            if let Err(error) = answer {
+                control.say(&format!("{call} {error}"));
+            }
+        });
     }
 
     /// Reads `[element.]handler [param]` as seen from `node`.
@@ -167,7 +182,12 @@ impl Core {
     }
 
     /// Does it; `None` when the element is running.
-    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
+    pub(crate) fn perform(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Option<Result<String, HandlerError>> {
+        self.called = job.node as u32;
         let before = std::mem::replace(&mut self.origin, job.origin.clone());
         let answer = if job.write {
             let done = self.write_if_free(wires, job.node, &job.name, &job.param);

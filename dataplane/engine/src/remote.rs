@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use thruway_element::{Answer, HandlerError, Merge, Origin, Progress, Ready, Remote, RemoteCall};
+use thruway_element::{HandlerError, Merge, Origin, Pending, Progress, Ready, Remote, RemoteCall};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::calls::Job;
@@ -34,7 +34,7 @@ type Reply = Result<String, HandlerError>;
 type Share = Box<dyn FnOnce(&mut thruway_element::Wires, &mut Core) -> Reply + Send>;
 
 impl Handlers {
-    fn answer(&self, call: &RemoteCall, ready: &Ready) -> Result<Box<dyn Answer>, HandlerError> {
+    fn answer(&self, call: &RemoteCall, ready: &Ready) -> Result<Box<dyn Pending>, HandlerError> {
         let whole = match (call.write, call.text.is_empty()) {
             (false, false) => format!("{} {}", call.path, call.text),
             _ => call.path.clone(),
@@ -57,7 +57,7 @@ impl Handlers {
         if shares.is_empty() {
             return Err(HandlerError::refused("no thread runs it"));
         }
-        Ok(Box::new(UnderWay { shares, answers: Vec::new(), merge, write: call.write }))
+        Ok(UnderWay::of(shares, merge, call.write, ready))
     }
 
     /// Refuses a read with effects to those who may only read.
@@ -83,7 +83,7 @@ impl Handlers {
         parsed: &Call<'_>,
         call: &RemoteCall,
         ready: &Ready,
-    ) -> Result<Box<dyn Answer>, HandlerError> {
+    ) -> Result<Box<dyn Pending>, HandlerError> {
         self.permit(parsed, call)?;
         if parsed.name == "trace" {
             let (path, text, write) = (call.path.clone(), call.text.clone(), call.write);
@@ -92,15 +92,14 @@ impl Handlers {
                 false => core.read_from(wires, 0, &format!("{path} {text}")),
             });
             let shares = vec![self.send(0, share, ready)];
-            let merge = Merge::First;
-            return Ok(Box::new(UnderWay { shares, answers: Vec::new(), merge, write }));
+            return Ok(UnderWay::of(shares, Merge::First, write, ready));
         }
         let answer = match call.write {
             true => handlers::write_global(&self.control, parsed.name, parsed.param)
                 .map(|()| String::new()),
             false => handlers::read_global(&self.layout, &self.control, parsed.name),
         };
-        answer.map(|text| Box::new(At(Some(Ok(text)))) as Box<dyn Answer>)
+        answer.map(|text| Box::new(At(Some(Ok(text)))) as Box<dyn Pending>)
     }
 
     /// Leaves a thread its share.
@@ -134,7 +133,7 @@ impl Remote for Handlers {
         Some((decl.name.clone(), decl.class.clone()))
     }
 
-    fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Answer> {
+    fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Pending> {
         self.answer(call, ready).unwrap_or_else(|error| Box::new(At(Some(Err(error)))))
     }
 
@@ -150,7 +149,7 @@ impl Remote for Handlers {
 /// An answer that was there at once.
 struct At(Option<Reply>);
 
-impl Answer for At {
+impl Pending for At {
     fn poll(&mut self) -> Progress {
         self.0.take().map_or(Progress::Gone, Progress::Done)
     }
@@ -193,13 +192,40 @@ struct UnderWay {
     answers: Vec<Reply>,
     merge: Merge,
     write: bool,
+    ready: Ready,
 }
 
-impl Answer for UnderWay {
+impl UnderWay {
+    fn of(shares: Vec<Sent>, merge: Merge, write: bool, ready: &Ready) -> Box<dyn Pending> {
+        let (answers, ready) = (Vec::new(), Arc::clone(ready));
+        Box::new(UnderWay { shares, answers, merge, write, ready })
+    }
+
+    /// Takes what a thread answered; of an answer that comes later, the notice when it has come.
+    fn push(&mut self, reply: Reply) {
+        if let Err(HandlerError::Later(later)) = &reply {
+            let ready = Arc::clone(&self.ready);
+            later.then(move |_| ready());
+        }
+        self.answers.push(reply);
+    }
+
+    /// Whether all that comes later has come.
+    fn is_whole(&mut self) -> bool {
+        self.answers.iter_mut().all(|answer| {
+            let Err(HandlerError::Later(later)) = answer else { return true };
+            let Some(came) = later.get() else { return false };
+            *answer = came;
+            true
+        })
+    }
+}
+
+impl Pending for UnderWay {
     fn poll(&mut self) -> Progress {
         while let Some(next) = self.shares.get(self.answers.len()) {
             match next.poll() {
-                Ok(reply) => self.answers.push(reply),
+                Ok(reply) => self.push(reply),
                 Err(true) => return Progress::Waiting,
                 // Where one thread did its share, the call cannot be made again.
                 Err(false) if self.answers.is_empty() => return Progress::Gone,
@@ -207,6 +233,9 @@ impl Answer for UnderWay {
                     self.answers.push(Err(HandlerError::refused("the router is stopping")));
                 }
             }
+        }
+        if !self.is_whole() {
+            return Progress::Waiting;
         }
         let answers = std::mem::take(&mut self.answers);
         if self.write {

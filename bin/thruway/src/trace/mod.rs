@@ -131,18 +131,18 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     let clock = collected.clock();
     if args.json {
         let json = json::value(&ways, &clock, &collected.counts).to_string();
-        println!("{}", shown_json(&json));
+        outln!("{}", shown_json(&json));
     } else if args.pcapng.as_deref() != Some("-") {
-        print!("{}", shown(&text::text(&ways, &clock)));
+        out!("{}", shown(&text::text(&ways, &clock)));
     }
     if let Some(path) = &args.pcapng {
         capture::write(path, &ways, &clock)?;
     }
-    collected.notes(filter).iter().for_each(|note| eprintln!("thruway trace: {}", shown(note)));
+    collected.notes(filter).iter().for_each(|note| errln!("thruway trace: {}", shown(note)));
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
-            eprintln!("thruway trace: {}", shown(&why));
+            errln!("thruway trace: {}", shown(&why));
             Ok(ExitCode::FAILURE)
         }
     }

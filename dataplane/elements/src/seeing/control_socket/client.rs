@@ -208,12 +208,12 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
-    use thruway_element::{Answer, Outside, Progress, Ready, Remote, RemoteCall};
+    use thruway_element::{Outside, Pending, Progress, Ready, Remote, RemoteCall};
 
     /// A router that never answers.
     struct Silent;
 
-    impl Answer for Silent {
+    impl Pending for Silent {
         fn poll(&mut self) -> Progress {
             Progress::Waiting
         }
@@ -226,7 +226,7 @@ mod tests {
         fn describe(&self, _: u32) -> Option<(String, String)> {
             Some(("c".into(), "Counter".into()))
         }
-        fn begin(&self, _: &RemoteCall, _: &Ready) -> Box<dyn Answer> {
+        fn begin(&self, _: &RemoteCall, _: &Ready) -> Box<dyn Pending> {
             Box::new(Silent)
         }
         fn chatter(&self, _: &str) {}

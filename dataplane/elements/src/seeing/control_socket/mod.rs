@@ -4,6 +4,8 @@ mod client;
 mod instance;
 mod perform;
 mod protocol;
+#[cfg(test)]
+mod protocol_tests;
 mod serve;
 
 use std::any::Any;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Access, Answer, Catalog as _, Handler, HandlerError, Outside, Progress, RemoteCall,
+    Access, Catalog as _, Handler, HandlerError, Outside, Pending, Progress, RemoteCall,
 };
 
 use super::protocol::{
@@ -32,7 +32,7 @@ pub(super) struct Calling {
     /// The handler as the client named it.
     name: String,
     call: RemoteCall,
-    answer: Box<dyn Answer>,
+    answer: Box<dyn Pending>,
     begun: Instant,
 }
 

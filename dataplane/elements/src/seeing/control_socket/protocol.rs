@@ -11,7 +11,7 @@ pub(super) const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 /// Longest command line, bytes.
 pub(super) const LINE_MAX: usize = 64 << 10;
 /// Longest one of a client that has not shown its token.
-const STRANGER_LINE_MAX: usize = 1 << 10;
+pub(super) const STRANGER_LINE_MAX: usize = 1 << 10;
 /// First words of HTTP requests that are no commands here (GET is: an old name of READ).
 const HTTP_VERBS: &[&str] =
     &["CONNECT", "DELETE", "HEAD", "OPTIONS", "PATCH", "POST", "PRI", "PUT", "TRACE"];
@@ -78,7 +78,7 @@ enum Expect {
 /// Bytes from a client on their way to become commands.
 #[derive(Debug)]
 pub(super) struct Input {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     expect: Expect,
     /// The last line ended with a carriage return that was the last byte: a line feed that comes
     /// next belongs to it.
@@ -349,6 +349,3 @@ pub(super) const HELP: &[&str] = &[
     "AUTH token              show the token of a TCP port",
     "QUIT                    close connection",
 ];
-
-#[cfg(test)]
-mod tests;

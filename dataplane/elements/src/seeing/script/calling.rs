@@ -39,6 +39,9 @@ impl Machine {
         path: &str,
         param: &str,
     ) -> Result<String, HandlerError> {
+        if self.deferred.awaits() {
+            return Ok(String::new());
+        }
         let bare = !path.contains('.');
         if bare && self.program.exports.iter().any(|export| export == path) {
             return self.read_own(cx, path, param);
@@ -51,8 +54,8 @@ impl Machine {
                 let path = format!("{}.{path}", element_name(cx));
                 cx.read_handler(&path)
             }
-            _ if param.is_empty() => cx.read_handler(path),
-            _ => cx.read_handler(&format!("{path} {param}")),
+            _ if param.is_empty() => self.deferred.read(cx, path),
+            _ => self.deferred.read(cx, &format!("{path} {param}")),
         }
     }
 }

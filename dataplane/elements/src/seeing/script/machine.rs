@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use thruway_element::{Cx, HandlerError, Nanos, Origin, handler_value, text};
 
+use super::deferred::Deferred;
 use super::expr::{self, Outside, TEXT_MAX, Values};
 use super::parse::{Ending, Insn, Program, Quotes, Target};
 use super::{Kind, WAIT, output, signal};
@@ -72,6 +73,8 @@ pub(super) struct Machine {
     more: Option<i64>,
     /// The caller from outside whose values may be in the variables.
     pub guest: Origin,
+    /// Answers that come later.
+    pub deferred: Deferred,
 }
 
 /// Steps still to be made, and jumps made.
@@ -102,6 +105,7 @@ impl Machine {
             overgrown: false,
             more: None,
             guest: None,
+            deferred: Deferred::default(),
         }
     }
 
@@ -127,6 +131,7 @@ impl Machine {
     pub(super) fn restart(&mut self) {
         self.pos = 0;
         self.waited.fill(0);
+        self.deferred = Deferred::default();
         self.state = State::Blocked;
     }
 
@@ -139,6 +144,7 @@ impl Machine {
         }
         self.running = true;
         (self.texts, self.overgrown) = (0, false);
+        let steps = steps.saturating_add(self.deferred.take_steps());
         let mut progress = Progress { left: steps, jumps: 0 };
         loop {
             self.more = None;
@@ -165,11 +171,21 @@ impl Machine {
             let at = self.pos;
             // Before the instruction, which may call this script's own goto.
             self.pos += 1;
+            let errors = self.errors.len();
+            self.deferred.begin();
             let blocked = self.blocks(cx, insn, at, progress);
             let state = if blocked { State::Blocked } else { self.perform(cx, insn, at) };
             if self.overgrown {
                 return self.abandon(cx);
             }
+            if self.deferred.awaits() && self.kind != Kind::Packet {
+                // What went wrong for want of the answer did not happen.
+                self.errors.truncate(errors);
+                self.pos = at;
+                self.deferred.rest(cx, progress.left);
+                return;
+            }
+            self.deferred.clear();
             if blocked {
                 self.pos = at;
                 return;
@@ -215,6 +231,9 @@ impl Machine {
             }
             Insn::WaitTime(text) if progress.left == 0 => {
                 let text = self.expand(cx, text, Quotes::Keep);
+                if self.deferred.awaits() {
+                    return true;
+                }
                 match handler_value::<Nanos>("wait", &text) {
                     Ok(Nanos(time)) => {
                         let at = cx.now().saturating_add(time.max(0));
@@ -243,12 +262,16 @@ impl Machine {
             Insn::Write(text, quotes) => self.write(cx, text, *quotes),
             Insn::Set(name, text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable(name, value);
+                if !self.deferred.awaits() {
+                    self.set_variable(name, value);
+                }
             }
             Insn::Goto(target, condition) => return self.goto(cx, *target, condition, at),
             Insn::Return(text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable("_", value);
+                if !self.deferred.awaits() {
+                    self.set_variable("_", value);
+                }
                 return State::Returned;
             }
             Insn::End(end) => return State::Ended(*end),
@@ -265,6 +288,9 @@ impl Machine {
 
     fn goto(&mut self, cx: &mut Cx<'_>, target: Target, condition: &str, at: usize) -> State {
         let condition = self.expand(cx, condition, Quotes::Keep);
+        if self.deferred.awaits() {
+            return State::Blocked;
+        }
         let holds = match condition.as_str() {
             "" => Ok(true),
             text => handler_value::<bool>("goto", text),
@@ -393,6 +419,9 @@ impl Machine {
             self.look_at_length(&text);
             text::unquote(&text)
         };
+        if self.deferred.awaits() {
+            return;
+        }
         if newline && bytes.last() != Some(&b'\n') && self.errors.len() == errors {
             bytes.push(b'\n');
         }
@@ -417,10 +446,13 @@ impl Machine {
 
     fn write(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, value) = self.call(cx, text, quotes);
+        if self.deferred.awaits() {
+            return;
+        }
         let result =
             self.on_behalf(cx, text.contains('$'), |machine, cx| match own_handler(cx, &path) {
                 Some(name) => machine.write_own(cx, name, &value),
-                None => cx.write_handler(&path, &value),
+                None => machine.deferred.write(cx, &path, &value),
             });
         match &result {
             Ok(()) => self.status = 0,
