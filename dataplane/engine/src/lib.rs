@@ -25,6 +25,7 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
+mod remote;
 mod rest;
 mod router;
 mod signals;
