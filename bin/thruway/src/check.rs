@@ -24,42 +24,40 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         Err(failure) => {
             tell(&failure.pretty);
             let n = failure.pretty.errors();
-            eprintln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
+            errln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
             return Ok(ExitCode::FAILURE);
         }
     };
     let layout = router.layout();
     tell(&warnings);
-    print!("{}", elements(layout).render());
+    out!("{}", elements(layout).render());
     let exceptions = exceptions(&router);
     if !exceptions.is_empty() {
-        println!(
-            "\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n"
-        );
-        println!("{}", exceptions.render());
+        outln!("\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n");
+        outln!("{}", exceptions.render());
     }
     if args.ways {
-        println!("\nBy which ways threads reach elements (<- is a pull)\n");
+        outln!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
-            println!("  {}: {}", decl.name, layout.tell_ways(node));
+            outln!("  {}: {}", decl.name, layout.tell_ways(node));
             if layout.threads[node].len() > 1 {
-                println!("    {}", decl.spec.replicas);
+                outln!("    {}", decl.spec.replicas);
             }
         }
-        println!();
+        outln!();
     }
     if args.explain {
         let flows = router.flows();
         match flows.plan.entries.is_empty() {
-            true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
-            false => println!("\n{}", flows.plan.explain(&flows.chain)),
+            true => outln!("\nNo FlowClassifier: every element looks at packets itself.\n"),
+            false => outln!("\n{}", flows.plan.explain(&flows.chain)),
         }
         let streams = router.streams().explain(layout);
         if !streams.is_empty() {
-            println!("{streams}");
+            outln!("{streams}");
         }
     }
-    println!(
+    outln!(
         "{name}: {} elements, {} connections, no errors",
         layout.graph.elements.len(),
         layout.graph.edges.len()

@@ -198,19 +198,18 @@ fn flows(
     (count, limit): (bool, Option<u64>),
 ) -> anyhow::Result<()> {
     let mut shown = 0;
-    let mut out = std::io::stdout().lock();
     pages(client, element, filter, |line| {
         if limit.is_some_and(|limit| shown >= limit) {
             return Ok(false);
         }
         shown += 1;
         if !count {
-            writeln!(out, "{line}")?;
+            outln!("{line}");
         }
         Ok(true)
     })?;
     if count {
-        writeln!(out, "{shown}")?;
+        outln!("{shown}");
     }
     Ok(())
 }
@@ -219,7 +218,7 @@ fn flows(
 pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let mut client = Client::reach(&args.address)?;
     match &args.command {
-        Command::Read { call } => println!("{}", client.read(&call.join(" "))?.trim_end()),
+        Command::Read { call } => outln!("{}", client.read(&call.join(" "))?.trim_end()),
         Command::Write { handler, value } => {
             client.write(handler, &value.join(" "))?;
         }

@@ -81,8 +81,13 @@ impl LogArgs {
     }
 }
 
-/// Whether standard error is shown in colours: a terminal, without `NO_COLOR` (no-color.org: set
-/// and not empty).
+/// Whether standard error is shown in colours: a terminal whose user did not refuse them.
 pub fn colour() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+    std::io::stderr().is_terminal() && !no_colour()
+}
+
+/// Whether the user wants no colours and no bold text: `NO_COLOR` is set and not empty
+/// (no-color.org).
+pub fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty())
 }

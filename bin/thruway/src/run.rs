@@ -13,9 +13,9 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
-use crate::load;
+use crate::load::{self, Origin};
 use crate::signals::Receiver;
-use crate::swap::{Build, Swap, reason};
+use crate::swap::{Build, Reload, Swap, reason, sentence};
 use crate::table::{Table, thousands};
 
 /// How often progress is looked at.
@@ -58,7 +58,8 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
-    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)));
+    let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
+    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
     let outcome = run(&mut router, &swap, &watched, &signals);
@@ -72,7 +73,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let graph = &router.layout().graph;
     tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
     if !args.quiet {
-        print!("{}", summary(&mut router, &outcome));
+        out!("{}", summary(&mut router, &outcome));
     }
     Ok(if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -94,7 +95,7 @@ fn run(
         }
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
-            eprintln!("cannot handle signals: {error}");
+            errln!("cannot handle signals: {error}");
         }
     }
 }
@@ -103,8 +104,28 @@ fn run(
 fn build_next(variables: Variables, options: Options) -> Build {
     Arc::new(move |text| {
         let source = Source::new("hotconfig", text);
+        // A text that is written is whole as it is: it need not mention them.
+        let variables = variables.clone().or_unknown();
         let built = load::build(source, &variables, &libraries(), &options);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
+    })
+}
+
+/// How the configuration file is read again: with the variables of the command line.
+fn reload(file: &str, variables: &Variables, options: &Options) -> Reload {
+    let (origin, variables) = (Origin::File(file.to_owned()), variables.clone());
+    let (file, options) = (file.to_owned(), options.clone());
+    Arc::new(move || {
+        let source = origin.read().map_err(|error| error.to_string());
+        let built = source.and_then(|source| {
+            let built = load::build(source, &variables, &libraries(), &options);
+            built.map(|(router, _)| router).map_err(|failure| sentence(&failure))
+        });
+        match &built {
+            Ok(_) => tracing::info!(file, "configuration read again"),
+            Err(reason) => tracing::error!(file, reason, "reload refused; nothing changed"),
+        }
+        built
     })
 }
 
@@ -265,7 +286,8 @@ fn ports(router: &mut Router) -> Table {
 
 /// A row per element that did something.
 fn elements(router: &Router, outcome: &Outcome) -> Table {
-    let mut table = Table::new(&["element", "class", "packets", "per batch", "ns/packet", "drops"]);
+    let mut table =
+        Table::new(&["element", "class", "packets", "made", "per batch", "ns/packet", "drops"]);
     let (layout, stats) = (router.layout(), router.stats());
     let ns_per_cycle = outcome.elapsed.as_nanos() as f64 / outcome.cycles.max(1) as f64;
     for (node, decl) in layout.graph.elements.iter().enumerate() {
@@ -283,6 +305,7 @@ fn elements(router: &Router, outcome: &Outcome) -> Table {
             decl.name.clone(),
             decl.class.clone(),
             thousands(packets),
+            thousands(total(stats, node, |stats| stats.made.get())),
             per(packets as f64, batches),
             per(cycles as f64 * ns_per_cycle, packets),
             thousands(dropped),

@@ -1,11 +1,11 @@
 //! Signals: Ctrl-C and `kill` stop cleanly, with everything written and told; what an element
 //! waits for is handed to it.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
@@ -16,12 +16,13 @@ const GRACE: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Where signals go.
-#[derive(Default)]
 struct Target {
     /// The router; none before the first one is initialised, and another one after a hot swap.
     control: Option<Arc<Control>>,
     /// Whether a signal has ended the program: whatever router comes, it does not run.
     ended: bool,
+    /// Whether standard input was a terminal at the start.
+    begun_at_terminal: bool,
 }
 
 /// Receives the process's signals, from now on to its end.
@@ -31,16 +32,22 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Begins to receive SIGINT and SIGTERM. The first one that no element waits for ends the
-    /// program: the router that runs, or the one that is to run next. The second ends the process
-    /// at once, and so does [`GRACE`]. Any other signal does what it does to a program that knows
-    /// nothing of it.
+    /// Begins to receive SIGINT, SIGTERM and SIGHUP. The first SIGINT or SIGTERM that no element
+    /// waits for ends the program: the router that runs, or the one that is to run next. The second
+    /// ends the process at once, and so does [`GRACE`]. SIGHUP reads the configuration file again
+    /// where there is one. Any other signal does what it does to a program that knows nothing of it.
     pub fn new() -> std::io::Result<Receiver> {
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let target = Arc::new(Mutex::new(Target::default()));
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let begun_at_terminal = std::io::stdin().is_terminal();
+        let target = Target { control: None, ended: false, begun_at_terminal };
+        let target = Arc::new(Mutex::new(target));
         let receiver = Receiver { target: Arc::clone(&target), handle: signals.handle() };
         std::thread::Builder::new().name("signals".into()).spawn(move || {
-            signals.forever().for_each(|signal| lock(&target).deliver(signal));
+            for signal in signals.forever() {
+                let reload = lock(&target).deliver(signal);
+                // Without the lock: reading a configuration takes its time, and logs what came of it.
+                let _ = reload.map(|control| control.reload());
+            }
         })?;
         Ok(receiver)
     }
@@ -53,10 +60,14 @@ impl Receiver {
         if target.ended {
             control.end();
         }
+        let mut reload = None;
         if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, control)) {
-            before.signals_left().into_iter().for_each(|signal| target.deliver(signal));
+            for signal in before.signals_left() {
+                reload = target.deliver(signal).or(reload);
+            }
         }
         drop(target);
+        let _ = reload.map(|control| control.reload());
         control.wanted_signals().into_iter().try_for_each(|signal| self.handle.add_signal(signal))
     }
 }
@@ -66,9 +77,18 @@ fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
 }
 
 impl Target {
-    fn deliver(&mut self, signal: i32) {
+    /// Does what a signal asks for; gives the router that is to read its configuration again.
+    fn deliver(&mut self, signal: i32) -> Option<Arc<Control>> {
         if self.control.as_ref().is_some_and(|control| control.signal(signal)) {
-            return;
+            return None;
+        }
+        // The end of a session sends the same signal as `kill -HUP`: then the terminal has gone.
+        let is_hangup = self.begun_at_terminal && !std::io::stdin().is_terminal();
+        if signal == SIGHUP && !is_hangup {
+            let reload = self.control.as_ref().filter(|control| control.reloads());
+            if let Some(control) = reload {
+                return Some(Arc::clone(control));
+            }
         }
         if ![SIGINT, SIGTERM].contains(&signal) {
             // Only a signal that may not be caught fails, and such a one does not come here.
@@ -81,6 +101,7 @@ impl Target {
             }
             limit(signal);
         }
+        None
     }
 }
 

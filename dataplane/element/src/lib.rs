@@ -13,6 +13,7 @@ mod crossing;
 mod cx;
 mod entry;
 mod exception;
+mod later;
 mod nearest;
 mod per_session;
 mod per_stream;
@@ -33,6 +34,7 @@ pub use crossing::Crossing;
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};
+pub use later::{Answer, Later, Promise};
 pub use nearest::nearest;
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
@@ -134,6 +136,7 @@ pub trait Element: Send {
     }
 
     /// Reads handler `name`; `param` is the text after the name (`handler param`), often empty.
+    /// An answer that must be waited for is given as [`HandlerError::Later`]: packets move on.
     ///
     /// # Errors
     /// When there is no such read handler or the parameter is wrong.

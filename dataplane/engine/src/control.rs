@@ -4,12 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use thruway_element::{HandlerError, Stats, Wires};
+use thruway_element::{Answer, HandlerError, Stats, Wires};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use thruway_sync::{Counter, Doze, RunNumber, StopLevel};
 
+use crate::away::Gaps;
+use crate::calls::Job;
 use crate::clock::ClockWords;
 use crate::core::Core;
+use crate::handlers::{self, Call};
+use crate::layout::Layout;
 use crate::signals::Takers;
 use crate::trace;
 
@@ -43,6 +47,8 @@ pub(crate) struct Mailbox {
     pub idle: Counter,
     /// What its clock is at.
     pub clock: ClockWords,
+    /// How long it was away from its round.
+    pub gaps: Gaps,
 }
 
 /// No element.
@@ -50,6 +56,8 @@ const NOBODY: u32 = u32::MAX;
 
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
+/// Reads the configuration file again and lets it take over, or says what is wrong with it.
+pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
@@ -66,8 +74,10 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    layout: OnceLock<Arc<Layout>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    reload: Mutex<Option<Reload>>,
     /// Traces that run, and how many there were.
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
@@ -91,6 +101,7 @@ impl Control {
                     doze: Doze::new(),
                     idle,
                     clock,
+                    gaps: Gaps::default(),
                 })
             })
             .collect();
@@ -104,8 +115,10 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            layout: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            reload: Mutex::default(),
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
             chatter,
@@ -275,6 +288,28 @@ impl Control {
         }
     }
 
+    /// Gives the router a writable `reload` handler, which reads its configuration file again.
+    pub fn allow_reload(&self, reload: Reload) {
+        *self.reload.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reload);
+    }
+
+    /// Reads the configuration file again and lets it take over.
+    ///
+    /// # Errors
+    /// This driver does not reload, or the configuration is wrong; the running one goes on.
+    pub fn reload(&self) -> Result<(), HandlerError> {
+        let reload = self.reload.lock().unwrap_or_else(|poison| poison.into_inner());
+        match &*reload {
+            Some(reload) => reload().map_err(HandlerError::refused),
+            None => Err(HandlerError::no_write("reload")),
+        }
+    }
+
+    /// Whether [`reload`](Control::reload) does something.
+    pub fn reloads(&self) -> bool {
+        self.reload.lock().unwrap_or_else(|poison| poison.into_inner()).is_some()
+    }
+
     pub(crate) fn set_running(&self, running: bool) {
         self.running.store(running, Ordering::Release);
     }
@@ -282,6 +317,11 @@ impl Control {
     /// Whether the threads are running.
     pub fn running(&self) -> bool {
         self.running.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_layout(&self, layout: Arc<Layout>) {
+        // Set once, as the statistics are.
+        let _ = self.layout.set(layout);
     }
 
     pub(crate) fn set_stats(&self, stats: Vec<Arc<Stats>>) {
@@ -309,43 +349,96 @@ impl Control {
         }
     }
 
-    /// Reads a handler of a running router: `element.handler param`.
+    /// Reads a handler of a running router: `element.handler param`. Waits for an answer that
+    /// comes later, while the threads of the router go on.
     ///
     /// # Errors
     /// As the handler's, or that the router is not running.
     pub fn read(&self, call: &str) -> Result<String, HandlerError> {
-        let call = call.to_owned();
-        self.ask(move |wires, core| core.read_from(wires, 0, &call))?
+        let layout = self.layout()?;
+        let parsed = Call::parse(layout, 0, call)?;
+        let Some(node) = parsed.node else {
+            return match parsed.name {
+                "trace" => {
+                    let call = call.to_owned();
+                    self.ask(0, move |wires, core| core.read_from(wires, 0, &call))?
+                }
+                name => handlers::read_global(layout, self, name),
+            };
+        };
+        let merge = handlers::merge_of(layout, node, parsed.name);
+        let job = Job::new(node, &parsed, merge.one_speaks(), false);
+        handlers::merge(merge, self.ask_replicas(layout, &job)?)
     }
 
-    /// Writes a handler of a running router.
+    /// Writes a handler of a running router, likewise.
     ///
     /// # Errors
     /// As the handler's, or that the router is not running.
     pub fn write(&self, call: &str, value: &str) -> Result<(), HandlerError> {
-        let (call, value) = (call.to_owned(), value.to_owned());
-        self.ask(move |wires, core| core.write_from(wires, 0, &call, &value))?
+        let layout = self.layout()?;
+        let parsed = Call::parse(layout, 0, call)?;
+        let Some(node) = parsed.node else {
+            return match parsed.name {
+                "trace" => {
+                    let (call, value) = (call.to_owned(), value.to_owned());
+                    self.ask(0, move |wires, core| core.write_from(wires, 0, &call, &value))?
+                }
+                name => handlers::write_global(self, name, value),
+            };
+        };
+        // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
+        let param = if parsed.param.is_empty() { value } else { parsed.param };
+        let parsed = Call { param, ..parsed };
+        let merge = handlers::merge_of(layout, node, parsed.name);
+        let job = Job::new(node, &parsed, merge.one_is_written(), true);
+        self.ask_replicas(layout, &job)?.into_iter().try_for_each(|done| done.map(drop))
     }
 
-    /// Has the first thread do something, and waits for the answer.
+    fn layout(&self) -> Result<&Arc<Layout>, HandlerError> {
+        self.layout.get().filter(|_| self.running()).ok_or_else(not_running)
+    }
+
+    /// Has every thread with a replica (or one of them) do the same; the caller, not one of the
+    /// threads, waits for them.
+    fn ask_replicas(&self, layout: &Layout, job: &Job) -> Result<Vec<Answer>, HandlerError> {
+        let mut answers = Vec::new();
+        for thread in &layout.threads[job.node] {
+            let own = job.clone();
+            // Between two rounds no element runs.
+            let answer = self.ask(*thread, move |wires, core| core.perform(wires, &own))?;
+            answers.push(handlers::awaited(answer.unwrap_or_else(|| Err(not_running()))));
+            if job.one {
+                break;
+            }
+        }
+        if answers.is_empty() { Err(not_running()) } else { Ok(answers) }
+    }
+
+    /// Has a thread do something, and waits for the answer.
     fn ask<T: Send + 'static>(
         &self,
+        thread: usize,
         work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
-        self.mailbox(0).send(Box::new(move |wires, core| {
+        self.mailbox(thread).send(Box::new(move |wires, core| {
             // Whoever asked may have gone.
             let _ = reply.send(work(wires, core));
         }));
-        while self.running() {
+        while self.running() && !self.mailbox(thread).is_left() {
             match answer.recv_timeout(std::time::Duration::from_millis(50)) {
                 Ok(value) => return Ok(value),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }
-        Err(HandlerError::refused("the router is not running"))
+        Err(not_running())
     }
+}
+
+fn not_running() -> HandlerError {
+    HandlerError::refused("the router is not running")
 }
 
 impl Mailbox {

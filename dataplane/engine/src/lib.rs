@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod away;
 mod build;
 mod calls;
 mod chain;
@@ -37,7 +38,7 @@ mod traverse;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::{ClockKind, Machine, has_constant_cycles};
-pub use control::{Chatter, Control, Reconfigure};
+pub use control::{Chatter, Control, Reconfigure, Reload};
 pub use flows::Flows;
 pub use handlers::ranges;
 pub use layout::Layout;

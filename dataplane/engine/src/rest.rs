@@ -95,6 +95,7 @@ impl Engine {
         let begin = if self.rest.rounds > 1 { self.rest.rested } else { cycles() };
         self.idle();
         self.rest.rested = cycles();
+        self.away.rested(self.rest.rested);
         let spent = self.rest.rested.wrapping_sub(begin);
         self.core.control.mailbox(self.core.thread).idle.add(spent);
     }

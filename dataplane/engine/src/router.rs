@@ -1,5 +1,6 @@
 //! A router: a configuration, instantiated, with its threads.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,7 +66,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::System,
             idle: Idle::Sleep,
-            chatter: Arc::new(|line| eprintln!("{line}")),
+            chatter: Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
             provide: None,
         }
     }
@@ -152,6 +153,7 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         crossing::install(&flows, &mut engines);
+        control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }
@@ -293,7 +295,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                answers.push(core.read_local(wires, node, call.name, call.param));
+                let answer = core.read_local(wires, node, call.name, call.param);
+                answers.push(handlers::awaited(answer));
             }
             if merge.one_speaks() && !answers.is_empty() {
                 break;
@@ -321,7 +324,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                core.write_local(wires, node, call.name, value)?;
+                let done = core.write_local(wires, node, call.name, value);
+                handlers::awaited(done.map(|()| String::new()))?;
                 engine.drain();
             }
             if merge.one_is_written() {

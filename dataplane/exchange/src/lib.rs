@@ -64,7 +64,7 @@ mod worker;
 #[cfg(not(any(loom, miri)))]
 pub use arena::Arena;
 #[cfg(not(any(loom, miri)))]
-pub use attach::{AttachError, Attached, WorkerLink, attach, attach_by};
+pub use attach::{AttachError, Attached, MasterBell, WorkerLink, attach, attach_by};
 pub use bell::{Bed, Bell, Rest, lie_down, rest, ring};
 #[cfg(not(any(loom, miri)))]
 pub use control::{Control, Doorbell, Pillow};

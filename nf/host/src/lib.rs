@@ -63,6 +63,6 @@ pub use life::{Backoff, Patience, State};
 pub use process::{Exit, Process};
 pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,
-    USERS_FIRST, own_user,
+    USERS_FIRST, allowed_calls, own_user,
 };
 pub use wiring::HostLink;

@@ -6,12 +6,11 @@ use crate::line;
 use std::sync::Arc;
 use thruway_exchange::socket::{Socket, head};
 use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage, WakeLine, ring,
+    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage as _, WakeLine, ring,
 };
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};
-use thruway_nf_abi::{LinkShape, Token, Word, arena_stride};
-use thruway_sync::atomic::Ordering;
+use thruway_nf_abi::{LinkShape, Token, arena_stride};
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
 /// up to and one to align.
@@ -97,21 +96,6 @@ impl Wiring {
             wakened: line.clone(),
         };
         self.links.iter().map(|one| Some(link(one))).collect()
-    }
-
-    /// A number that changes with the function's progress, and whether packets wait for it. It
-    /// writes both, and so can only deceive itself: one that pretends to work keeps its packets
-    /// and nobody else's.
-    pub fn pulse(&self) -> (u64, bool) {
-        let mut progress = u64::from(self.control.heartbeat());
-        let mut waiting = false;
-        for (link, _) in &self.links {
-            let given = link.word(Word::MasterProduced).load(Ordering::Relaxed);
-            let done = link.word(Word::WorkerProduced).load(Ordering::Relaxed);
-            progress = progress.wrapping_add(u64::from(done));
-            waiting |= given != done;
-        }
-        (progress, waiting)
     }
 
     /// Whether memory that it shares with the function was lost.

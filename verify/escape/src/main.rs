@@ -29,7 +29,7 @@ fn main() {
         Some("without") => inside(&args.collect::<Vec<_>>()),
         Some("harmless") => outside(),
         Some("role") => {
-            if let Err(error) = roles::run(&args.next().unwrap_or_default()) {
+            if let Err(error) = roles::run(&args.collect::<Vec<_>>()) {
                 eprintln!("{error}");
                 std::process::exit(1);
             }

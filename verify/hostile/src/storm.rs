@@ -19,6 +19,9 @@ pub const OUTPUTS: u32 = 3;
 /// Stands in every packet of the neighbour's, and in none of the hostile process's.
 const SECRET: u64 = 0x6e65_6967_6862_6f75;
 
+/// How long the hostile process may have a packet.
+const HANG: Duration = Duration::from_millis(300);
+
 /// Packets put into a link at once.
 const BURST: u64 = 32;
 
@@ -97,12 +100,14 @@ impl Lane {
     }
 
     /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
-    fn doze(&mut self) {
+    fn doze(&mut self, beat: &mut Beat) {
         self.host.wakened.clear();
         if self.master.rest() {
             let end = self.host.wakened.host_end();
             let mut ready = [PollFd::from_borrowed_fd(end, PollFlags::IN)];
+            beat.pause();
             let _ = rustix::event::poll(&mut ready, Some(&NAP));
+            beat.resume();
             self.master.wakened();
         }
     }
@@ -132,7 +137,8 @@ pub fn spec(program: &Path, role: &[&str]) -> FunctionSpec {
     spec.shape = LinkShape { slots: 128, aux_slots: 32, injection_slots: 32, ..LinkShape::DEFAULT };
     spec.backoff.first = Duration::from_millis(1);
     spec.backoff.max = Duration::from_millis(1);
-    spec.patience.hang = Some(Duration::from_millis(300));
+    spec.backoff.burst = u32::MAX;
+    spec.patience.hang = Some(HANG);
     spec
 }
 
@@ -145,6 +151,7 @@ pub struct Storm {
     /// Neighbour's packets put.
     sent: u64,
     bytes: Vec<u8>,
+    begin: Instant,
     report: Report,
     beat: Beat,
 }
@@ -164,6 +171,7 @@ impl Storm {
             hostile,
             sent: 0,
             bytes: Vec::new(),
+            begin: Instant::now(),
             report: Report::default(),
             beat: Beat::default(),
         })
@@ -179,9 +187,9 @@ impl Storm {
         self.attend();
         self.hostile_round();
         self.neighbour_round(BURST);
-        self.neighbour.doze();
+        self.neighbour.doze(&mut self.beat);
         if let Some(lane) = &mut self.lane {
-            lane.doze();
+            lane.doze(&mut self.beat);
         }
     }
 
@@ -206,6 +214,7 @@ impl Storm {
 
     fn hostile_round(&mut self) {
         let Some(lane) = &mut self.lane else { return };
+        let now = self.begin.elapsed().as_nanos() as u64;
         let report = &mut self.report;
         for nth in 0..BURST {
             if lane.master.put(Mark::NONE, &[nth as u8; 100]).is_ok() {
@@ -213,7 +222,7 @@ impl Storm {
                 report.steps += 1;
             }
         }
-        lane.master.publish(&lane.host.doorbell, 0);
+        lane.master.publish(&lane.host.doorbell, now);
         let frame_len = lane.host.link.region().len() as u32;
         let mut take = |token: Token<'_, Mapped>| {
             report.steps += 1;
@@ -224,8 +233,12 @@ impl Storm {
             }
             inspect(&token, frame_len);
         };
-        let polled = lane.master.poll(0, u32::MAX, &mut take);
+        let polled = lane.master.poll(now, u32::MAX, &mut take);
         let injected = lane.master.poll_injected(u32::MAX, &mut take);
+        let hang = HANG.as_nanos() as u64;
+        if lane.master.held_since().is_some_and(|since| now.saturating_sub(since) >= hang) {
+            self.hostile.report_hang(lane.host.generation);
+        }
         if let Err(fault) = polled.and(injected) {
             self.fault(fault);
         }

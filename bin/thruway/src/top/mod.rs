@@ -1,9 +1,10 @@
 //! `thruway top`: what a running Thruway does, as it does it.
 
 mod frame;
+mod keys;
 mod sample;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::ctl::Client;
+use keys::Keys;
 pub use sample::Sample;
 
 /// Arguments of `thruway top`.
@@ -48,7 +50,7 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         std::thread::sleep(interval);
         let now = Sample::take(&mut client)?;
         let text = frame::text(&args.address, (&before, &now), None);
-        std::io::stdout().write_all(text.as_bytes())?;
+        out!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
     let over = Arc::new(AtomicBool::new(false));
@@ -56,7 +58,8 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         signal_hook::flag::register(signal, Arc::clone(&over))?;
     }
     let screen = Screen::open()?;
-    while wait(interval, &over) {
+    let keys = Keys::open();
+    while wait(interval, &over, &keys) {
         let now = match Sample::take(&mut client) {
             Ok(now) => now,
             // A hot swap closes the former configuration's connections.
@@ -74,11 +77,14 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits; false when it is over.
-fn wait(interval: Duration, over: &AtomicBool) -> bool {
+/// Waits; false when it is over: by a signal, or by `q`.
+fn wait(interval: Duration, over: &AtomicBool, keys: &Keys) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < interval && !over.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK.min(interval));
+        if keys.end() {
+            return false;
+        }
     }
     !over.load(Ordering::Relaxed)
 }
@@ -86,20 +92,22 @@ fn wait(interval: Duration, over: &AtomicBool) -> bool {
 /// The terminal's other screen, without a cursor; as it was when dropped.
 struct Screen {
     term: Term,
+    /// Nothing is bold.
+    plain: bool,
 }
 
 impl Screen {
     fn open() -> std::io::Result<Screen> {
         let term = Term::stdout();
         term.write_str("\x1b[?1049h\x1b[?25l\x1b[HOne moment...")?;
-        Ok(Screen { term })
+        Ok(Screen { term, plain: crate::log::no_colour() })
     }
 
     /// Shows a text, cut to the screen; headings are bold.
     fn show(&self, text: &str, (rows, columns): (usize, usize)) -> std::io::Result<()> {
         let lines = text.lines().take(rows).map(|line| {
             let cut: String = line.chars().take(columns).collect();
-            match line.starts_with(|c: char| c.is_alphabetic()) {
+            match line.starts_with(|c: char| c.is_alphabetic()) && !self.plain {
                 true => format!("\x1b[1m{cut}\x1b[0m\x1b[K"),
                 false => format!("{cut}\x1b[K"),
             }

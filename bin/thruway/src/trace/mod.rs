@@ -122,18 +122,18 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     let ways = journey::ways(&collected.records);
     let clock = collected.clock();
     if args.json {
-        println!("{}", json::value(&ways, &clock, &collected.counts));
+        outln!("{}", json::value(&ways, &clock, &collected.counts));
     } else if args.pcapng.as_deref() != Some("-") {
-        print!("{}", text::text(&ways, &clock));
+        out!("{}", text::text(&ways, &clock));
     }
     if let Some(path) = &args.pcapng {
         capture::write(path, &ways, &clock)?;
     }
-    collected.notes(filter).iter().for_each(|note| eprintln!("thruway trace: {note}"));
+    collected.notes(filter).iter().for_each(|note| errln!("thruway trace: {note}"));
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
-            eprintln!("thruway trace: {why}");
+            errln!("thruway trace: {why}");
             Ok(ExitCode::FAILURE)
         }
     }

@@ -16,6 +16,7 @@ mod dpdk;
 mod driver;
 mod estimate;
 mod evasion;
+mod first_use;
 mod footprint;
 mod frames;
 mod functions;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use thruway_element::Later;
 use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault, WakeLine};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
@@ -33,8 +34,11 @@ pub(super) trait Function: Send + Sync {
     /// Sets the threshold after which it hands packets back, of the present generation.
     fn set_worker_threshold(&self, threshold: u32);
 
-    /// Reads (`write: false`) or writes a handler inside the function.
-    fn call(&self, write: bool, text: &str) -> Result<String, String>;
+    /// The function has had a packet for too long: it is ended, and started again as configured.
+    fn report_hang(&self, generation: u32);
+
+    /// Reads (`write: false`) or writes a handler inside the function. Never waits.
+    fn ask(&self, write: bool, text: &str) -> Later;
 
     /// Ends it for good.
     fn stop(&self);

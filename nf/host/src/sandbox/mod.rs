@@ -19,6 +19,7 @@ mod launch;
 mod measure;
 mod script;
 
+pub use filter::allowed_calls;
 pub use measure::{Isolation, Measure, Outcome, SandboxReport};
 
 pub(crate) use cgroup::Groups;

@@ -1,5 +1,7 @@
 //! Functions that attach to their host as honest ones do, and then attack it.
 
+mod fuzz;
+
 use std::time::Duration;
 
 use thruway_exchange::{Attached, attach};
@@ -12,11 +14,12 @@ use crate::call::{address, call};
 ///
 /// # Errors
 /// When it cannot attach.
-pub fn run(role: &str) -> Result<(), Box<dyn std::error::Error>> {
-    match role {
-        "neighbour" => thruway_hostile::worker::neighbour(),
-        "freeze" => freeze(),
-        _ => Err(format!("no role '{role}'").into()),
+pub fn run(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    match words.split_first().map(|(role, rest)| (role.as_str(), rest)) {
+        Some(("neighbour", _)) => thruway_hostile::worker::neighbour(),
+        Some(("freeze", _)) => freeze(),
+        Some(("fuzz", rest)) => fuzz::fuzz(rest),
+        _ => Err("roles: neighbour, freeze, fuzz".into()),
     }
 }
 
