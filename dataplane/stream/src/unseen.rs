@@ -4,7 +4,7 @@
 use thruway_packet::Packet;
 use thruway_wire::Header;
 use thruway_wire::ip_protocol;
-use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::ipv4::{Ipv4Header, MORE_FRAGMENTS, OFFSET_MASK};
 use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::ipv6_ext::{self, UpperLayer};
 
@@ -44,6 +44,18 @@ pub fn unseen(packet: &Packet, protocol: u8) -> Option<Unseen> {
         (true, true) => Some(Unseen::Fragment),
         (false, true) if protocol != 0 => Some(Unseen::NoSession),
         _ => None,
+    }
+}
+
+/// Whether it is a fragment of IPv4 that a classifier has marked; also one that has its place in the
+/// chain, as what it carries is known in part.
+#[inline]
+pub fn is_fragment4(packet: &Packet) -> bool {
+    match *packet.network() {
+        [first, _, _, _, _, _, a, b, ..] if first >> 4 == 4 => {
+            u16::from_be_bytes([a, b]) & (MORE_FRAGMENTS | OFFSET_MASK) != 0
+        }
+        _ => false,
     }
 }
 
@@ -120,6 +132,10 @@ mod tests {
             });
             assert_eq!(unseen(&packet, TCP), Some(Unseen::Fragment), "{field:04x}");
             assert_eq!(unseen(&packet, 0), Some(Unseen::Fragment));
+            let mut marked = packet;
+            marked.set_network(14, 20);
+            assert!(is_fragment4(&marked));
+            let packet = marked;
             assert_eq!(unseen(&packet, UDP), None);
         }
     }

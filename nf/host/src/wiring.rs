@@ -6,7 +6,7 @@ use crate::line;
 use std::sync::Arc;
 use thruway_exchange::socket::{Socket, head};
 use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage, WakeLine, ring,
+    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage as _, WakeLine, ring,
 };
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};

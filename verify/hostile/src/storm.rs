@@ -170,8 +170,8 @@ impl Storm {
             honest,
             hostile,
             sent: 0,
-            begin: Instant::now(),
             bytes: Vec::new(),
+            begin: Instant::now(),
             report: Report::default(),
             beat: Beat::default(),
         })

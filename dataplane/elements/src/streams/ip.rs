@@ -120,9 +120,11 @@ impl Element for IpIn {
 
 fn enter(packet: &mut Packet, is_pressed: bool, refuses_unseen: bool) -> Result<(), Reason> {
     packet.set_content_mark(Content::NONE);
+    if let Some(why) = refuses_unseen.then(|| unseen(packet, 0)).flatten() {
+        return Err(Reason(2 + why as u8));
+    }
     if packet.fcb() == 0 || packet.network_offset().is_none() {
-        let unseen = refuses_unseen.then(|| unseen(packet, 0)).flatten();
-        return unseen.map_or(Ok(()), |why| Err(Reason(2 + why as u8)));
+        return Ok(());
     }
     if is_pressed {
         return Err(Reason(1));

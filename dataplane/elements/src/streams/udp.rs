@@ -146,7 +146,8 @@ impl Element for UdpIn {
 impl UdpIn {
     fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
         packet.set_content_mark(Content::NONE);
-        if packet.fcb() == 0 || protocol(packet) != Some(ip_protocol::UDP) {
+        let is_datagram = packet.fcb() != 0 && protocol(packet) == Some(ip_protocol::UDP);
+        if !is_datagram || unseen::is_fragment4(packet) {
             let unseen = self.refuses_unseen.1.then(|| unseen(packet, ip_protocol::UDP)).flatten();
             return unseen.map_or(Ok(()), |why| Err(Reason(3 + why as u8)));
         }

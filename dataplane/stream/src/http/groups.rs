@@ -14,10 +14,11 @@ use crate::splice::splice;
 /// Opaque packets that this context made, to be told from those that came so.
 pub const OURS: u8 = flag::FIRST;
 
-/// Most unpacked bytes in a packet: what functions add to them has room, too.
-pub const UNPACKED_MAX: usize = 16 << 10;
+/// Most unpacked bytes in a packet: a small frame has room for them, and most receivers take a
+/// segment of that size.
+pub const UNPACKED_MAX: usize = 1400;
 
-/// Most packets that one becomes.
+/// Most packets that one becomes, besides those of unpacked bytes.
 pub const MAX_GROUPS: usize = 128;
 
 /// What bytes of a packet were told to be.
@@ -87,6 +88,8 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     all: Vec<Group>,
+    /// How many of them have unpacked bytes.
+    unpacked: usize,
     is_open: bool,
     sent: usize,
 }
@@ -99,6 +102,7 @@ impl Groups {
     /// Begins with nothing.
     pub fn clear(&mut self) {
         self.all.clear();
+        self.unpacked = 0;
         (self.is_open, self.sent) = (false, 0);
     }
 
@@ -139,7 +143,9 @@ impl Groups {
             }
             Piece::Body { .. } if told.is_unpacked => {
                 let group = self.open(Layer::Http, 0, |group| group.takes_unpacked(len));
-                (group.body, group.sent, group.is_unpacked) = (group.body + len, sent, true);
+                let is_new = !std::mem::replace(&mut group.is_unpacked, true);
+                (group.body, group.sent) = (group.body + len, sent);
+                self.unpacked += usize::from(is_new);
             }
             Piece::Body { .. } if told.is_shown => {
                 let group = self.open(Layer::Http, 0, |g| !g.is_opaque() && g.suffix == 0);
@@ -165,7 +171,7 @@ impl Groups {
                 (group.body, group.sent) = (group.body + len, sent);
             }
         }
-        if self.all.len() > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
+        if self.all.len() - self.unpacked > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
     }
 
     /// A packet of its own for what is no message's: an end of the direction that is not to be

@@ -119,6 +119,35 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whatever is wrong with a body, nothing panics, no unpacker is left behind, and what leaves
+    /// says nothing of a coding.
+    #[test]
+    fn wrong_bodies_leave_nothing_behind(
+        body in prop::collection::vec(b'a'..b'f', 0..3000),
+        wrong in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        coding in prop::sample::select(vec!["gzip", "deflate", "br"]),
+        (step, fin) in (1..900usize, any::<bool>()),
+    ) {
+        let mut packed = if coding == "deflate" { zlib(&body) } else { gzip(&body) };
+        for (at, byte) in wrong {
+            let at = at.index(packed.len());
+            packed[at] = byte;
+        }
+        let fields = format!("Content-Encoding: {coding}\r\nContent-Length: {}\r\n", packed.len());
+        let message = answer(&fields, &packed);
+        let cut = if fin { message.len() / 2 } else { message.len() };
+        let mut chain = asked(Edit::Replace(b"x"));
+        in_steps(&mut chain, Kind::Response, &message[..cut], step);
+        if !chain.is_closed() {
+            chain.send(Kind::Response, b"", true);
+        }
+        prop_assert_eq!(chain.enter.unpack_memory(), 0);
+        let heads = text_of(&chain, Kind::Response);
+        prop_assert!(chain.is_closed() || !heads.contains("Content-Encoding"));
+    }
+}
+
 #[test]
 fn a_body_until_the_end_and_a_request() {
     let mut chain = asked(Edit::Mask);

@@ -7,14 +7,13 @@ port, what came from there; port 8080 answers a request for /NAME by the `send` 
 """
 
 import json
-import re
 import socket
 import sys
 import threading
 import time
-import zlib
 
 from forms import FORMS
+from readings import readings
 
 GOT, DONE = {}, {}
 
@@ -42,38 +41,6 @@ def accept(family, port, serve):
         client, address = server.accept()
         key = str(address[1]) if address else ""
         threading.Thread(target=serve, args=(client, key), daemon=True).start()
-
-
-def members(data, bits):
-    """What some bytes unpack to, and those behind them."""
-    out = b""
-    while data:
-        try:
-            unpacker = zlib.decompressobj(wbits=bits)
-            out += unpacker.decompress(data, 1 << 20)
-        except zlib.error:
-            break
-        data = unpacker.unused_data
-    return out
-
-
-def dechunked(data):
-    """Data of chunks, with whatever may stand for a size."""
-    out = b""
-    while match := re.match(rb"[\r\n]*[0-9a-fA-F]+[^\r\n]*\r?\n", data):
-        size = int(re.match(rb"[\r\n]*([0-9a-fA-F]+)", match[0])[1], 16)
-        data = data[match.end() :]
-        out, data = out + data[:size], data[size:]
-    return out
-
-
-def readings(data):
-    """What servers may take the bytes for: with and without chunks, packed and unpacked."""
-    found = [data]
-    for start in [match.end() for match in re.finditer(rb"\n\r?\n", data)]:
-        for body in (data[start:], dechunked(data[start:])):
-            found += [body, *(members(body, bits) for bits in (31, 15, -15))]
-    return b"\n".join(found)
 
 
 def tell(client, _):

@@ -25,6 +25,8 @@ struct Play {
     files: &'static [&'static str],
     /// Around the functions.
     context: [&'static str; 2],
+    /// What the rule of intrusion prevention says.
+    rule: &'static str,
     /// Cases at least, so that none gets lost.
     least: usize,
 }
@@ -33,15 +35,20 @@ const PACKETS: Play = Play {
     name: "packets",
     files: &["fragments", "tcp", "timing"],
     context: ["[0, 1]", "=> [0, 1]"],
+    rule: "content:\"forbidden\"",
     least: 80,
 };
 const REQUESTS: Play = Play {
     name: "request",
     files: &["requests"],
     context: ["[0, 1]HTTPIn => [0, 1]", "=> [0, 1]HTTPOut => [0, 1]"],
+    rule: PACKETS.rule,
     least: 80,
 };
-const RESPONSES: Play = Play { name: "response", files: &["responses"], least: 30, ..REQUESTS };
+const RESPONSES: Play = Play { name: "response", files: &["responses"], least: 45, ..REQUESTS };
+/// What rules alone look at.
+const URIS: Play =
+    Play { files: &["uris"], rule: "http.uri; content:\"/forbidden\"", least: 20, ..REQUESTS };
 
 /// Functions at their defaults, by name.
 const FUNCTIONS: [(&str, &str); 4] = [
@@ -98,7 +105,7 @@ impl Play {
     }
 
     /// No case brings the word through any functions, though each does through a cable.
-    fn play(&self, test: &str) {
+    fn play(&self, test: &str, functions: &[(&str, &str)]) {
         if !privileged(test) {
             return;
         }
@@ -114,18 +121,17 @@ impl Play {
             control.iter().filter(|(_, got)| !got.contains(WORD)).collect();
         assert!(lost.is_empty(), "without functions these do not bring the word: {lost:#?}");
         let rules = tempfile::NamedTempFile::new().expect("a file");
-        let rule =
-            format!("drop tcp any any -> any any (msg:\"word\"; content:\"{WORD}\"; sid:1;)");
+        let rule = format!("drop tcp any any -> any any (msg:\"word\"; {}; sid:1;)", self.rule);
         std::fs::write(rules.path(), rule).expect("a file");
         let mut passed = Vec::new();
-        for (name, functions) in FUNCTIONS {
+        for (name, functions) in functions {
             let functions = functions.replace("RULES", &rules.path().display().to_string());
             let results = self.results(Some(&functions));
             assert_eq!(results.len(), control.len());
             let found = arrives(&results);
             println!("{test} {name}: {} of {} pass", found.len(), results.len());
             passed.extend(found.into_iter().map(|case| format!("{name}: {case}")));
-            if name == "MASK" {
+            if *name == "MASK" {
                 check_honest(&results);
             }
         }
@@ -169,15 +175,20 @@ fn mac(host: &Namespace) -> String {
 
 #[test]
 fn evasion_by_packets() {
-    PACKETS.play("evasion_by_packets");
+    PACKETS.play("evasion_by_packets", &FUNCTIONS);
 }
 
 #[test]
 fn evasion_by_requests() {
-    REQUESTS.play("evasion_by_requests");
+    REQUESTS.play("evasion_by_requests", &FUNCTIONS);
 }
 
 #[test]
 fn evasion_by_responses() {
-    RESPONSES.play("evasion_by_responses");
+    RESPONSES.play("evasion_by_responses", &FUNCTIONS);
+}
+
+#[test]
+fn evasion_by_uris() {
+    URIS.play("evasion_by_uris", &FUNCTIONS[3..]);
 }
