@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
 use thruway_engine::{Layout, Options};
 use thruway_lang::{Port, Processing};
 
@@ -30,6 +31,10 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let layout = router.layout();
     tell(&warnings);
+    if args.json {
+        outln!("{:#}", json(layout));
+        return Ok(ExitCode::SUCCESS);
+    }
     out!("{}", elements(layout).render());
     if args.ways {
         outln!("\nBy which ways threads reach elements (<- is a pull)\n");
@@ -77,6 +82,26 @@ fn elements(layout: &Layout) -> Table {
         ]);
     }
     table
+}
+
+/// The same for programs.
+fn json(layout: &Layout) -> Value {
+    let words = |ports: &[Port]| -> Vec<&str> {
+        let word = |port: &Port| if port.processing == Processing::Push { "push" } else { "pull" };
+        ports.iter().map(word).collect()
+    };
+    let elements = layout.graph.elements.iter().enumerate().map(|(node, decl)| {
+        let ports = &layout.checked.elements[node];
+        json!({
+            "element": decl.name, "class": decl.class,
+            "inputs": words(&ports.inputs), "outputs": words(&ports.outputs),
+            "threads": layout.threads[node], "has_task_in_none": layout.parked[node],
+        })
+    });
+    json!({
+        "elements": elements.collect::<Vec<_>>(),
+        "connections": layout.graph.edges.len(),
+    })
 }
 
 /// `push`, `3 push`, `push pull`; `none` without ports.

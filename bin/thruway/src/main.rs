@@ -25,6 +25,7 @@ mod plan;
 mod reload;
 mod run;
 mod signals;
+mod summary;
 mod swap;
 mod table;
 mod top;

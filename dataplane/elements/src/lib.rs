@@ -12,6 +12,7 @@ mod changes;
 mod faults;
 mod ip;
 mod ip6;
+mod links;
 mod moving;
 mod nf;
 mod pace;
