@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use thruway_engine::{Layout, Options};
+use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
 use crate::cli::{CheckArgs, libraries, tell};
@@ -32,10 +32,15 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     if args.json {
-        outln!("{:#}", json(layout));
+        outln!("{:#}", json(&router));
         return Ok(ExitCode::SUCCESS);
     }
     out!("{}", elements(layout).render());
+    let exceptions = exceptions(&router);
+    if !exceptions.is_empty() {
+        outln!("\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n");
+        outln!("{}", exceptions.render());
+    }
     if args.ways {
         outln!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
@@ -85,7 +90,8 @@ fn elements(layout: &Layout) -> Table {
 }
 
 /// The same for programs.
-fn json(layout: &Layout) -> Value {
+fn json(router: &Router) -> Value {
+    let layout = router.layout();
     let words = |ports: &[Port]| -> Vec<&str> {
         let word = |port: &Port| if port.processing == Processing::Push { "push" } else { "pull" };
         ports.iter().map(word).collect()
@@ -98,10 +104,33 @@ fn json(layout: &Layout) -> Value {
             "threads": layout.threads[node], "has_task_in_none": layout.parked[node],
         })
     });
+    let exceptions = router.streams().exceptions.iter().flat_map(|(node, all)| {
+        let element = layout.graph.elements[*node as usize].name.as_str();
+        all.iter().map(move |one| {
+            json!({
+                "element": element, "exception": one.what, "does": one.done,
+                "fails": one.fails.name(), "argument": one.argument,
+            })
+        })
+    });
     json!({
         "elements": elements.collect::<Vec<_>>(),
+        "exceptions": exceptions.collect::<Vec<_>>(),
         "connections": layout.graph.edges.len(),
     })
+}
+
+/// A row per case in which functions cannot inspect what they are there for.
+fn exceptions(router: &Router) -> Table {
+    let mut table = Table::new(&["element", "exception", "does", "fails", "argument"]);
+    for (node, exceptions) in &router.streams().exceptions {
+        let decl = &router.layout().graph.elements[*node as usize];
+        for one in exceptions {
+            let cells = [decl.name.as_str(), one.what, one.done, one.fails.name(), one.argument];
+            table.row(cells.map(str::to_owned).to_vec());
+        }
+    }
+    table
 }
 
 /// `push`, `3 push`, `push pull`; `none` without ports.

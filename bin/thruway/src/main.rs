@@ -13,6 +13,7 @@ mod check;
 mod cli;
 mod click;
 mod ctl;
+mod distress;
 mod doctor;
 mod draw;
 mod estimate;
@@ -35,6 +36,7 @@ mod worker;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    distress::prepare();
     output::guarded(command)
 }
 

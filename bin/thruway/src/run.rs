@@ -13,6 +13,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
 use crate::load::{self, Origin};
+use crate::signals::Receiver;
 use crate::summary::{Summary, packets_in};
 use crate::swap::{Build, Reload, Swap, reason, sentence};
 use crate::table::thousands;
@@ -28,6 +29,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
+    crate::distress::reserve()?;
     let mut options = Options {
         threads,
         cores,
@@ -51,6 +53,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
+    let signals = Receiver::new().map_err(crate::distress::no_thread)?;
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
@@ -59,7 +62,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let outcome = run(&mut router, &swap, &watched);
+    let outcome = run(&mut router, &swap, &watched, &signals);
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
@@ -78,17 +81,20 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs to the stop, and on with whatever configurations replace it.
-fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
-    let signals = crate::signals::receive(router.control())?;
+fn run(
+    router: &mut Router,
+    swap: &Swap,
+    watched: &Watched,
+    signals: &Receiver,
+) -> anyhow::Result<Outcome> {
+    signals.follow(router.control())?;
     swap.offer(router.control());
     loop {
         let mut outcome = router.run_threads();
-        let next = swap.take().filter(|_| outcome.errors.is_empty());
-        let Some(next) = next else {
+        if !swap.goes_on(router, &outcome) {
             outcome.errors.extend(router.finish());
             return Ok(outcome);
-        };
-        swap.replace(router, next);
+        }
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
             errln!("cannot handle signals: {error}");
@@ -173,7 +179,7 @@ fn watch(
         while !watched.is_over() {
             let (control, layout) = watched.now();
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
-                control.halt();
+                control.end();
             }
             show(&bar, &control, &layout, &captures(&layout));
             // The end of the run ends the wait.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use thruway_engine::{BuildError, Control, Router};
+use thruway_engine::{BuildError, Control, Outcome, Router};
 use thruway_lang::Diagnostics;
 
 use crate::load;
@@ -49,19 +49,29 @@ impl Swap {
         move |router| {
             *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
             if let Some(control) = running.upgrade() {
-                control.halt();
+                control.pause();
             }
         }
     }
 
-    /// The configuration that waits.
-    pub fn take(&self) -> Option<Router> {
-        self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take()
+    /// After a run of `router`: whether there is another one, by the configuration that waits or,
+    /// if that cannot be initialised, by the same. A stop is worth more than a swap: whoever asked
+    /// for it, and when, no other configuration begins.
+    pub fn goes_on(&self, router: &mut Router, outcome: &Outcome) -> bool {
+        let next = self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take();
+        let Some(next) = next else { return false };
+        if !outcome.paused || router.control().is_stopping() {
+            errln!("hotconfig: not used: the router was stopped");
+            // What is under way still reaches its end.
+            return outcome.paused;
+        }
+        self.replace(router, next);
+        true
     }
 
     /// Lets `next` take over from `router`; if it cannot be initialised, the old configuration gets
-    /// its state back and goes on.
-    pub fn replace(&self, router: &mut Router, mut next: Router) {
+    /// its state back.
+    fn replace(&self, router: &mut Router, mut next: Router) {
         next.take_over(router);
         match load::initialize(&mut next) {
             Ok(()) => {
@@ -73,7 +83,6 @@ impl Swap {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
                 router.take_over(&mut next);
-                router.resume();
             }
         }
         self.offer(router.control());

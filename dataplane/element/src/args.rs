@@ -137,9 +137,9 @@ impl<'a> Args<'a> {
             Args { spec, env, texts, given: vec![None; spec.args.len()], rest: Vec::new() };
         let mut errors = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            if args.takes_for_name(text) {
-                errors.push(args.excess(index, text));
-            } else if !args.take_keyword(index, text) && !args.take_positional(index, text) {
+            let is_taken = !args.takes_for_name(text)
+                && (args.take_keyword(index, text) || args.take_positional(index, text));
+            if !is_taken {
                 errors.push(args.excess(index, text));
             }
         }

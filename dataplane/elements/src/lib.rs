@@ -9,6 +9,7 @@ mod bytes;
 mod census;
 #[cfg(test)]
 mod changes;
+mod dialect;
 mod faults;
 mod ip;
 mod ip6;

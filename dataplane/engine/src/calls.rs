@@ -16,18 +16,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A handler call for the replicas of one element.
 #[derive(Clone)]
-struct Job {
-    node: usize,
+pub(crate) struct Job {
+    pub node: usize,
     name: String,
     /// Parameter of a read, value of a write.
     param: String,
     write: bool,
     /// One replica is enough.
-    one: bool,
+    pub one: bool,
 }
 
 impl Job {
-    fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
+    pub fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
         Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
     }
 }
@@ -56,10 +56,25 @@ impl Core {
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
                 let name = &self.layout.graph.elements[taker.node as usize].name;
-                control.say(&format!("While calling '{name}.run':\n  {error}"));
+                self.tell_failure(format!("While calling '{name}.run':\n "), error);
             }
             control.takers().end(taker);
         }
+    }
+
+    /// Tells the user of a call that failed, also where that is known later only.
+    #[cold]
+    pub(crate) fn tell_failure(&self, call: String, error: HandlerError) {
+        let later = match error {
+            HandlerError::Later(later) => later,
+            error => return self.control.say(&format!("{call} {error}")),
+        };
+        let control = Arc::clone(&self.control);
+        later.then(move |answer| {
+            if let Err(error) = answer {
+                control.say(&format!("{call} {error}"));
+            }
+        });
     }
 
     /// Reads `[element.]handler [param]` as seen from `node`.
@@ -159,7 +174,12 @@ impl Core {
     }
 
     /// Does it; `None` when the element is running.
-    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
+    pub(crate) fn perform(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Option<Result<String, HandlerError>> {
+        self.called = job.node as u32;
         if job.write {
             let done = self.write_if_free(wires, job.node, &job.name, &job.param)?;
             Some(done.map(|()| String::new()))

@@ -4,12 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use thruway_element::{HandlerError, Stats, Wires};
+use thruway_element::{Answer, HandlerError, Stats, Wires};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use thruway_sync::{Counter, Doze};
+use thruway_sync::{Counter, Doze, RunNumber, StopLevel};
 
+use crate::away::Gaps;
+use crate::calls::Job;
 use crate::clock::ClockWords;
 use crate::core::Core;
+use crate::handlers::{self, Call};
+use crate::layout::Layout;
 use crate::signals::Takers;
 use crate::trace;
 
@@ -43,6 +47,8 @@ pub(crate) struct Mailbox {
     pub idle: Counter,
     /// What its clock is at.
     pub clock: ClockWords,
+    /// How long it was away from its round.
+    pub gaps: Gaps,
 }
 
 /// No element.
@@ -55,7 +61,8 @@ pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
-    halt: AtomicBool,
+    /// Which runs must end.
+    level: StopLevel,
     /// Whether a stop lets the packets under way reach their end first.
     drain: bool,
     stopping: AtomicBool,
@@ -67,6 +74,7 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    layout: OnceLock<Arc<Layout>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
     reload: Mutex<Option<Reload>>,
@@ -93,11 +101,12 @@ impl Control {
                     doze: Doze::new(),
                     idle,
                     clock,
+                    gaps: Gaps::default(),
                 })
             })
             .collect();
         Ok(Control {
-            halt: AtomicBool::new(false),
+            level: StopLevel::default(),
             drain,
             stopping: AtomicBool::new(false),
             drained: AtomicU32::new(0),
@@ -106,6 +115,7 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            layout: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
             reload: Mutex::default(),
@@ -129,23 +139,59 @@ impl Control {
         self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).push(ear);
     }
 
-    /// Stops all threads after their present round, whatever a DriverManager says.
-    pub fn halt(&self) {
-        self.halt.store(true, Ordering::Release);
+    /// Ends the router's runs for good: the present one after the threads' present round, and no
+    /// other one begins. Nothing takes this back.
+    pub fn end(&self) {
+        self.level.end();
         self.wake_all();
     }
 
-    /// Takes a halt back.
-    pub(crate) fn resume(&self) {
-        self.halt.store(false, Ordering::Release);
-        self.stopping.store(false, Ordering::Release);
+    /// Stops the present run, or the next one if none goes on, after the threads' present round,
+    /// whatever a DriverManager says.
+    pub fn halt(&self) {
+        self.halt_run(self.run());
+    }
+
+    /// Stops this run. No effect on later ones.
+    pub fn halt_run(&self, run: RunNumber) {
+        self.level.stop(run);
+        self.wake_all();
+    }
+
+    /// Ends the present run, which the owner may continue: a hot swap. If someone stops the run as
+    /// well, it is stopped.
+    pub fn pause(&self) {
+        self.level.pause(self.level.current());
+        self.wake_all();
+    }
+
+    /// The run that goes on, or the next one.
+    pub fn run(&self) -> RunNumber {
+        self.level.current()
+    }
+
+    /// Whether [`Control::end`] was called.
+    pub fn is_ended(&self) -> bool {
+        self.level.is_ended()
+    }
+
+    /// The threads of the present run have ended. Says whether that was only a pause. A stop that
+    /// waits for packets under way then goes on to wait in the next run.
+    pub(crate) fn finish_run(&self) -> bool {
+        let run = self.level.current();
+        let paused = !self.level.is_stopped(run);
+        if !paused {
+            self.stopping.store(false, Ordering::Release);
+        }
         self.drained.store(0, Ordering::Release);
+        self.level.finish(run);
+        paused
     }
 
     /// Whether the threads are to end.
     #[inline]
     pub(crate) fn halted(&self) -> bool {
-        self.halt.load(Ordering::Relaxed)
+        self.level.is_due()
     }
 
     /// Asks for a stop as an element does: a DriverManager may have other plans.
@@ -162,7 +208,7 @@ impl Control {
 
     /// Whether the threads are to end once nothing is under way.
     #[inline]
-    pub(crate) fn stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
@@ -206,6 +252,12 @@ impl Control {
             let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
             self.mailbox(taker.thread).send(Box::new(mail));
         })
+    }
+
+    /// Signals that elements were told of and have not begun with, ascending: after the last run,
+    /// nobody will.
+    pub fn signals_left(&self) -> Vec<i32> {
+        self.takers.left()
     }
 
     pub(crate) fn takers(&self) -> &Takers {
@@ -267,6 +319,11 @@ impl Control {
         self.running.load(Ordering::Acquire)
     }
 
+    pub(crate) fn set_layout(&self, layout: Arc<Layout>) {
+        // Set once, as the statistics are.
+        let _ = self.layout.set(layout);
+    }
+
     pub(crate) fn set_stats(&self, stats: Vec<Arc<Stats>>) {
         // Set once, before anyone else has the handle.
         let _ = self.stats.set(stats);
@@ -292,43 +349,96 @@ impl Control {
         }
     }
 
-    /// Reads a handler of a running router: `element.handler param`.
+    /// Reads a handler of a running router: `element.handler param`. Waits for an answer that
+    /// comes later, while the threads of the router go on.
     ///
     /// # Errors
     /// As the handler's, or that the router is not running.
     pub fn read(&self, call: &str) -> Result<String, HandlerError> {
-        let call = call.to_owned();
-        self.ask(move |wires, core| core.read_from(wires, 0, &call))?
+        let layout = self.layout()?;
+        let parsed = Call::parse(layout, 0, call)?;
+        let Some(node) = parsed.node else {
+            return match parsed.name {
+                "trace" => {
+                    let call = call.to_owned();
+                    self.ask(0, move |wires, core| core.read_from(wires, 0, &call))?
+                }
+                name => handlers::read_global(layout, self, name),
+            };
+        };
+        let merge = handlers::merge_of(layout, node, parsed.name);
+        let job = Job::new(node, &parsed, merge.one_speaks(), false);
+        handlers::merge(merge, self.ask_replicas(layout, &job)?)
     }
 
-    /// Writes a handler of a running router.
+    /// Writes a handler of a running router, likewise.
     ///
     /// # Errors
     /// As the handler's, or that the router is not running.
     pub fn write(&self, call: &str, value: &str) -> Result<(), HandlerError> {
-        let (call, value) = (call.to_owned(), value.to_owned());
-        self.ask(move |wires, core| core.write_from(wires, 0, &call, &value))?
+        let layout = self.layout()?;
+        let parsed = Call::parse(layout, 0, call)?;
+        let Some(node) = parsed.node else {
+            return match parsed.name {
+                "trace" => {
+                    let (call, value) = (call.to_owned(), value.to_owned());
+                    self.ask(0, move |wires, core| core.write_from(wires, 0, &call, &value))?
+                }
+                name => handlers::write_global(self, name, value),
+            };
+        };
+        // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
+        let param = if parsed.param.is_empty() { value } else { parsed.param };
+        let parsed = Call { param, ..parsed };
+        let merge = handlers::merge_of(layout, node, parsed.name);
+        let job = Job::new(node, &parsed, merge.one_is_written(), true);
+        self.ask_replicas(layout, &job)?.into_iter().try_for_each(|done| done.map(drop))
     }
 
-    /// Has the first thread do something, and waits for the answer.
+    fn layout(&self) -> Result<&Arc<Layout>, HandlerError> {
+        self.layout.get().filter(|_| self.running()).ok_or_else(not_running)
+    }
+
+    /// Has every thread with a replica (or one of them) do the same; the caller, not one of the
+    /// threads, waits for them.
+    fn ask_replicas(&self, layout: &Layout, job: &Job) -> Result<Vec<Answer>, HandlerError> {
+        let mut answers = Vec::new();
+        for thread in &layout.threads[job.node] {
+            let own = job.clone();
+            // Between two rounds no element runs.
+            let answer = self.ask(*thread, move |wires, core| core.perform(wires, &own))?;
+            answers.push(handlers::awaited(answer.unwrap_or_else(|| Err(not_running()))));
+            if job.one {
+                break;
+            }
+        }
+        if answers.is_empty() { Err(not_running()) } else { Ok(answers) }
+    }
+
+    /// Has a thread do something, and waits for the answer.
     fn ask<T: Send + 'static>(
         &self,
+        thread: usize,
         work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
-        self.mailbox(0).send(Box::new(move |wires, core| {
+        self.mailbox(thread).send(Box::new(move |wires, core| {
             // Whoever asked may have gone.
             let _ = reply.send(work(wires, core));
         }));
-        while self.running() {
+        while self.running() && !self.mailbox(thread).is_left() {
             match answer.recv_timeout(std::time::Duration::from_millis(50)) {
                 Ok(value) => return Ok(value),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }
-        Err(HandlerError::refused("the router is not running"))
+        Err(not_running())
     }
+}
+
+fn not_running() -> HandlerError {
+    HandlerError::refused("the router is not running")
 }
 
 impl Mailbox {

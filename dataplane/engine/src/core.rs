@@ -59,6 +59,8 @@ pub struct Core {
     /// Pieces of work so far, and for how many the present one counts; 0 when it is not measured.
     works: u32,
     weight: u32,
+    /// Whose handler was called last by mail.
+    pub(crate) called: u32,
 }
 
 impl Core {
@@ -88,6 +90,7 @@ impl Core {
             telling: Vec::new(),
             works: 0,
             weight: 0,
+            called: IDLE,
         }
     }
 
@@ -271,6 +274,10 @@ impl Host for Core {
 
     fn chatter(&mut self, line: &str) {
         self.control.say(line);
+    }
+
+    fn report(&mut self, call: String, error: HandlerError) {
+        self.tell_failure(call, error);
     }
 
     fn hear(&mut self, ear: Ear) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use thruway_element::{Ended, Run, Wires};
 use thruway_packet::{Batch, MAX_BATCH};
 
+use crate::away::{Away, NOBODY, Piece};
 use crate::clock::Time;
 use crate::core::{Core, IDLE};
 use crate::patience::Idle;
@@ -36,6 +37,7 @@ pub(crate) struct Engine {
     /// Since when it is stopping, and whether it has said that it is done.
     stopping: Option<Instant>,
     drained: bool,
+    pub(crate) away: Away,
     /// Packets under way, rotated through the slots so that no batch is allocated twice.
     pub(crate) batch: Batch,
 }
@@ -53,6 +55,7 @@ impl Engine {
             rest: Rest::new(idle),
             stopping: None,
             drained: false,
+            away: Away::new(),
             batch: Batch::with_room(),
         }
     }
@@ -62,12 +65,14 @@ impl Engine {
         (self.stopping, self.drained) = (None, false);
         let control = Arc::clone(&self.core.control);
         let _on_time = (!self.time.is_simulated()).then(OnTime::new);
+        self.away.begin();
         while !control.halted() {
             let worked = self.round();
+            self.away.end_round(&control.mailbox(self.core.thread).gaps);
             if control.halted() {
                 break;
             }
-            if control.stopping() {
+            if control.is_stopping() {
                 self.look_whether_drained(worked);
             }
             if worked {
@@ -85,8 +90,10 @@ impl Engine {
     fn open_mail(&mut self) -> bool {
         let waits = self.core.control.mailbox(self.core.thread).waiting();
         if waits {
+            self.core.called = NOBODY;
             self.core.serve(&mut self.wires);
             self.drain();
+            self.away.did(Piece::Mail, self.core.called);
         }
         waits
     }
@@ -114,11 +121,15 @@ impl Engine {
         self.tick();
         let mut worked = self.open_mail();
         self.sweep_sessions();
-        worked |= self.take_handed();
+        if self.take_handed() {
+            worked = true;
+            self.away.did(Piece::Handed, NOBODY);
+        }
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
                 worked |= self.run_task(at);
+                self.away.did(Piece::Task, self.tasks[at].node);
                 if self.core.control.halted() {
                     break;
                 }
@@ -135,6 +146,7 @@ impl Engine {
             if flows.next_ended().is_some() {
                 self.core.tell_functions(&mut self.wires);
             }
+            self.away.did(Piece::Sessions, NOBODY);
         }
     }
 
@@ -172,6 +184,7 @@ impl Engine {
             }
             self.count_made(timer.node);
             self.drain();
+            self.away.did(Piece::Timer, timer.node);
             if self.core.control.halted() {
                 break;
             }
@@ -245,7 +258,7 @@ impl Engine {
     fn call_all(&mut self) {
         for (node, call, value) in std::mem::take(&mut self.core.later) {
             if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                self.core.control.say(&format!("{call}: {error}"));
+                self.core.tell_failure(format!("{call}:"), error);
             }
         }
     }

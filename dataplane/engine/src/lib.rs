@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod away;
 mod build;
 mod calls;
 mod chain;

@@ -79,6 +79,8 @@ pub struct Outcome {
     pub elapsed: std::time::Duration,
     /// Cycles of the time stamp counter in the same time.
     pub cycles: u64,
+    /// Whether it ended by [`Control::pause`] alone: nobody stopped it.
+    pub paused: bool,
     /// Threads that died, and what could not be finished: files not written to the end.
     pub errors: Vec<BuildError>,
 }
@@ -151,6 +153,7 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         crossing::install(&flows, &mut engines);
+        control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }
@@ -242,14 +245,10 @@ impl Router {
         outcome
     }
 
-    /// Lets [`Router::run_threads`] run again after a stop.
-    pub fn resume(&self) {
-        self.control.resume();
-    }
-
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
     /// own, each on a core of its own where there are enough. A thread that dies (an element's panic)
-    /// ends the run of all.
+    /// ends the run of all. After a stop or pause the router can run again; after [`Control::end`]
+    /// a run ends at once.
     pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();
@@ -258,7 +257,9 @@ impl Router {
         let (engines, errors) = crew::run(engines, &self.control, &self.cores);
         self.engines = engines;
         self.control.set_running(false);
+        let paused = self.control.finish_run();
         Outcome {
+            paused,
             elapsed: begin.elapsed(),
             cycles: thruway_packet::cycles().wrapping_sub(cycles),
             errors,
@@ -294,7 +295,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                answers.push(core.read_local(wires, node, call.name, call.param));
+                let answer = core.read_local(wires, node, call.name, call.param);
+                answers.push(handlers::awaited(answer));
             }
             if merge.one_speaks() && !answers.is_empty() {
                 break;
@@ -322,7 +324,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                core.write_local(wires, node, call.name, value)?;
+                let done = core.write_local(wires, node, call.name, value);
+                handlers::awaited(done.map(|()| String::new()))?;
                 engine.drain();
             }
             if merge.one_is_written() {

@@ -47,6 +47,8 @@ pub struct Master<S> {
     injection_consumed: u32,
     /// When the oldest waiting token was put (the paper's timeStamp).
     oldest: u64,
+    /// By slot: when the Worker was shown its token.
+    shown_at: Box<[u64]>,
     fault: Option<PeerFault>,
     /// With descriptors: the frame that each primary slot names.
     frames: Box<[u32]>,
@@ -76,6 +78,7 @@ impl<S: Storage> Master<S> {
             aux_limit: 0,
             injection_consumed: 0,
             oldest: 0,
+            shown_at: vec![0; shape.slots as usize].into_boxed_slice(),
             fault: None,
             frames: vec![0; frames].into_boxed_slice(),
             figures: LinkFigures::default(),
@@ -113,6 +116,13 @@ impl<S: Storage> Master<S> {
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.published.wrapping_sub(self.returned)
+    }
+
+    /// When the Worker was shown the oldest token that it has, as far as the Master knows: by the
+    /// Master's own notes, whatever the Worker writes.
+    pub fn held_since(&self) -> Option<u64> {
+        let slot = (self.returned & self.mask) as usize;
+        (self.outstanding() > 0).then(|| self.shown_at.get(slot).copied().unwrap_or(0))
     }
 
     /// Numbers of the slots in use, oldest first.
@@ -223,12 +233,27 @@ impl<S: Storage> Master<S> {
             // Algorithm 2 line 5: the buffer was empty.
             self.oldest = now;
         }
+        self.note_shown(now);
         self.published = self.produced;
         self.figures.occupancy_max = self.figures.occupancy_max.max(self.occupancy());
         // Release: heads and bytes before the index; pairs with the Acquire in Worker::look.
         self.storage.word(Word::MasterProduced).store(self.published, Ordering::Release);
         if self.outstanding() > self.tuning.master_threshold {
             self.wake(bell);
+        }
+    }
+
+    /// Notes when the slots that are about to be published were shown.
+    #[inline]
+    fn note_shown(&mut self, now: u64) {
+        let (from, to) = (self.published & self.mask, self.produced & self.mask);
+        let (from, to) = (from as usize, to as usize);
+        // As many slots as were put since: at least one, at most all.
+        if from < to {
+            self.shown_at[from..to].fill(now);
+        } else {
+            self.shown_at[from..].fill(now);
+            self.shown_at[..to].fill(now);
         }
     }
 
@@ -289,6 +314,9 @@ impl<S: Storage> Master<S> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        if self.storage.is_damaged() {
+            return Err(self.fail(PeerFault::Memory));
+        }
         // Acquire: what the Worker wrote into slots before it published them; pairs with the
         // Release in Worker::publish.
         let index = self.storage.word(Word::WorkerProduced).load(Ordering::Acquire);
@@ -323,7 +351,7 @@ impl<S: Storage> Master<S> {
         if !is_dropped {
             self.check(&head)?;
         }
-        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER) != 0 {
+        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER | flag::LOST) != 0 {
             return Err(PeerFault::Flags(head.flags));
         }
         take(Token {
@@ -338,6 +366,9 @@ impl<S: Storage> Master<S> {
         self.consumed = self.consumed.wrapping_add(1);
         self.figures.returned += u64::from(!is_dropped);
         self.figures.dropped += u64::from(is_dropped);
+        if head.flags & flag::LOST != 0 {
+            self.figures.aux_lost = self.figures.aux_lost.saturating_add(head.fcb.into());
+        }
         if head.flags & flag::AUX != 0 {
             self.take_chain(slot, take)?;
         }

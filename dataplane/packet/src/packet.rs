@@ -162,6 +162,12 @@ impl Packet {
         pool::frame_size(meta.pool) - meta.start as usize - meta.len as usize
     }
 
+    /// Bytes of packet memory that it holds, however short it is: its frame and its metadata line.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        pool::frame_size(self.meta().pool) + size_of::<Meta>()
+    }
+
     /// Puts `n` bytes of unspecified content in front; finds room elsewhere if there is none here.
     /// False, and nothing changed, when packet memory is used up or no frame is that large.
     #[inline]

@@ -2,8 +2,12 @@
 //! holds back.
 //!
 //! Bytes held back leave their packet, which goes on without them, and stand in front of the next
-//! packet's content. What holds them is a packet itself, so that it can go on alone when nothing
-//! more comes: then the function is shown them for the last time.
+//! packet's content. Where they may wait for a limited time, what holds them is a packet itself, so
+//! that it can go on alone when nothing more comes: then the function is shown them for the last
+//! time, and what follows them is not found together with them. So by default there is no limit of
+//! time, but one of memory: who holds back more, or longest when others need the memory, is closed.
+
+mod store;
 
 use std::collections::VecDeque;
 
@@ -14,6 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::content::{HasContent, flag};
 use crate::pieces::Run;
 use crate::splice::splice;
+use store::{FEW, Few, Kept, Store};
 
 /// What a stage remembers of a session: the front of the function's scratch.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -35,16 +40,25 @@ impl Memory {
 /// How much may be held back, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// Bytes for each session and direction; what is more goes on.
+    /// Bytes for each session and direction. A session that holds back more is closed; with a limit
+    /// of time, what is held back goes on instead.
     pub max: usize,
-    /// Nanoseconds; 0: until more comes.
+    /// Bytes of memory of all sessions: beyond, the one that has held back longest is closed.
+    pub total: u64,
+    /// Nanoseconds after which it goes on, unseen together with what follows it; 0: no limit.
     pub time: i64,
 }
 
+impl Hold {
+    /// Bytes of memory of all sessions by default, in all threads. A quarter of the large frames
+    /// that there are by default (512 of 72 kB).
+    pub const TOTAL: u64 = 8 << 20;
+}
+
 impl Default for Hold {
-    /// 32 kB, 100 ms.
+    /// 32 kB, without limit of time.
     fn default() -> Hold {
-        Hold { max: 32 << 10, time: 100_000_000 }
+        Hold { max: 32 << 10, total: Hold::TOTAL, time: 0 }
     }
 }
 
@@ -59,23 +73,18 @@ pub struct Counts {
     pub held: u64,
     /// Times that they were let go because nothing came in time.
     pub late: u64,
-    /// Times that more was to be held back than may be: it went on.
+    /// Times that more was to be held back than may be: the session was closed, or with a limit of
+    /// time, the bytes went on.
     pub overheld: u64,
-}
-
-struct Slot {
-    packet: Option<Packet>,
-    /// The input that it came by.
-    port: usize,
-    /// Tells the slot's uses apart.
-    serial: u32,
+    /// Sessions of which what was held back was given up for others: they are closed when more
+    /// comes.
+    pub evicted: u64,
 }
 
 /// See the module.
 #[derive(Default)]
 pub struct Stage {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    store: Store,
     /// Time, slot and serial, earliest first: all are kept equally long.
     due: VecDeque<(i64, u32, u32)>,
     hold: Hold,
@@ -94,14 +103,24 @@ impl Stage {
         Stage { hold, ..Stage::default() }
     }
 
+    /// As one of so many threads: it has its part of the memory.
+    pub fn share(&mut self, threads: usize) {
+        self.hold.total /= threads.max(1) as u64;
+    }
+
     /// Goes on with what another one held back, for as long as that one wanted to.
     pub fn take_over(&mut self, before: Stage) {
         *self = Stage { hold: self.hold, is_armed: false, ..before };
     }
 
-    /// Packets of bytes held back.
+    /// Sessions' directions of which bytes are held back.
     pub fn holding(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.store.len()
+    }
+
+    /// Bytes of memory that these hold.
+    pub fn memory_bytes(&self) -> u64 {
+        self.store.cost()
     }
 
     /// Whether a packet may follow another in a run that is shown at once.
@@ -132,10 +151,13 @@ impl Stage {
         let direction = direction & 1;
         let (is_last, is_late) = (last.has(flag::LAST), last.has(flag::LATE));
         let mut run = Run(packets);
-        let kept = self.take(&mut memory.kept[direction]);
-        if kept.is_some_and(|kept| !run.splice(0, 0, 0, kept.content())) {
-            self.counts.no_memory += 1;
-            return self.end(memory, packets);
+        match self.store.take(&mut memory.kept[direction]) {
+            Some(Kept::Gone) => return self.end(memory, packets),
+            Some(kept) if !run.splice(0, 0, 0, kept.bytes()) => {
+                self.counts.no_memory += 1;
+                return self.end(memory, packets);
+            }
+            _ => {}
         }
         let mut cursor = StreamCursor::new(&mut run, About { direction, is_last, is_late, now });
         let next = show(&mut cursor);
@@ -153,10 +175,11 @@ impl Stage {
             Next::NeedMore if is_last || is_late => {}
             Next::NeedMore => match self.keep(packets, place, port, now) {
                 Ok(kept) => memory.kept[direction] = kept,
-                Err(NoMemory) => {
+                Err(Refused::NoMemory) => {
                     self.counts.no_memory += 1;
                     self.end(memory, packets);
                 }
+                Err(Refused::TooMuch) => self.end(memory, packets),
             },
         }
     }
@@ -171,7 +194,7 @@ impl Stage {
     /// The session is over: what is held back of it is freed.
     pub fn forget(&mut self, memory: &mut Memory) {
         for kept in &mut memory.kept {
-            drop(self.take(kept));
+            drop(self.store.take(kept));
         }
     }
 
@@ -185,13 +208,7 @@ impl Stage {
     pub fn late(&mut self, now: i64) -> Option<(usize, Packet)> {
         while self.due().is_some_and(|time| time <= now) {
             let (_, at, serial) = self.due.pop_front()?;
-            let slot = self.slots.get_mut(at as usize)?;
-            if slot.serial == serial
-                && let Some(mut packet) = slot.packet.take()
-            {
-                let port = slot.port;
-                slot.serial = slot.serial.wrapping_add(1);
-                self.free.push(at);
+            if let Some((port, mut packet)) = self.store.take_late(at, serial) {
                 self.counts.late += 1;
                 let mut mark = packet.content_mark();
                 mark.flags |= flag::LATE;
@@ -204,9 +221,7 @@ impl Stage {
 
     /// What is held back of a direction.
     pub fn kept(&self, memory: &Memory, direction: usize) -> &[u8] {
-        let at = memory.kept[direction & 1].checked_sub(1);
-        let slot = at.and_then(|at| self.slots.get(at as usize));
-        slot.and_then(|slot| slot.packet.as_ref()).map_or(&[], HasContent::content)
+        self.store.bytes(memory.kept[direction & 1])
     }
 
     /// As [`Stage::late`], for a function that keeps a copy of what it holds back: a packet without
@@ -215,19 +230,16 @@ impl Stage {
     pub fn remind(&mut self, now: i64) -> Option<(usize, Packet)> {
         while self.due().is_some_and(|time| time <= now) {
             let (_, at, serial) = self.due.pop_front()?;
-            let slot = self.slots.get(at as usize).filter(|slot| slot.serial == serial);
-            let Some(slot) = slot else { continue };
+            let Some((port, packet)) = self.store.late(at, serial) else { continue };
             // Without memory for it, what is held back waits for what comes next.
-            let Some(mut packet) = slot.packet.as_ref().and_then(Packet::duplicate) else {
-                continue;
-            };
+            let Some(mut packet) = packet.duplicate() else { continue };
             let place = packet.content_place();
             let mut mark = packet.content_mark();
             mark.flags = flag::LATE;
             packet.set_content_mark(mark);
             if splice(&mut packet, place.start, place.len(), &[]) {
                 self.counts.late += 1;
-                return Some((slot.port, packet));
+                return Some((port, packet));
             }
         }
         None
@@ -239,15 +251,6 @@ impl Stage {
         memory.kept[direction & 1] = 0;
     }
 
-    fn take(&mut self, kept: &mut u32) -> Option<Packet> {
-        let at = std::mem::take(kept).checked_sub(1)?;
-        let slot = self.slots.get_mut(at as usize)?;
-        let packet = slot.packet.take()?;
-        slot.serial = slot.serial.wrapping_add(1);
-        self.free.push(at);
-        Some(packet)
-    }
-
     /// Moves what lies behind a place out of the packets; gives the slot + 1, 0 if nothing is kept.
     fn keep(
         &mut self,
@@ -255,7 +258,7 @@ impl Stage {
         (piece, at): (usize, usize),
         port: usize,
         now: i64,
-    ) -> Result<u32, NoMemory> {
+    ) -> Result<u32, Refused> {
         let from = |index: usize| if index == piece { at } else { 0 };
         let behind = packets.iter().enumerate().skip(piece);
         let len: usize = behind.map(|(i, packet)| packet.content().len() - from(i)).sum();
@@ -264,9 +267,13 @@ impl Stage {
         }
         if len > self.hold.max {
             self.counts.overheld += 1;
-            return Ok(0);
+            return if self.hold.time > 0 { Ok(0) } else { Err(Refused::TooMuch) };
         }
-        let kept = carrier(packets, piece, at).ok_or(NoMemory)?;
+        let kept = match self.hold.time {
+            // It never goes on alone: no packet is needed for it.
+            0 if len <= FEW => Kept::Few(few(packets, piece, at)),
+            _ => Kept::Packet(carrier(packets, piece, at).ok_or(Refused::NoMemory)?),
+        };
         let count = packets.len();
         let mut run = Run(packets);
         for index in piece..count {
@@ -274,24 +281,28 @@ impl Stage {
             run.splice(index, from(index), len, &[]);
         }
         self.counts.held += 1;
-        Ok(self.store(kept, port, now) + 1)
+        Ok(self.store(kept, port, now))
     }
 
-    fn store(&mut self, packet: Packet, port: usize, now: i64) -> u32 {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { packet: None, port: 0, serial: 0 });
-            self.slots.len() as u32 - 1
-        });
-        let slot = &mut self.slots[at as usize];
-        (slot.packet, slot.port) = (Some(packet), port);
+    /// Stores what is held back, and gives up what was held back longest where it is too much; gives
+    /// the slot + 1.
+    fn store(&mut self, kept: Kept, port: usize, now: i64) -> u32 {
+        let (at, serial) = self.store.put(kept, port);
         if self.hold.time > 0 {
-            self.due.push_back((now.saturating_add(self.hold.time), at, slot.serial));
+            self.due.push_back((now.saturating_add(self.hold.time), at, serial));
         }
-        at
+        while self.store.cost() > self.hold.total && self.store.evict_oldest() {
+            self.counts.evicted += 1;
+        }
+        at + 1
     }
 }
 
-struct NoMemory;
+/// Why bytes are not held back.
+enum Refused {
+    NoMemory,
+    TooMuch,
+}
 
 /// Marks packets so that the context ends the connection instead of passing them on.
 fn close(packets: &mut [Packet]) {
@@ -325,6 +336,15 @@ fn carrier(packets: &[Packet], piece: usize, at: usize) -> Option<Packet> {
         }
     }
     Some(kept)
+}
+
+/// The few bytes behind a place.
+fn few(packets: &[Packet], piece: usize, at: usize) -> Few {
+    let mut few = Few::default();
+    for (index, packet) in packets.iter().enumerate().skip(piece) {
+        few.push(&packet.content()[if index == piece { at } else { 0 }..]);
+    }
+    few
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 //! messages a round, so much output a time, answers to what was asked only.
 
 use crate::error::HostError;
-use crate::function::{CallError, FunctionSpec, Published, Reply, Shared};
+use crate::function::{CALL_TIMEOUT, CallError, FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::{self, Handshake, Meaning};
 use crate::process::Process;
 use crate::wiring::{self, Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -26,6 +26,9 @@ const MESSAGES_A_ROUND: usize = 64;
 const CALLS_MAX: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
+/// From the start of a function to that of the process that waits to take its place: the start of the
+/// configuration comes first.
+const STANDBY_AFTER: Duration = Duration::from_millis(20);
 /// Stack of a supervisor thread, in bytes; a host may have thousands of them.
 const STACK_LEN: usize = 256 << 10;
 
@@ -33,6 +36,7 @@ const STACK_LEN: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) enum Command {
     Fault(u32, PeerFault),
+    Hang(u32),
     Call { kind: Kind, text: String, reply: Reply },
     Drain,
     Stop,
@@ -63,10 +67,12 @@ pub(crate) fn spawn(
             wiring: None,
             scratch,
             cause: None,
-            calls: HashMap::new(),
+            calls: VecDeque::new(),
             next_call: 1,
             output_at: Duration::ZERO,
             has_output: true,
+            standby: None,
+            standby_at: None,
         };
         keeper.run(first);
     };
@@ -91,12 +97,24 @@ struct Keeper {
     scratch: Option<Scratch>,
     /// Why the present process ends; the first reason counts.
     cause: Option<HostError>,
-    /// Questions without an answer yet.
-    calls: HashMap<u32, Reply>,
+    /// Questions without an answer yet, oldest first.
+    calls: VecDeque<Asked>,
     next_call: u32,
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
+    /// The process that waits to take the present one's place, which has not shaken hands.
+    standby: Option<Process>,
+    /// When it is to be started, if there is to be one.
+    standby_at: Option<Duration>,
+}
+
+/// A question to the function.
+struct Asked {
+    id: u32,
+    until: Duration,
+    /// `None` when the one who asked was told that no answer came: one may come still.
+    reply: Option<Reply>,
 }
 
 /// What a wait found ready.
@@ -216,7 +234,7 @@ impl Keeper {
         self.wiring = None;
         self.handshake = Handshake::default();
         self.has_output = true;
-        match Process::spawn(&self.spec.order) {
+        match self.next_process() {
             Ok(process) => {
                 let again = self.life.generation() > 1;
                 self.log_start(process.pid(), again);
@@ -239,6 +257,26 @@ impl Keeper {
         }
     }
 
+    /// The one that waits, if it still does; else one that is started now.
+    fn next_process(&mut self) -> Result<Process, HostError> {
+        if let Some(mut process) = self.standby.take()
+            && matches!(process.try_wait(), Ok(None))
+        {
+            return Ok(process);
+        }
+        Process::spawn(&self.spec.order)
+    }
+
+    /// Starts the one that is to wait, once the present one has begun its work.
+    fn keep_standby(&mut self) {
+        let is_due = self.standby_at.is_some_and(|at| at <= self.now());
+        if is_due && self.life.state() == State::Running {
+            self.standby_at = None;
+            // Without one, the next process is started when it is needed, as before.
+            self.standby = Process::spawn(&self.spec.order).ok();
+        }
+    }
+
     /// Ends the process, if it has not ended, and notes how.
     fn bury(&mut self) {
         // Before its number can be another's.
@@ -256,8 +294,8 @@ impl Keeper {
             status.output = output;
             status.last_end = end;
         });
-        for (_, reply) in self.calls.drain() {
-            let _ = reply.try_send(Err(CallError::NotRunning));
+        for reply in self.calls.drain(..).filter_map(|asked| asked.reply) {
+            reply.give(Err(CallError::NotRunning));
         }
     }
 
@@ -290,6 +328,9 @@ impl Keeper {
                 arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);
+            if self.spec.standby && self.standby.is_none() {
+                self.standby_at = Some(self.now() + STANDBY_AFTER);
+            }
         }
         if let Some(tell) = self.tell.take() {
             // Nobody may be waiting any more.
@@ -310,9 +351,11 @@ impl Keeper {
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
         if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
-            // While nothing waits for it, a look now and then: what hangs is found within twice
-            // the time, and thousands of idle functions cost their host little.
+            // Whether shared memory was lost is looked at now and then.
             until = until.or(Some(now + hang));
+        }
+        if let Some(asked) = self.calls.iter().find(|asked| asked.reply.is_some()) {
+            until = Some(until.map_or(asked.until, |until| until.min(asked.until)));
         }
         let mut fds = vec![PollFd::new(&self.shared.bell, PollFlags::IN)];
         if let Some(process) = &self.process {
@@ -325,6 +368,9 @@ impl Keeper {
             } else {
                 until = Some(until.map_or(self.output_at, |until| until.min(self.output_at)));
             }
+        }
+        if let (Some(at), State::Running) = (self.standby_at, self.life.state()) {
+            until = Some(until.map_or(at, |until| until.min(at)));
         }
         let left = until.map(|until| until.saturating_sub(now));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -352,13 +398,27 @@ impl Keeper {
             self.on(Event::Ended);
         }
         self.commands();
-        match &self.wiring {
-            Some(wiring) => {
-                let (progress, waiting) = wiring.pulse();
-                self.on(Event::Pulse { progress, waiting });
-            }
-            None => self.on(Event::Time),
+        self.give_up_calls();
+        let is_damaged = |wiring: &Wiring| wiring.is_damaged() || self.is_scratch_damaged();
+        if self.wiring.as_ref().is_some_and(is_damaged) {
+            self.broke("memory that it shares with its host is gone".into());
+        } else {
+            self.on(Event::Time);
         }
+        self.keep_standby();
+    }
+
+    /// Tells those whose question the function has not answered in time.
+    fn give_up_calls(&mut self) {
+        let now = self.now();
+        let late = self.calls.iter_mut().take_while(|asked| asked.until <= now);
+        for reply in late.filter_map(|asked| asked.reply.take()) {
+            reply.give(Err(CallError::NoAnswer));
+        }
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {
@@ -405,11 +465,17 @@ impl Keeper {
                 self.blame(HostError::CannotBegin { why });
                 self.on(Event::Broke);
             }
-            Ok(Meaning::Reply { id, answer }) => match self.calls.remove(&id) {
-                // Who asked may have given up.
-                Some(reply) => drop(reply.try_send(answer.map_err(CallError::Answer))),
-                None => self.broke("it answered what was not asked".into()),
-            },
+            Ok(Meaning::Reply { id, answer }) => {
+                let at = self.calls.iter().position(|asked| asked.id == id);
+                match at.and_then(|at| self.calls.remove(at)) {
+                    Some(Asked { reply: Some(reply), .. }) => {
+                        reply.give(answer.map_err(CallError::Answer));
+                    }
+                    // Too late.
+                    Some(_) => {}
+                    None => self.broke("it answered what was not asked".into()),
+                }
+            }
             Err(why) => {
                 self.refuse(&why);
                 self.broke(why);
@@ -440,7 +506,7 @@ impl Keeper {
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
+            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);
@@ -461,6 +527,11 @@ impl Keeper {
         while let Some(command) = self.shared.take_command() {
             match command {
                 Command::Fault(generation, fault) => self.fault(generation, fault),
+                Command::Hang(generation) => {
+                    if generation == self.life.generation() {
+                        self.on(Event::Hangs);
+                    }
+                }
                 Command::Call { kind, text, reply } => self.call(kind, &text, reply),
                 Command::Drain => self.on(Event::Drain),
                 Command::Stop => self.on(Event::Stop),
@@ -480,8 +551,7 @@ impl Keeper {
     fn call(&mut self, kind: Kind, text: &str, reply: Reply) {
         let runs = self.handshake == Handshake::Done;
         let Some(process) = self.process.as_ref().filter(|_| runs) else {
-            let _ = reply.try_send(Err(CallError::NotRunning));
-            return;
+            return reply.give(Err(CallError::NotRunning));
         };
         let id = self.next_call;
         let sent = self.calls.len() < CALLS_MAX
@@ -491,9 +561,10 @@ impl Keeper {
                 wiring.announce_question();
             }
             self.next_call = self.next_call.wrapping_add(1);
-            self.calls.insert(id, reply);
+            let until = self.now() + CALL_TIMEOUT;
+            self.calls.push_back(Asked { id, until, reply: Some(reply) });
         } else {
-            let _ = reply.try_send(Err(CallError::Refused));
+            reply.give(Err(CallError::Refused));
         }
     }
 }

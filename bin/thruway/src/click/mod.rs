@@ -11,6 +11,7 @@ use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
 use crate::log::{Level, LogArgs};
+use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
 
@@ -62,6 +63,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Err(error) = crate::distress::reserve() {
+        errln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
     LogArgs { log_level: Level::Warn, ..LogArgs::default() }.begin();
@@ -71,6 +76,14 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             router
         }
         Err(failure) => return refuse(&failure, settings.warnings),
+    };
+    let signals = match Receiver::new() {
+        Ok(signals) => signals,
+        // Nobody could stop the router.
+        Err(error) => {
+            errln!("{}", crate::distress::no_thread(error));
+            return ExitCode::FAILURE;
+        }
     };
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
@@ -92,7 +105,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         if settings.warnings {
             errln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings) {
+    } else if !run(&mut router, settings, &signals) {
         code = 1;
     }
     if settings.time {
@@ -109,27 +122,23 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let unheard = |error| errln!("cannot handle signals: {error}");
-    let signals = crate::signals::receive(router.control()).map_err(unheard);
+fn run(router: &mut Router, settings: &Arc<Settings>, signals: &Receiver) -> bool {
+    // The router runs all the same.
+    let follow = |router: &Router| {
+        let followed = signals.follow(router.control());
+        followed.unwrap_or_else(|error| errln!("cannot handle signals: {error}"));
+    };
+    follow(router);
     let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)), None);
     swap.offer(router.control());
     loop {
-        let errors = router.run_threads().errors;
-        if !errors.is_empty() {
-            crate::swap::say(router, &errors);
-            finish(router);
-            return false;
-        }
-        if let Some(next) = swap.take() {
-            swap.replace(router, next);
-            if let Ok(signals) = &signals {
-                // As above: the router runs all the same.
-                let _ = signals.follow(router.control()).map_err(unheard);
-            }
+        let outcome = router.run_threads();
+        if swap.goes_on(router, &outcome) {
+            follow(router);
             continue;
         }
-        return finish(router);
+        crate::swap::say(router, &outcome.errors);
+        return finish(router) && outcome.errors.is_empty();
     }
 }
 

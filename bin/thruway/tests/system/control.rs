@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use crate::process::{LIMIT, Running, click, wait_for};
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
 
 /// A client of a control socket.
 pub struct Client {
@@ -80,6 +80,18 @@ impl Client {
         let mut bytes = vec![0; len];
         self.stream.read_exact(&mut bytes).expect("the value");
         String::from_utf8(bytes).expect("text")
+    }
+
+    /// Reads a handler, and takes the value if there is one.
+    pub fn ask_and_take(&mut self, handler: &str) -> u32 {
+        let (code, _) = self.ask(&format!("READ {handler}"));
+        if code == 200 {
+            let line = self.line();
+            let len = line.strip_prefix("DATA ").and_then(|len| len.parse().ok());
+            let mut bytes = vec![0; len.expect("a length")];
+            self.stream.read_exact(&mut bytes).expect("the value");
+        }
+        code
     }
 
     #[track_caller]

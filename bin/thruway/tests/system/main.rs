@@ -9,11 +9,13 @@
 mod broadband;
 mod clients;
 mod control;
+mod distress;
 mod doctor;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
 mod estimate;
+mod evasion;
 mod first_use;
 mod footprint;
 mod frames;
@@ -38,6 +40,7 @@ mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
+mod stops;
 mod streams;
 mod surroundings;
 mod tags;

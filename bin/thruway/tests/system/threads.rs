@@ -266,7 +266,7 @@ fn streams_whose_directions_come_by_two_threads_are_whole() {
     let mut command = network.middle.thruway();
     command.args(["run", "-j", "2"]).arg(root().join("examples/words.click"));
     // However late the rest of a word comes.
-    let masks = "DO=MODE MASK, HOLD 0";
+    let masks = "DO=MODE MASK";
     command.args(["LAN=lan0", "WAN=wan0", "WORDS=attack", masks, &control]);
     network.route(&mut command, "10.3.0.2");
     let listener = network.wan.within(|| TcpListener::bind(("10.3.0.2", PORT)).expect("a port"));

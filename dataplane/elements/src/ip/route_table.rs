@@ -1,6 +1,7 @@
 //! The table of routes behind the elements that route by address: how routes are written, changed
 //! by handlers and shown, for IPv4 and IPv6 alike.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -53,6 +54,7 @@ pub(crate) trait Fib: Send + Sync + Sized + 'static {
     fn new() -> Result<Self, LpmError>;
     fn get(&self, prefix: Prefix<Self::Key>) -> Option<Route<Self::Key>>;
     fn replace(&self, prefix: Prefix<Self::Key>, route: Route<Self::Key>) -> Result<(), LpmError>;
+    fn insert_all(&self, routes: &[Entry<Self::Key>]) -> Result<usize, (usize, LpmError)>;
     fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError>;
     fn routes(&self) -> Vec<Entry<Self::Key>>;
     fn clear(&self);
@@ -74,6 +76,10 @@ macro_rules! changes {
             route: Route<Self::Key>,
         ) -> Result<(), LpmError> {
             $table::replace(self, prefix, route).map(|_| ())
+        }
+
+        fn insert_all(&self, routes: &[Entry<Self::Key>]) -> Result<usize, (usize, LpmError)> {
+            $table::insert_all(self, routes)
         }
 
         fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError> {
@@ -219,11 +225,19 @@ impl<F: Fib> RouteTable<F> {
             changing: Mutex::new(()),
         };
         let mut errors = Vec::new();
+        let (mut routes, mut places) = (Vec::new(), Vec::new());
         for (index, text) in args.rest() {
-            match table.first(env, text) {
-                Ok(new) => table.doubles += usize::from(!new),
+            match table.entry(env, text) {
+                Ok(entry) => {
+                    routes.push(entry);
+                    places.push(index);
+                }
                 Err(message) => errors.push(args.rest_error(index, message)),
             }
+        }
+        match table.fib.insert_all(&routes) {
+            Ok(doubles) => table.doubles = doubles,
+            Err((at, error)) => errors.push(args.rest_error(places[at], error.to_string())),
         }
         table.fib.publish();
         if errors.is_empty() { Ok(table) } else { Err(ArgErrors(errors)) }
@@ -246,15 +260,10 @@ impl<F: Fib> RouteTable<F> {
         Some(format!("{name}: warning: {routes} for prefixes that have one; the first stays"))
     }
 
-    /// Enters a route of the configuration; false if the prefix has one, which stays, as in Click.
-    fn first(&self, env: &Env<'_>, text: &str) -> Result<bool, String> {
+    /// A route of the configuration. (Of several for one prefix the first stays, as in Click.)
+    fn entry(&self, env: &Env<'_>, text: &str) -> Result<Entry<F::Key>, String> {
         let written: Written<F::Key> = parse(env, text, Change::Add)?;
-        let route = self.route(&written)?;
-        if self.fib.get(written.prefix).is_some() {
-            return Ok(false);
-        }
-        self.fib.replace(written.prefix, route).map_err(|error| error.to_string())?;
-        Ok(true)
+        Ok((written.prefix, self.route(&written)?))
     }
 
     fn route(&self, written: &Written<F::Key>) -> Result<Route<F::Key>, String> {
@@ -277,12 +286,17 @@ impl<F: Fib> RouteTable<F> {
     }
 
     fn load_lines(&self, env: &Env<'_>, text: &str) -> Result<(), String> {
+        let (mut routes, mut places) = (Vec::new(), Vec::new());
         for (at, line) in text.lines().enumerate() {
             let line = bare(line, "#");
             if !line.is_empty() {
-                self.first(env, line).map_err(|error| format!("line {}: {error}", at + 1))?;
+                let entry = self.entry(env, line);
+                routes.push(entry.map_err(|error| format!("line {}: {error}", at + 1))?);
+                places.push(at + 1);
             }
         }
+        let entered = self.fib.insert_all(&routes);
+        entered.map_err(|(at, error)| format!("line {}: {error}", places[at]))?;
         self.fib.publish();
         Ok(())
     }
@@ -333,6 +347,18 @@ impl<F: Fib> RouteTable<F> {
     /// Handler `ctrl`: a command a line, all or none.
     fn control(&self, text: &str) -> Result<(), HandlerError> {
         let _alone = self.changing();
+        if let Some(routes) = self.with_env(|env| self.additions(env, text)) {
+            let done = self.fib.insert_all(&routes);
+            if let Err((at, _)) = done {
+                self.undo(routes[..at].iter().map(|(prefix, _)| (*prefix, None)).collect());
+            }
+            self.fib.publish();
+            let refused = |(at, error): (usize, LpmError)| {
+                let (prefix, route) = routes[at];
+                format!("no room for route '{}': {error}", Written::of(prefix, route))
+            };
+            return done.map(|_| ()).map_err(|why| HandlerError::refused(refused(why)));
+        }
         let mut before = Vec::new();
         let done = self.with_env(|env| self.run_lines(env, text, &mut before));
         if done.is_err() {
@@ -340,6 +366,21 @@ impl<F: Fib> RouteTable<F> {
         }
         self.fib.publish();
         done.map_err(HandlerError::refused)
+    }
+
+    /// The routes of lines that only add some, for different prefixes that have none: these can be
+    /// entered at once. `None` where something is otherwise, or wrong.
+    fn additions(&self, env: &Env<'_>, text: &str) -> Option<Vec<Entry<F::Key>>> {
+        let mut seen = HashSet::new();
+        let mut routes = Vec::new();
+        for line in text.lines().map(|line| bare(line, "//")).filter(|line| !line.is_empty()) {
+            let (_, rest) =
+                line.split_once(char::is_whitespace).filter(|(word, _)| *word == "add")?;
+            let entry = self.entry(env, rest).ok()?;
+            let is_new = self.fib.get(entry.0).is_none() && seen.insert(entry.0);
+            routes.push(is_new.then_some(entry)?);
+        }
+        Some(routes)
     }
 
     fn run_lines(

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn others_are_left_alone() {
         let (me, group) = ("fd00::1".parse().unwrap(), "ff02::1".parse().unwrap());
-        let mut reply_of = |src, dst, kind| reply(&mut request(src, dst, kind, &[]));
+        let reply_of = |src, dst, kind| reply(&mut request(src, dst, kind, &[]));
         assert_eq!(reply_of(FAR, me, icmpv6_type::ECHO_REPLY), Err(Other::NotEcho));
         assert_eq!(reply_of(FAR, group, icmpv6_type::ECHO), Err(Other::NotUnicast));
         let nobody = Ipv6Addr::UNSPECIFIED;

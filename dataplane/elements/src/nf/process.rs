@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thruway_element::{HandlerError, Later, Promise};
 use thruway_exchange::{Arena, GroupRegion, PeerFault};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
@@ -71,6 +72,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
             hang: Some(settings.hang).filter(|hang| !hang.is_zero()),
             drain: DRAIN,
         },
+        standby: settings.standby,
         ..FunctionSpec::new(program)
     }
 }
@@ -161,9 +163,17 @@ impl Function for Isolated {
         }
     }
 
-    fn call(&self, write: bool, text: &str) -> Result<String, String> {
+    fn report_hang(&self, generation: u32) {
+        self.function.report_hang(generation);
+    }
+
+    fn ask(&self, write: bool, text: &str) -> Later {
         let kind = if write { Kind::Write } else { Kind::Read };
-        self.function.call(kind, text).map_err(|error| error.to_string())
+        let (promise, later) = Promise::new();
+        self.function.ask(kind, text, move |answer| {
+            promise.keep(answer.map_err(|error| HandlerError::refused(error.to_string())));
+        });
+        later
     }
 
     fn stop(&self) {

@@ -57,7 +57,7 @@ impl Streams {
     /// Of so many sessions; bytes are held back so long.
     pub fn new(needs: Needs, entries: u32, hold_ns: i64) -> Streams {
         // As much as a slot can hold: what the function keeps is kept here.
-        let hold = Hold { max: usize::from(u16::MAX), time: hold_ns };
+        let hold = Hold { max: usize::from(u16::MAX), time: hold_ns, ..Hold::default() };
         Streams {
             stage: Stage::new(hold),
             known: Vec::new(),
@@ -254,7 +254,9 @@ impl Streams {
     pub fn figure(&self, name: &str) -> Option<u64> {
         let counts = self.stage.counts;
         match name {
-            "streams_closed" => Some(counts.closed + counts.no_memory),
+            "streams_closed" => {
+                Some(counts.closed + counts.no_memory + counts.evicted + counts.overheld)
+            }
             "streams_held" => Some(counts.held),
             "streams_late" => Some(counts.late),
             "streams_lies" => Some(self.lies),

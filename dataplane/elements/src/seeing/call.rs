@@ -42,7 +42,8 @@ impl Call {
             }
             None => {
                 if let Err(error) = cx.write_handler(&self.handler, &self.value) {
-                    cx.chatter(&format!("While calling '{}': {error}", self.handler));
+                    let call = format!("While calling '{}':", self.handler);
+                    cx.host().report(call, error);
                 }
             }
         }

@@ -78,7 +78,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("HOLD_MAX", message).into());
     }
     let hold_bytes = hold_bytes as usize;
-    let leave = Leave::new(hold_bytes, FIELDS_MAX);
+    let mut leave = Leave::new(hold_bytes, FIELDS_MAX);
+    leave.share(args.env().threads);
     Ok(Box::new(HttpOut { hold_bytes, leave, out: Vec::new() }))
 }
 

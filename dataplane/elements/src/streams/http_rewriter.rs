@@ -3,12 +3,13 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Hold, Layer,
-    Nanos, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer,
+    Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
     stream_ended,
 };
 use thruway_packet::Batch;
 
+use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
 use rewriting::{Page, Rewriting, State};
 use rules::Rules;
 
@@ -38,8 +39,13 @@ pub static ENTRY: Entry = Entry::new(
                expression (of bytes, in the syntax of Rust's regex crate, without references to \
                groups). Rules are tried at each place in their order; what they found is not looked \
                at again. Up to SPAN bytes behind a place decide whether something is found there: \
-               they are held back, at most for HOLD, until they or the end of the message have come. \
-               What was let go because of HOLD is not found together with what comes later.",
+               they are held back until they or the end of the message have come, and their sender is \
+               told that they have arrived. With HOLD, they go on when nothing comes for that time (a \
+               server that sends events one by one needs it), and are not found together with what \
+               comes later: a server that pauses is not inspected.\n\n\
+               What is held back of all connections takes at most TOTAL bytes of memory (whole \
+               frames, where there are more than 55 bytes); beyond, the one that has waited longest \
+               is closed when more comes of it, and counted as given_up.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> HTTPIn(IDENTITY true) -> HTTPRewriter('block host *.ads.example', \
                   'set response Server thruway', 'body replace colour color') -> HTTPOut -> TCPOut \
@@ -54,13 +60,15 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("STATUS", Ty::UInt, "its status").or("403"),
             Arg::keyword("ELSEWHERE", Ty::Str, "what the server is asked for instead").or("/"),
             Arg::keyword("SPAN", Ty::UInt, "bytes behind a place that decide about it").or("1024"),
-            Arg::keyword("HOLD", Ty::Time, "longest time that they are held back").or("100ms"),
+            Arg::keyword("HOLD", Ty::Time, "longest time that they are held back; 0: ever").or("0"),
+            TOTAL,
         ],
         handlers: &[
             Handler::sum("blocked", "requests blocked"),
             Handler::sum("heads", "heads of which fields were changed"),
             Handler::sum("edits", "places of bodies that were changed"),
             Handler::sum("sessions_closed", "connections ended"),
+            GIVEN_UP,
             Handler::sum("late", "times that bytes were let go because nothing came in time"),
         ],
         wants: Wants::stream::<State>(),
@@ -95,12 +103,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         let message = format!("must be from {} to {}", SPAN.start(), SPAN.end());
         return Err(args.error("SPAN", message).into());
     }
-    let hold = args.get::<Nanos>("HOLD")?.0;
-    if hold < 0 {
-        return Err(args.error("HOLD", "must not be negative").into());
-    }
     let rules = rules.ready().map_err(ArgErrors::whole)?;
-    let stage = Stage::new(Hold { time: hold, ..Hold::default() });
+    let stage = Stage::new(hold(args)?);
     let rewriting = Rewriting::new(rules, page(args)?, span);
     Ok(Box::new(HttpRewriter { is_http: false, stage, rewriting }))
 }
@@ -195,6 +199,7 @@ impl Element for HttpRewriter {
             "heads" => counts.heads,
             "edits" => counts.edits,
             "sessions_closed" => self.stage.counts.closed,
+            "given_up" => given_up(&self.stage),
             "late" => self.stage.counts.late,
             _ => return Err(HandlerError::no_read(name)),
         };

@@ -1,5 +1,6 @@
 //! Functions of the payload of sessions, and the contexts that they stand in.
 
+mod holding;
 mod http_in;
 mod http_out;
 mod http_rewriter;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Hold, Load,
-    Nanos, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
+    HandlerError, Layer, Load, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty,
+    Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
 
+use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
 use list::{List, Shared, WORD_LEN_MAX, Wanted};
 use matching::{Acts, Matcher, Mode, State, Totals};
 
@@ -34,9 +36,15 @@ pub static ENTRY: Entry = Entry::new(
                the packet with the word's last byte does not go on. MASK overwrites it with the \
                byte CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last \
                three, bytes that may be the beginning of a word are held back until more comes: \
-               the least that is possible, at most a word. When nothing comes for HOLD, they go \
-               on; should the rest of the word come later, it is masked, removed or replaced \
-               alone, and counted as partly, so that no word ever passes whole.\n\n\
+               the least that is possible, at most a word. They wait as long as it takes, and their \
+               sender is told that they have arrived: who cannot be inspected without them, and \
+               does not answer before they come (an echo, say), needs HOLD. With HOLD, bytes \
+               go on when nothing comes for that time; should the rest of the word come later, it \
+               is masked, removed or replaced alone, and counted as partly: no word passes whole, \
+               but a sender that pauses decides what becomes of it.\n\n\
+               What is held back of all sessions takes at most TOTAL bytes of memory (whole frames, \
+               where there are more than 55 bytes); beyond, the one that has waited longest is \
+               closed when more comes of it, and counted as given_up.\n\n\
                What the chain does for that follows from MODE: for ALERT, payload is put in order; \
                for CLOSE, the receiver also gets nothing else than what was searched; MASK, \
                REMOVE and REPLACE need the bytes to be kept until they are acknowledged, and the \
@@ -58,7 +66,8 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK").or("*"),
             Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
             Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
-                .or("100ms"),
+                .or("0"),
+            TOTAL,
         ],
         handlers: &[
             Handler::sum("matches", "words found"),
@@ -66,6 +75,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sessions_closed", "sessions that were ended"),
             Handler::sum("partly", "words of which a part had gone on before the rest came"),
             Handler::sum("held", "times that the beginning of a word was held back"),
+            GIVEN_UP,
             Handler::sum("late", "times that it went on because nothing came in time"),
             Handler::sum("words", "how often each word was found; it is shown escaped"),
         ],
@@ -85,6 +95,8 @@ struct WordMatcher {
     with: Vec<u8>,
     mask: u8,
     stage: Stage,
+    /// It is shown messages' bodies.
+    has_messages: bool,
     /// When the words are known.
     matcher: Option<Matcher>,
     /// What the element had that stood here before a hot swap.
@@ -125,17 +137,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let [mask] = args.get::<Vec<u8>>("CHARACTER")?[..] else {
         return Err(args.error("CHARACTER", "must be one byte").into());
     };
-    let hold = args.get::<Nanos>("HOLD")?.0;
-    if hold < 0 {
-        return Err(args.error("HOLD", "must not be negative").into());
-    }
     Ok(Box::new(WordMatcher {
         wanted,
         shared: args.shared("words", Shared::new),
         mode,
         with: with.unwrap_or_default(),
         mask,
-        stage: Stage::new(Hold { time: hold, ..Hold::default() }),
+        stage: Stage::new(hold(args)?),
+        has_messages: false,
         matcher: None,
         kept: None,
     }))
@@ -183,6 +192,28 @@ impl Element for WordMatcher {
         Some(Stream::Function(self.mode.needs()))
     }
 
+    fn take_context(&mut self, layer: Layer) {
+        self.has_messages |= layer == Layer::Http;
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, done, fails, argument| Exception { what, done, fails, argument };
+        let (found, fails) = match self.mode {
+            Mode::Alert => ("count", Fails::Open),
+            Mode::Close => ("end the connection", Fails::Closed),
+            Mode::Mask | Mode::Remove | Mode::Replace => ("change it", Fails::Closed),
+        };
+        let mut rows = vec![row("a word", found, fails, "MODE")];
+        if fails == Fails::Closed && self.mode != Mode::Close {
+            let what = "a word whose end comes after HOLD";
+            rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
+        }
+        if self.has_messages {
+            rows.push(row("a word in the head of a message", "pass", Fails::Open, ""));
+        }
+        rows
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let Some(matcher) = &mut self.matcher else { return };
         cx.per_stream(&mut self.stage, matcher, port, batch);
@@ -212,6 +243,7 @@ impl Element for WordMatcher {
             "sessions_closed" => self.stage.counts.closed,
             "partly" => totals.partly,
             "held" => self.stage.counts.held,
+            "given_up" => given_up(&self.stage),
             "late" => self.stage.counts.late,
             "words" => return Ok(self.words()),
             _ => return Err(HandlerError::no_read(name)),

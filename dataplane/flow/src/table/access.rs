@@ -39,6 +39,12 @@ impl Pool {
         &mut self.records.extra_mut(index)[number]
     }
 
+    /// The extra words from `number` on.
+    #[inline]
+    pub fn extras_mut(&mut self, index: u32, number: usize) -> &mut [u32] {
+        &mut self.records.extra_mut(index)[number..]
+    }
+
     /// The functions' state.
     #[inline]
     pub fn scratch(&self, index: u32) -> &[u8] {

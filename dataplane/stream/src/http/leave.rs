@@ -106,7 +106,7 @@ impl Leave {
     /// `fields` fields.
     pub fn new(hold_bytes: usize, fields: usize) -> Leave {
         Leave {
-            stage: Stage::new(Hold { max: usize::MAX, time: 0 }),
+            stage: Stage::new(Hold { max: usize::MAX, ..Hold::default() }),
             head: Head::with_room(fields),
             buffer: Vec::with_capacity(usize::from(u16::MAX)),
             hold_bytes: hold_bytes.min(Leave::MAX_HOLD),
@@ -121,6 +121,11 @@ impl Leave {
     /// Whether functions may change lengths or hold bytes back.
     pub fn set_resize(&mut self, resize: bool) {
         self.resize = resize;
+    }
+
+    /// As one of so many threads: it has its part of the memory.
+    pub fn share(&mut self, threads: usize) {
+        self.stage.share(threads);
     }
 
     /// Messages that are held.

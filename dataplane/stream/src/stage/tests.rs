@@ -34,6 +34,11 @@ fn replace(with: &'static [u8]) -> impl FnMut(&mut StreamCursor<'_>) -> Next {
     }
 }
 
+/// A stage with a limit of time.
+fn timed() -> Stage {
+    Stage::new(Hold { time: 100_000_000, ..Hold::default() })
+}
+
 fn plain(bytes: &[u8], with: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -80,7 +85,7 @@ proptest! {
 
 #[test]
 fn what_is_held_too_long_goes_on_alone() {
-    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    let (mut stage, mut memory) = (timed(), Memory::default());
     let mut first = [packet(b"xxa", 0)];
     stage.run(&mut memory, &mut first, (3, 1, 1_000), &mut replace(b"-"));
     assert_eq!((first[0].content(), first[0].content_mark().took), (&b"xx"[..], 3));
@@ -100,7 +105,7 @@ fn what_is_held_too_long_goes_on_alone() {
 
 #[test]
 fn a_reminder_has_nothing_and_lets_everything_go() {
-    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    let (mut stage, mut memory) = (timed(), Memory::default());
     let mut first = [packet(b"xxa", 0)];
     stage.run(&mut memory, &mut first, (3, 1, 1_000), &mut replace(b"-"));
     let due = stage.due().unwrap();
@@ -122,7 +127,7 @@ fn a_reminder_has_nothing_and_lets_everything_go() {
 
 #[test]
 fn too_much_is_not_held_back() {
-    let mut stage = Stage::new(Hold { max: 4, time: 0 });
+    let mut stage = Stage::new(Hold { max: 4, time: 1, ..Hold::default() });
     let mut memory = Memory::default();
     let mut show = |data: &mut StreamCursor<'_>| {
         data.advance(1);
@@ -151,4 +156,89 @@ fn closed_is_closed() {
     stage.run(&mut memory, &mut run, (0, 1, 0), &mut |_| panic!("shown after its end"));
     assert!(run[0].content_mark().has(flag::CLOSE) && memory.is_closed());
     assert_eq!((stage.holding(), stage.counts.closed), (0, 1));
+}
+
+/// Without a limit of time nothing goes on before its rest has come: who holds back more than may
+/// be is closed.
+#[test]
+fn too_much_closes_where_nothing_may_pass() {
+    let mut stage = Stage::new(Hold { max: 4, ..Hold::default() });
+    let mut memory = Memory::default();
+    let mut run = [packet(b"12345", 0)];
+    stage.run(&mut memory, &mut run, (0, 0, 0), &mut |_| Next::NeedMore);
+    assert!(memory.is_closed() && run[0].content_mark().has(flag::CLOSE));
+    assert_eq!((stage.counts.overheld, stage.holding(), stage.memory_bytes()), (1, 0, 0));
+}
+
+#[test]
+fn nothing_goes_on_by_time_at_the_default() {
+    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    stage.run(&mut memory, &mut [packet(b"xxa", 0)], (0, 0, 1), &mut replace(b"-"));
+    assert!(stage.due().is_none() && stage.late(i64::MAX).is_none());
+    let mut rest = [packet(b"b", 0)];
+    stage.run(&mut memory, &mut rest, (0, 0, i64::MAX), &mut replace(b"-"));
+    assert_eq!(rest[0].content(), b"-");
+}
+
+/// What the bytes of a session are in the plain oracle of [`memory_has_a_bound`].
+#[derive(Clone, PartialEq, Debug)]
+enum Plain {
+    Nothing,
+    Held(Vec<u8>),
+    Gone,
+}
+
+proptest! {
+    /// Sessions hold back, take up and end in any order: as a list of ages says, no more memory is
+    /// used than may be, and whoever was given up is closed when it comes again.
+    #[test]
+    fn memory_has_a_bound(
+        steps in prop::collection::vec((0..12usize, 0..90usize, 0..8u8), 1..200),
+        total in 0..12_000u64,
+        time in prop::sample::select(vec![0, 1]),
+    ) {
+        let mut stage = Stage::new(Hold { total, time, ..Hold::default() });
+        let mut memories = [Memory::default(); 12];
+        let mut oracle = vec![Plain::Nothing; 12];
+        let mut ages: Vec<(usize, u64)> = Vec::new();
+        for (who, len, what) in steps {
+            let memory = &mut memories[who];
+            ages.retain(|(other, _)| *other != who);
+            let before = std::mem::replace(&mut oracle[who], Plain::Nothing);
+            if what == 0 {
+                stage.forget(memory);
+                *memory = Memory::default();
+                continue;
+            }
+            let mut seen = None;
+            let mut run = [packet(&vec![who as u8; len], 0)];
+            stage.run(memory, &mut run, (0, 0, 0), &mut |data| {
+                seen = Some(data.chunk().to_vec());
+                if what > 3 { Next::NeedMore } else { data.skip_all(); Next::Continue }
+            });
+            if before == Plain::Gone {
+                prop_assert!(seen.is_none() && memory.is_closed());
+                *memory = Memory::default();
+                continue;
+            }
+            let mut all = if let Plain::Held(bytes) = before { bytes } else { Vec::new() };
+            all.extend(vec![who as u8; len]);
+            prop_assert_eq!(seen.as_ref().map(Vec::len).unwrap_or(0) <= all.len(), true);
+            if what > 3 && !all.is_empty() {
+                let frame = if time == 0 && all.len() <= 55 { 0 } else { 31 * 64 + 64 };
+                ages.push((who, frame + 80));
+                oracle[who] = Plain::Held(all);
+                while ages.iter().map(|(_, cost)| cost).sum::<u64>() > total {
+                    oracle[ages.remove(0).0] = Plain::Gone;
+                }
+            }
+            let cost: u64 = ages.iter().map(|(_, cost)| cost).sum();
+            prop_assert_eq!(stage.memory_bytes(), cost);
+            prop_assert!(cost <= total);
+            for (memory, plain) in memories.iter().zip(&oracle) {
+                let bytes = if let Plain::Held(bytes) = plain { &bytes[..] } else { &[] };
+                prop_assert_eq!(stage.kept(memory, 0), bytes);
+            }
+        }
+    }
 }

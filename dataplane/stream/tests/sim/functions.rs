@@ -15,6 +15,9 @@ pub struct State {
 /// A packet of 9 kB with as much held back before it, that many times, fits in a frame.
 const GROWTH_MOST: usize = 5;
 
+/// Most bytes that are held back: with a packet more, it is less than may be.
+const HOLD_MOST: usize = 16 << 10;
+
 /// A function of streams.
 #[derive(Debug, Clone)]
 pub enum Function {
@@ -134,7 +137,8 @@ impl Function {
             }
             Function::Hold(every) => {
                 let dice = mix(state.asked[dir] ^ mix(*every));
-                if !dice.is_multiple_of(every + 1) {
+                // Who holds back more than may be is closed.
+                if !dice.is_multiple_of(every + 1) && data.remaining() < HOLD_MOST {
                     data.advance((dice >> 32) as usize % (data.remaining() + 1));
                     return Next::NeedMore;
                 }

@@ -26,7 +26,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Functions that hold back what they want until more comes, so that nothing is missed.
+    /// Everything as it is by default.
     fn new(random: &mut Random, functions: Vec<Function>) -> Trial {
         let plans = plan::pairs(random);
         let settings = Settings {
@@ -37,7 +37,7 @@ impl Trial {
         let engine = EngineConfig {
             functions,
             settings,
-            hold: Hold { time: 0, max: 3000 },
+            hold: Hold::default(),
             one_by_one: random.chance(500),
             deaf_until: 0,
         };
@@ -151,6 +151,26 @@ fn spoilt_packets_do_not_get_through() {
     };
     run(Function::chain, spoil, false, &[11320]);
 }
+
+/// Whoever writes slowly, each word cut at each place, with pauses longer than any timer, gets past
+/// no function: by default nothing goes on before its rest has come.
+#[test]
+fn slow_senders_do_not_get_past_functions() {
+    let slow = |trial: &mut Trial, random: &mut Random| {
+        let chunk = random.size(1..=7);
+        for app in trial.plans.iter_mut().flat_map(|plan| &mut plan.apps) {
+            app.data = b"an attack, attattack: a word, attaattackk".to_vec();
+            app.write_chunk = chunk..=chunk;
+            app.write_pause = PAUSE..=PAUSE;
+            app.close = Close::WhenWritten;
+        }
+    };
+    let choose = |_: &mut Random| vec![Function::Replace(b"attack", b""), Function::Look];
+    run(choose, slow, false, &[]);
+}
+
+/// Longer than any timer of the middle.
+const PAUSE: i64 = 100_000 * MILLISECOND;
 
 /// Bytes held back are let go when nothing comes for a time.
 #[test]

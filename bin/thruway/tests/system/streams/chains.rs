@@ -18,35 +18,32 @@ pub struct Functions {
     pub edits: &'static [Edit],
 }
 
-// The beginning of a word waits for the rest as long as that takes, because segments that are lost
-// come late. What happens when it does not wait so long is tried apart from this.
-
 const ORDER: Functions = Functions { text: "WordMatcher(NANANAS, SOUP, MODE ALERT)", edits: &[] };
 
 const MASK: Functions = Functions {
-    text: "WordMatcher(NANANAS, MODE MASK, HOLD 0)",
+    text: "WordMatcher(NANANAS, MODE MASK)",
     edits: &[Edit { word: WORD, with: "*******" }],
 };
 
 const REMOVE: Functions = Functions {
-    text: "WordMatcher(NANANAS, MODE REMOVE, HOLD 0)",
+    text: "WordMatcher(NANANAS, MODE REMOVE)",
     edits: &[Edit { word: WORD, with: "" }],
 };
 
 const LONGER: Functions = Functions {
-    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream', HOLD 0)",
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream')",
     edits: &[Edit { word: WORD, with: "peaches and cream" }],
 };
 
 const SHORTER: Functions = Functions {
-    text: "WordMatcher(NANANAS, MODE REPLACE, WITH NAN, HOLD 0)",
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH NAN)",
     edits: &[Edit { word: WORD, with: "NAN" }],
 };
 
 /// The second one looks for what the first one makes.
 const TWO: Functions = Functions {
-    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'SO', HOLD 0)
-        => [0, 1]WordMatcher(SOUP, MODE REPLACE, WITH 'a dish of broth', HOLD 0)",
+    text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'SO')
+        => [0, 1]WordMatcher(SOUP, MODE REPLACE, WITH 'a dish of broth')",
     edits: &[Edit { word: WORD, with: "SO" }, Edit { word: OTHER, with: "a dish of broth" }],
 };
 
@@ -137,9 +134,9 @@ fn example_words() {
     let other = Edit { word: OTHER, with: "****" };
     let both = [masked, other];
     let cases: [(&[&str], &[Edit]); 3] = [
-        (&["WORDS=NANANAS", "DO=MODE MASK, HOLD 0"], &[masked]),
-        (&["WORDS=NANANAS, \"SOUP\"", "DO=MODE MASK, HOLD 0"], &both),
-        (&["WORDS=NANANAS", "DO=MODE REPLACE, WITH \"defence\", HOLD 0"], &[replaced]),
+        (&["WORDS=NANANAS", "DO=MODE MASK"], &[masked]),
+        (&["WORDS=NANANAS, \"SOUP\"", "DO=MODE MASK"], &both),
+        (&["WORDS=NANANAS", "DO=MODE REPLACE, WITH \"defence\""], &[replaced]),
     ];
     for (variables, edits) in cases {
         let path = Path::example("words.click", variables, edits);

@@ -20,9 +20,8 @@ use crate::trials::undergo;
 /// What becomes of [`WORD`]: nothing, less, more.
 const WITH: [&str; 3] = ["", "TEA", "MASHED POTATOES"];
 
-/// Arguments of the function; it may hold back for as long as anybody here pauses, or waits on a
-/// busy machine before it sends again.
-const HELD: &str = "STREAM resize, STREAM_HOLD 100s, SLOTS 4096";
+/// Arguments of the function.
+const HELD: &str = "STREAM resize, SLOTS 4096";
 
 struct Replacer(&'static str);
 
@@ -198,7 +197,7 @@ fn a_function_that_is_too_slow_breaks_no_connection() {
     if !privileged("a_function_that_is_too_slow_breaks_no_connection") {
         return;
     }
-    let slow = "STREAM resize, STREAM_HOLD 100s, SLOTS 256";
+    let slow = "STREAM resize, SLOTS 256";
     let first = chain("replaces:2", slow);
     // One behind the other; the second one is the slow one, too.
     let two = format!(

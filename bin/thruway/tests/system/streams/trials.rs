@@ -110,8 +110,8 @@ fn pause(path: &Path) {
     hold(path, talks, 20);
 }
 
-/// Too short for anybody to give up waiting for the rest of a word.
-const PAUSE: Duration = Duration::from_millis(150);
+/// Longer than any timer of the chain.
+const PAUSE: Duration = Duration::from_millis(700);
 
 /// The window closes, and opens again later.
 fn slow_reader(path: &Path) {

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd};
 
-use thruway_element::{Access, Catalog, Cx, Handler, HandlerError};
+use thruway_element::{Access, Answer, Catalog, Cx, Handler, HandlerError, Later};
 use thruway_port::socket::Connection;
 
 use super::protocol::{
@@ -34,6 +34,15 @@ pub(super) struct Client {
     gone: bool,
     /// What it sends ends a sleep of the thread.
     pub watched: bool,
+    /// A command whose answer comes later: it waits, the thread does not.
+    asked: Option<Asked>,
+}
+
+/// See [`Client`].
+struct Asked {
+    name: String,
+    is_write: bool,
+    later: Later,
 }
 
 /// What a connection wants next.
@@ -52,7 +61,15 @@ pub(super) enum Next {
 impl Client {
     pub(super) fn new(connection: Connection) -> Client {
         let out = GREETING.as_bytes().to_vec();
-        Client { connection, input: Input::new(), out, sent: 0, gone: false, watched: false }
+        Client {
+            connection,
+            input: Input::new(),
+            out,
+            sent: 0,
+            gone: false,
+            watched: false,
+            asked: None,
+        }
     }
 
     /// The number that messages about it bear.
@@ -75,6 +92,17 @@ impl Client {
     /// Sends answers, reads a little, does at most one command.
     pub(super) fn serve(&mut self, cx: &mut Cx<'_>, rules: &Rules) -> Next {
         self.flush();
+        if let Some(asked) = self.asked.take() {
+            match asked.later.get() {
+                None => {
+                    self.asked = Some(asked);
+                    return if self.gone { Next::Close } else { Next::Later };
+                }
+                Some(answer) if asked.is_write => self.written(&asked.name, answer.map(drop)),
+                Some(answer) => self.answered(&asked.name, answer),
+            }
+            self.flush();
+        }
         if !self.gone && self.sent == self.out.len() {
             let mut command = self.input.next();
             if command.is_none() && self.receive() {
@@ -95,7 +123,7 @@ impl Client {
     fn next(&self, otherwise: Next) -> Next {
         if self.gone {
             Next::Close
-        } else if self.sent < self.out.len() {
+        } else if self.asked.is_some() || self.sent < self.out.len() {
             Next::Later
         } else if self.input.closed && self.input.is_empty() {
             Next::Close
@@ -171,7 +199,14 @@ impl Client {
             _ if param.is_empty() => cx.read_handler(&target.path),
             _ => cx.read_handler(&format!("{} {param}", target.path)),
         };
+        self.answered(name, result);
+    }
+
+    fn answered(&mut self, name: &str, result: Answer) {
         match result {
+            Err(HandlerError::Later(later)) => {
+                self.asked = Some(Asked { name: name.to_owned(), is_write: false, later });
+            }
             Ok(text) => {
                 self.say(OK, &format!("Read handler '{name}' OK"));
                 data(&mut self.out, &text);
@@ -195,7 +230,15 @@ impl Client {
         if rules.read_only {
             return self.say(PERMISSION, &format!("Permission denied for '{name}'"));
         }
-        match cx.write_handler(&target.path, value) {
+        let done = cx.write_handler(&target.path, value);
+        self.written(name, done);
+    }
+
+    fn written(&mut self, name: &str, done: Result<(), HandlerError>) {
+        match done {
+            Err(HandlerError::Later(later)) => {
+                self.asked = Some(Asked { name: name.to_owned(), is_write: true, later });
+            }
             Ok(()) => self.say(OK, &format!("Write handler '{name}' OK")),
             Err(HandlerError::Refused(why)) => {
                 let message = format!("Write handler '{name}' error:");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
 
+use super::deferred::Deferred;
 use super::expr::{self, Outside, TEXT_MAX, Values};
 use super::parse::{Ending, Insn, Program, Quotes, Target};
 use super::{Kind, WAIT, output, signal};
@@ -70,6 +71,8 @@ pub(super) struct Machine {
     overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
+    /// Answers that come later.
+    pub deferred: Deferred,
 }
 
 /// Steps still to be made, and jumps made.
@@ -99,6 +102,7 @@ impl Machine {
             texts: 0,
             overgrown: false,
             more: None,
+            deferred: Deferred::default(),
         }
     }
 
@@ -124,6 +128,7 @@ impl Machine {
     pub(super) fn restart(&mut self) {
         self.pos = 0;
         self.waited.fill(0);
+        self.deferred = Deferred::default();
         self.state = State::Blocked;
     }
 
@@ -136,6 +141,7 @@ impl Machine {
         }
         self.running = true;
         (self.texts, self.overgrown) = (0, false);
+        let steps = steps.saturating_add(self.deferred.take_steps());
         let mut progress = Progress { left: steps, jumps: 0 };
         loop {
             self.more = None;
@@ -162,11 +168,21 @@ impl Machine {
             let at = self.pos;
             // Before the instruction, which may call this script's own goto.
             self.pos += 1;
+            let errors = self.errors.len();
+            self.deferred.begin();
             let blocked = self.blocks(cx, insn, at, progress);
             let state = if blocked { State::Blocked } else { self.perform(cx, insn, at) };
             if self.overgrown {
                 return self.abandon(cx);
             }
+            if self.deferred.awaits() && self.kind != Kind::Packet {
+                // What went wrong for want of the answer did not happen.
+                self.errors.truncate(errors);
+                self.pos = at;
+                self.deferred.rest(cx, progress.left);
+                return;
+            }
+            self.deferred.clear();
             if blocked {
                 self.pos = at;
                 return;
@@ -212,6 +228,9 @@ impl Machine {
             }
             Insn::WaitTime(text) if progress.left == 0 => {
                 let text = self.expand(cx, text, Quotes::Keep);
+                if self.deferred.awaits() {
+                    return true;
+                }
                 match handler_value::<Nanos>("wait", &text) {
                     Ok(Nanos(time)) => {
                         let at = cx.now().saturating_add(time.max(0));
@@ -240,12 +259,16 @@ impl Machine {
             Insn::Write(text, quotes) => self.write(cx, text, *quotes),
             Insn::Set(name, text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable(name, value);
+                if !self.deferred.awaits() {
+                    self.set_variable(name, value);
+                }
             }
             Insn::Goto(target, condition) => return self.goto(cx, *target, condition, at),
             Insn::Return(text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable("_", value);
+                if !self.deferred.awaits() {
+                    self.set_variable("_", value);
+                }
                 return State::Returned;
             }
             Insn::End(end) => return State::Ended(*end),
@@ -262,6 +285,9 @@ impl Machine {
 
     fn goto(&mut self, cx: &mut Cx<'_>, target: Target, condition: &str, at: usize) -> State {
         let condition = self.expand(cx, condition, Quotes::Keep);
+        if self.deferred.awaits() {
+            return State::Blocked;
+        }
         let holds = match condition.as_str() {
             "" => Ok(true),
             text => handler_value::<bool>("goto", text),
@@ -390,6 +416,9 @@ impl Machine {
             self.look_at_length(&text);
             text::unquote(&text)
         };
+        if self.deferred.awaits() {
+            return;
+        }
         if newline && bytes.last() != Some(&b'\n') && self.errors.len() == errors {
             bytes.push(b'\n');
         }
@@ -414,9 +443,12 @@ impl Machine {
 
     fn write(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, value) = self.call(cx, text, quotes);
+        if self.deferred.awaits() {
+            return;
+        }
         let result = match own_handler(cx, &path) {
             Some(name) => self.write_own(cx, name, &value),
-            None => cx.write_handler(&path, &value),
+            None => self.deferred.write(cx, &path, &value),
         };
         match &result {
             Ok(()) => self.status = 0,
@@ -447,6 +479,9 @@ impl Machine {
         path: &str,
         param: &str,
     ) -> Result<String, HandlerError> {
+        if self.deferred.awaits() {
+            return Ok(String::new());
+        }
         let bare = !path.contains('.');
         if bare && self.program.exports.iter().any(|export| export == path) {
             return self.read_own(cx, path, param);
@@ -459,8 +494,8 @@ impl Machine {
                 let path = format!("{}.{path}", element_name(cx));
                 cx.read_handler(&path)
             }
-            _ if param.is_empty() => cx.read_handler(path),
-            _ => cx.read_handler(&format!("{path} {param}")),
+            _ if param.is_empty() => self.deferred.read(cx, path),
+            _ => self.deferred.read(cx, &format!("{path} {param}")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Script and DriverManager: a small language that controls a configuration.
 
+mod deferred;
 mod expr;
 mod format;
 mod functions;
@@ -16,6 +17,7 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, Packet};
 
+use self::deferred::ANSWER;
 use self::machine::{Machine, State};
 use self::parse::{Ending, Insn};
 use crate::random::Random;
@@ -278,8 +280,10 @@ impl Element for Script {
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
         match (token, self.machine.kind) {
-            (START, Kind::Driver) => self.driver_step(cx, 0),
-            (START, _) => self.step(cx, 0),
+            // Of an instruction that was done by other means meanwhile.
+            (ANSWER, _) if self.machine.deferred.is_empty() => {}
+            (START | ANSWER, Kind::Driver) => self.driver_step(cx, 0),
+            (START | ANSWER, _) => self.step(cx, 0),
             _ => self.step(cx, 1),
         }
         if self.managing && self.machine.state != State::Blocked {

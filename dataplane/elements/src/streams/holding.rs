@@ -1,0 +1,26 @@
+//! What functions that hold bytes back have in common: arguments, and what they count.
+
+use thruway_element::{Arg, ArgErrors, Args, Handler, Hold, Nanos, Size, Stage, Ty};
+
+/// How much all sessions may hold back.
+pub(super) const TOTAL: Arg =
+    Arg::keyword("TOTAL", Ty::Size, "bytes of memory held back of all sessions").or("8M");
+
+/// Sessions closed for want of memory.
+pub(super) const GIVEN_UP: Handler =
+    Handler::sum("given_up", "sessions closed because what was held back took too much memory");
+
+/// What HOLD and [`TOTAL`] say.
+pub(super) fn hold(args: &Args<'_>) -> Result<Hold, ArgErrors> {
+    let time = args.get::<Nanos>("HOLD")?.0;
+    if time < 0 {
+        return Err(args.error("HOLD", "must not be negative").into());
+    }
+    let total = args.get::<Size>("TOTAL")?.0 / args.env().threads.max(1) as u64;
+    Ok(Hold { time, total, ..Hold::default() })
+}
+
+/// What [`GIVEN_UP`] says.
+pub(super) fn given_up(stage: &Stage) -> u64 {
+    stage.counts.evicted + stage.counts.overheld
+}

@@ -1,0 +1,186 @@
+//! What a stage holds back of all sessions, the oldest first.
+
+use thruway_packet::Packet;
+
+use crate::content::HasContent;
+
+/// Most bytes that are held without a packet.
+pub(super) const FEW: usize = 55;
+const NONE: u32 = u32::MAX;
+
+/// A few bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Few {
+    bytes: [u8; FEW],
+    len: u8,
+}
+
+impl Default for Few {
+    fn default() -> Few {
+        Few { bytes: [0; FEW], len: 0 }
+    }
+}
+
+impl Few {
+    /// Adds bytes at the end, as far as there is room.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let room = &mut self.bytes[usize::from(self.len)..];
+        let n = bytes.len().min(room.len());
+        room[..n].copy_from_slice(&bytes[..n]);
+        self.len += n as u8; // below FEW
+    }
+}
+
+/// What is held back of a direction of a session.
+pub(super) enum Kept {
+    /// Few bytes, which never go on alone.
+    Few(Few),
+    /// The content of a packet.
+    Packet(Packet),
+    /// They were given up for others.
+    Gone,
+}
+
+impl Kept {
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Kept::Few(few) => &few.bytes[..usize::from(few.len)],
+            Kept::Packet(packet) => packet.content(),
+            Kept::Gone => &[],
+        }
+    }
+
+    /// Bytes of memory: of the whole frame, where there is one.
+    fn cost(&self) -> u64 {
+        let frame = match self {
+            Kept::Packet(packet) => packet.memory_bytes(),
+            _ => 0,
+        };
+        (frame + size_of::<Slot>()) as u64
+    }
+}
+
+struct Slot {
+    /// `None` in a free one.
+    kept: Option<Kept>,
+    /// The input that it came by.
+    port: u32,
+    /// Tells the slot's uses apart.
+    serial: u32,
+    /// Those that hold back something else since before, and since after this one.
+    older: u32,
+    newer: u32,
+}
+
+/// See the module.
+pub(super) struct Store {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    cost: u64,
+}
+
+impl Default for Store {
+    fn default() -> Store {
+        Store { slots: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE, cost: 0 }
+    }
+}
+
+impl Store {
+    /// Slots in use.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Bytes of memory that is held, of those that were not given up.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Stores; gives the slot and its serial.
+    pub(super) fn put(&mut self, kept: Kept, port: usize) -> (u32, u32) {
+        self.cost += kept.cost();
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { kept: None, port: 0, serial: 0, older: NONE, newer: NONE });
+            self.slots.len() as u32 - 1
+        });
+        let older = std::mem::replace(&mut self.newest, at);
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = at,
+            None => self.oldest = at,
+        }
+        let slot = &mut self.slots[at as usize];
+        (slot.kept, slot.port, slot.older, slot.newer) = (Some(kept), port as u32, older, NONE);
+        (at, slot.serial)
+    }
+
+    /// Takes out what a session remembers by the slot + 1, or 0 for nothing.
+    pub(super) fn take(&mut self, kept: &mut u32) -> Option<Kept> {
+        let at = std::mem::take(kept).checked_sub(1)?;
+        self.remove(at)
+    }
+
+    /// The packet of a slot whose time is up, if that is still there, and the input that it came by.
+    pub(super) fn late(&self, at: u32, serial: u32) -> Option<(usize, &Packet)> {
+        let slot = self.slots.get(at as usize).filter(|slot| slot.serial == serial)?;
+        match &slot.kept {
+            Some(Kept::Packet(packet)) => Some((slot.port as usize, packet)),
+            _ => None,
+        }
+    }
+
+    /// The same, taken out.
+    pub(super) fn take_late(&mut self, at: u32, serial: u32) -> Option<(usize, Packet)> {
+        let (port, _) = self.late(at, serial)?;
+        match self.remove(at)? {
+            Kept::Packet(packet) => Some((port, packet)),
+            _ => None,
+        }
+    }
+
+    /// What a session remembers by the slot + 1.
+    pub(super) fn bytes(&self, kept: u32) -> &[u8] {
+        let slot = kept.checked_sub(1).and_then(|at| self.slots.get(at as usize));
+        slot.and_then(|slot| slot.kept.as_ref()).map_or(&[], Kept::bytes)
+    }
+
+    /// Gives up what has been held longest; false where there is nothing. Its slot stays, so that
+    /// its session finds out.
+    pub(super) fn evict_oldest(&mut self) -> bool {
+        let at = self.oldest;
+        let Some(slot) = self.slots.get_mut(at as usize) else { return false };
+        let gone = slot.kept.replace(Kept::Gone);
+        self.cost -= gone.map_or(0, |kept| kept.cost());
+        self.unlink(at);
+        true
+    }
+
+    fn remove(&mut self, at: u32) -> Option<Kept> {
+        let slot = self.slots.get_mut(at as usize)?;
+        let kept = slot.kept.take()?;
+        slot.serial = slot.serial.wrapping_add(1);
+        self.free.push(at);
+        if !matches!(kept, Kept::Gone) {
+            self.cost -= kept.cost();
+            self.unlink(at);
+        }
+        Some(kept)
+    }
+
+    /// Takes a slot out of the order of age.
+    fn unlink(&mut self, at: u32) {
+        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        let (older, newer) = (slot.older, slot.newer);
+        (slot.older, slot.newer) = (NONE, NONE);
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+    }
+}
