@@ -7,6 +7,7 @@ use crate::pair::Pair;
 use crate::rate::Rate;
 use crate::settings::{BACK_MAX, LEARN, PAUSE_MAX_NS, SLEW, STRANGE_PPM, STRANGE_RUNS, Settings};
 use crate::settle::{Stabilising, Step, Synchronising};
+use crate::steady::{Limits, Steady};
 use crate::{Reference, Source};
 
 /// Why a clock tells the system's time for good.
@@ -107,7 +108,9 @@ pub struct Clock {
     changes: u32,
 
     state: State,
-    /// System's time of the last look, until it runs.
+    /// The time where it does not run by the counter.
+    steady: Steady,
+    /// Monotonic time of the last look, until it runs.
     looked: i64,
     /// Failures since it last ran, and times that the counter went back.
     failed: u32,
@@ -129,6 +132,7 @@ impl Clock {
             last: i64::MIN,
             changes: 0,
             state: State::Begin,
+            steady: Steady::default(),
             looked: 0,
             failed: 0,
             back: 0,
@@ -199,7 +203,7 @@ impl Clock {
     #[inline(never)]
     fn look(&mut self, source: &mut impl Source) -> i64 {
         let time = match self.state {
-            State::System(_) => source.system(),
+            State::System(_) => self.read_steady(source),
             State::Running(_) => self.accumulate(source),
             _ => self.settle(source),
         };
@@ -209,23 +213,23 @@ impl Clock {
 
     /// The phases before it runs.
     fn settle(&mut self, source: &mut impl Source) -> i64 {
-        let system = source.system();
-        let passed = system.saturating_sub(self.looked);
+        let monotonic = source.monotonic();
+        let passed = monotonic.saturating_sub(self.looked);
         let tick = match self.state {
             State::Begin => 0,
             State::Pause(pause) => pause,
             _ => self.settings.tick_ns,
         };
-        // The system's clock may have been set back.
-        if (0..tick).contains(&passed) {
-            return system;
+        if passed < tick && !matches!(self.state, State::Begin) {
+            return self.read_steady(source);
         }
         let Some(pair) = Pair::read(source) else {
             self.went_back();
-            return system;
+            return self.read_steady(source);
         };
         self.changes = self.changes.wrapping_add(1);
-        self.looked = pair.system;
+        self.looked = pair.monotonic;
+        let time = self.steady_at(&pair);
         let settings = self.settings;
         match &mut self.state {
             State::Stabilising(state) => match state.look(pair, &settings) {
@@ -244,7 +248,8 @@ impl Clock {
                 Step::On => {}
                 Step::Done(rate) => {
                     let anchor = state.anchor();
-                    self.start(source, anchor, rate);
+                    let since = anchor.monotonic.saturating_sub(pair.monotonic);
+                    self.start(source, (anchor, time.saturating_add(since)), rate);
                 }
                 Step::Failed => {
                     let rate = state.rate;
@@ -259,11 +264,27 @@ impl Clock {
                 };
             }
         }
-        pair.system
+        time
     }
 
-    /// Begins to tell the time by the counter.
-    fn start(&mut self, source: &mut impl Source, anchor: Pair, rate: Rate) {
+    /// The time of a moment, where it does not run by the counter.
+    fn steady_at(&mut self, pair: &Pair) -> i64 {
+        let limits = self.limits();
+        self.steady.at(pair.monotonic, pair.system, limits)
+    }
+
+    /// The present time, where it does not run by the counter.
+    fn read_steady(&mut self, source: &mut impl Source) -> i64 {
+        let limits = self.limits();
+        self.steady.read(source, self.settings.tick_ns, limits)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { last: self.last, jump_ns: self.settings.jump_ns }
+    }
+
+    /// Begins to tell the time by the counter, from the time of its anchor on.
+    fn start(&mut self, source: &mut impl Source, (anchor, time): (Pair, i64), rate: Rate) {
         self.failed = 0;
         let interval_ns = (self.settings.tick_ns * 10).min(self.settings.accumulate_ns);
         self.state = State::Running(Running {
@@ -273,7 +294,7 @@ impl Clock {
             weight: 0,
             strange: 0,
         });
-        (self.time, self.cycles) = (anchor.system, anchor.cycles);
+        (self.time, self.cycles) = (time, anchor.cycles);
         self.go_on(source, rate);
         self.due = rate.cycles(interval_ns.unsigned_abs()).max(1);
     }
@@ -300,32 +321,35 @@ impl Clock {
         let pair = Pair::read(source).filter(|pair| forward.contains(&since(pair)));
         let Some(pair) = pair else {
             self.went_back();
-            return source.system();
+            return self.read_steady(source);
         };
         let since = since(&pair);
         let settings = self.settings;
-        let State::Running(running) = &mut self.state else { return pair.system };
+        let State::Running(running) = &mut self.state else { return self.read_steady(source) };
         if running.base.ns(since) >= settings.late_ns {
             self.told.late += 1;
             let rate = running.base;
-            self.leave(State::Synchronising(Synchronising::begin(pair, rate)), pair.system);
-            return pair.system;
+            self.leave(State::Synchronising(Synchronising::begin(pair, rate)), pair.monotonic);
+            return self.steady_at(&pair);
         }
-        let error = pair.system.saturating_sub(self.time.saturating_add(self.rate.ns(since)));
+        let told = self.time.saturating_add(self.rate.ns(since));
+        let error = pair.system.saturating_sub(told);
         (self.told.error_ns, self.told.looks) = (error, self.told.looks + 1);
         if !running.learn(pair) {
             let rate = running.base;
             self.reference.withdraw(rate);
             self.fail();
-            return pair.system;
+            return self.steady_at(&pair);
         }
         running.interval_ns = (running.interval_ns * 2).min(settings.accumulate_ns);
         let (base, interval_ns) = (running.base, running.interval_ns);
         if error > settings.jump_ns {
             self.told.jumps += 1;
+            self.steady.go_on(pair.monotonic, pair.system);
             (self.time, self.cycles) = (pair.system, pair.cycles);
             self.go_on(source, base);
         } else {
+            self.steady.go_on(pair.monotonic, told);
             self.go_on(source, base.slewed(error, interval_ns, SLEW));
         }
         self.due = base.cycles(interval_ns.unsigned_abs()).max(1);
@@ -351,7 +375,7 @@ impl Clock {
         self.told.failures += 1;
         let pause = self.settings.tick_ns.saturating_mul(1 << self.failed.min(30));
         self.failed += 1;
-        self.leave(State::Pause(pause.min(PAUSE_MAX_NS)), self.last);
+        self.leave(State::Pause(pause.min(PAUSE_MAX_NS)), self.looked);
     }
 
     /// Tells the system's time from now on.
@@ -366,7 +390,7 @@ impl Running {
     /// rate altogether.
     fn learn(&mut self, pair: Pair) -> bool {
         let seen = std::mem::replace(&mut self.seen, pair);
-        let ns = pair.system.wrapping_sub(seen.system);
+        let ns = pair.monotonic.wrapping_sub(seen.monotonic);
         let rate = Rate::of(ns, pair.cycles.wrapping_sub(seen.cycles));
         match rate.filter(|rate| rate.ppm_from(self.base) <= STRANGE_PPM) {
             Some(rate) => {
@@ -374,7 +398,8 @@ impl Running {
                 self.weight = (self.weight + 1).min(LEARN);
                 self.base = self.base.towards(rate, self.weight);
             }
-            // The system's clock was set: nothing to learn; unless it is always so.
+            // The thread was moved or stopped between two readings: nothing to learn; unless it is
+            // always so.
             None => self.strange += 1,
         }
         self.strange < STRANGE_RUNS

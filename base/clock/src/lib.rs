@@ -3,7 +3,8 @@
 //! Asking the system costs some 40 ns, reading the counter 10. A [`Clock`] finds out how fast the
 //! counter runs (stabilisation), whether it agrees with the system's clock where this thread runs
 //! (synchronisation), and then tells the time by the counter alone, correcting itself once a second
-//! (running). Where that does not work it tells the system's time: always a time, never backwards.
+//! (running). Where that does not work it goes by the system's monotonic clock, towards the system's
+//! time: always a time, never backwards, and never standing still, whatever the system's clock is set to.
 //! (Section 3.4 of the thesis of FastClick and MiddleClick, Barbette 2018.)
 //!
 //! *Absent here:* any clock. A [`Source`] is passed in, so that tests can have counters that drift,
@@ -15,6 +16,7 @@ mod pair;
 mod rate;
 mod settings;
 mod settle;
+mod steady;
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
@@ -27,8 +29,11 @@ pub trait Source {
     /// The cycle counter of the processor that the calling thread runs on.
     fn cycles(&mut self) -> u64;
 
-    /// The system's clock, nanoseconds since the Unix epoch.
+    /// The system's clock, nanoseconds since the Unix epoch. It may be set, forward and back.
     fn system(&mut self) -> i64;
+
+    /// Nanoseconds since some moment, by a clock that nobody sets.
+    fn monotonic(&mut self) -> i64;
 }
 
 /// The rate that one thread has found, for the others: on processors whose counters are worth using

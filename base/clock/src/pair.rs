@@ -1,29 +1,35 @@
-//! The counter and the system's clock at one moment.
+//! The counter and the system's clocks at one moment.
 
 use crate::Source;
 use crate::settings::READINGS;
+use crate::steady::ahead;
 
-/// Both clocks, read together.
+/// All clocks, read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub cycles: u64,
+    /// Monotonic time, which nobody sets: rates are found by it.
+    pub monotonic: i64,
+    /// The system's time, which is to be told.
     pub system: i64,
-    /// Cycles in which both were read: the moment is known as well as half of this.
+    /// Cycles in which counter and monotonic time were read: the moment is known as well as half of
+    /// this.
     pub gap: u64,
 }
 
 impl Pair {
-    /// Reads both some times and keeps the closest; `None` if the counter went back.
+    /// Reads them some times and keeps the closest; `None` if the counter went back.
     pub fn read(source: &mut impl Source) -> Option<Pair> {
         let mut best: Option<Pair> = None;
         for _ in 0..READINGS {
             let before = source.cycles();
-            let system = source.system();
+            let monotonic = source.monotonic();
             let gap = source.cycles().checked_sub(before)?;
             if best.is_none_or(|best| gap < best.gap) {
-                best = Some(Pair { cycles: before + gap / 2, system, gap });
+                best = Some(Pair { cycles: before + gap / 2, monotonic, system: 0, gap });
             }
         }
-        best
+        let ahead = ahead(source);
+        best.map(|pair| Pair { system: pair.monotonic.saturating_add(ahead), ..pair })
     }
 }

@@ -36,8 +36,8 @@ impl Default for Settings {
 /// takes longer. (A clock that the system set back by a second is level again after eight.)
 pub(crate) const SLEW: u64 = 8;
 
-/// A stretch in which the rate seemed to be off by more than this was one in which the system's clock
-/// was set: nothing to learn from. NTP moves a clock by 500 at most.
+/// A stretch in which the rate seemed to be off by more than this is nothing to learn from. NTP moves a
+/// clock by 500 at most.
 pub(crate) const STRANGE_PPM: u64 = 1_000;
 
 /// Such stretches one after the other after which it is the counter that has changed.

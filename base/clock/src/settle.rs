@@ -34,7 +34,7 @@ impl Streak {
             self.since = before;
         }
         self.good += 1;
-        let ns = pair.system.wrapping_sub(self.since.system);
+        let ns = pair.monotonic.wrapping_sub(self.since.monotonic);
         let rate = Rate::of(ns, pair.cycles.wrapping_sub(self.since.cycles));
         rate.filter(|_| self.good >= runs)
     }
@@ -59,7 +59,7 @@ impl Stabilising {
     pub fn look(&mut self, pair: Pair, settings: &Settings) -> Step {
         let before = std::mem::replace(&mut self.before, pair);
         let cycles = pair.cycles.wrapping_sub(before.cycles);
-        let ns = pair.system.wrapping_sub(before.system);
+        let ns = pair.monotonic.wrapping_sub(before.monotonic);
         let Some(seen) = Rate::of(ns, cycles) else { return Step::Failed };
         let Some(rate) = self.rate else {
             self.rate = Some(seen);
@@ -81,7 +81,7 @@ fn is_sharp(pair: Pair, rate: Rate, settings: &Settings) -> bool {
     rate.ns(pair.gap) / 2 <= settings.error_ns
 }
 
-/// Synchronisation: whether the rate foretells the system's clock where this thread runs, and from
+/// Synchronisation: whether the rate foretells monotonic time where this thread runs, and from
 /// which moment on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Synchronising {
@@ -102,14 +102,14 @@ impl Synchronising {
     pub fn look(&mut self, pair: Pair, settings: &Settings) -> Step {
         let before = std::mem::replace(&mut self.before, pair);
         let since = self.rate.ns(pair.cycles.wrapping_sub(self.anchor.cycles));
-        let told = self.anchor.system.saturating_add(since);
-        let error = pair.system.saturating_sub(told);
+        let told = self.anchor.monotonic.saturating_add(since);
+        let error = pair.monotonic.saturating_sub(told);
         let sharp = is_sharp(pair, self.rate, settings);
         let good = error.saturating_abs() <= settings.error_ns && sharp;
         // Half of the error is taken for one of the offset; one that is too large for that begins
         // anew from here.
-        let system = if good { told.saturating_add(error / 2) } else { pair.system };
-        self.anchor = Pair { system, ..pair };
+        let monotonic = if good { told.saturating_add(error / 2) } else { pair.monotonic };
+        self.anchor = Pair { monotonic, ..pair };
         if let Some(rate) = self.streak.add(good, before, pair, settings.runs) {
             return Step::Done(rate);
         }

@@ -67,6 +67,11 @@ impl Groups {
         Groups(IndexPool::new(GROUPS as u16))
     }
 
+    /// How many more /24s may.
+    pub fn free(&self) -> usize {
+        GROUPS - self.in_use()
+    }
+
     /// How many /24s hold longer prefixes.
     pub fn in_use(&self) -> usize {
         self.0.in_use()
@@ -176,6 +181,12 @@ impl Dir24_8 {
         }
     }
 
+    /// The group that `prefix` would need and that is not there: that of this /24.
+    pub(crate) fn lacks(&self, prefix: Prefix<u32>) -> Option<u32> {
+        let block = prefix.first() >> 8;
+        (prefix.len() > 24 && self.group_of(block as usize).is_none()).then_some(block)
+    }
+
     /// Whether [`Dir24_8::set`] can enter `prefix`.
     pub(crate) fn has_room(&self, groups: &Groups, prefix: Prefix<u32>) -> bool {
         let block = (prefix.first() >> 8) as usize;
@@ -207,6 +218,46 @@ impl Dir24_8 {
         }
         if next <= u64::from(prefix.last()) {
             self.store_range(groups, next as u32, prefix.last(), index);
+        }
+    }
+
+    /// Gives every address that `rib` covers its index, in one pass: each entry is written once,
+    /// however deep prefixes nest.
+    ///
+    /// No prefix is gone from `rib` since the table was right, so what `rib` does not cover has no index. The caller
+    /// has seen that there is room.
+    pub(crate) fn fill(&self, groups: &mut Groups, rib: &Rib<u32, u16>) {
+        // Prefixes around the present place, the longest last; the first address without its index.
+        let (mut open, mut next): (Vec<(u32, u16)>, u64) = (Vec::new(), 0);
+        for (prefix, &index) in rib.iter() {
+            if prefix.len() == 0 {
+                self.default.store(index, Ordering::Release);
+                continue;
+            }
+            let first = u64::from(prefix.first());
+            self.close(groups, (&mut open, &mut next), first);
+            if let Some(&(_, over)) = open.last().filter(|_| next < first) {
+                self.store_range(groups, next as u32, prefix.first() - 1, over);
+            }
+            next = first;
+            open.push((prefix.last(), index));
+        }
+        self.close(groups, (&mut open, &mut next), u64::MAX);
+    }
+
+    /// Ends the prefixes that end before `before`.
+    fn close(
+        &self,
+        groups: &mut Groups,
+        (open, next): (&mut Vec<(u32, u16)>, &mut u64),
+        before: u64,
+    ) {
+        while let Some(&(last, index)) = open.last().filter(|(last, _)| u64::from(*last) < before) {
+            if *next <= u64::from(last) {
+                self.store_range(groups, *next as u32, last, index);
+            }
+            *next = u64::from(last) + 1;
+            open.pop();
         }
     }
 

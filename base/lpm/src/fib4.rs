@@ -6,6 +6,7 @@ use crate::error::LpmError;
 use crate::footprint::{self, Footprint};
 use crate::hops::{Acquired, Hop, MAX_HOPS, Route};
 use crate::prefix::Prefix;
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use thruway_sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
@@ -13,6 +14,9 @@ use zerocopy::FromZeros;
 type Hops = [AtomicU64; MAX_HOPS + 1];
 /// Every index is below [`MAX_HOPS`] + 1, a power of two: this tells the compiler so.
 const INDEX_MASK: u16 = MAX_HOPS as u16;
+
+/// So many new routes are entered in one pass over the whole table.
+const MANY: usize = 64;
 
 /// An IPv4 route table: share it in an `Arc`, look up from any thread, change it from any thread.
 ///
@@ -125,6 +129,52 @@ impl Fib4 {
             return Err(LpmError::Exists);
         }
         self.set(&mut writer, prefix, route).map(|_| ())
+    }
+
+    /// Adds routes for prefixes that have none, and tells how many had one: that stays, and of several
+    /// for one prefix the first. Costs what the whole table covers, once, where many are added.
+    ///
+    /// # Errors
+    /// The place of the first route for which the table is full, in one of the ways of [`LpmError`].
+    /// Those before it are added.
+    pub fn insert_all(
+        &self,
+        routes: &[(Prefix<u32>, Route<u32>)],
+    ) -> Result<usize, (usize, LpmError)> {
+        let writer = &mut *self.writer();
+        let (mut added, mut new_groups) = (Vec::new(), HashSet::new());
+        let mut failed = None;
+        for (at, &(prefix, route)) in routes.iter().enumerate() {
+            if writer.base.rib.get(prefix).is_some() {
+                continue;
+            }
+            let group = self.table.lacks(prefix).filter(|group| !new_groups.contains(group));
+            let entered = match group {
+                Some(_) if new_groups.len() >= writer.groups.free() => {
+                    Err(LpmError::GroupsExhausted)
+                }
+                _ => writer.base.set(prefix, route),
+            };
+            match entered {
+                Ok((acquired, _)) => {
+                    self.publish_hop(acquired, route);
+                    new_groups.extend(group);
+                    added.push((prefix, acquired.taken.index));
+                }
+                Err(error) => {
+                    failed = Some((at, error));
+                    break;
+                }
+            }
+        }
+        if added.len() < MANY {
+            for &(prefix, index) in &added {
+                self.table.set(&mut writer.groups, &writer.base.rib, prefix, index);
+            }
+        } else {
+            self.table.fill(&mut writer.groups, &writer.base.rib);
+        }
+        failed.map_or(Ok(routes.len() - added.len()), Err)
     }
 
     /// Sets the route of a prefix and returns the one it had.

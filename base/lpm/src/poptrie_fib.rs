@@ -131,6 +131,24 @@ impl<K: Key> PoptrieFib<K> {
         writer.set(prefix, route).map(|_| ())
     }
 
+    /// Adds routes for prefixes that have none, and tells how many had one: that stays, and of several
+    /// for one prefix the first. Readers see them from the next publication on.
+    ///
+    /// # Errors
+    /// The place of the first route for which there is no room. Those before it are added.
+    pub fn insert_all(&self, routes: &[(Prefix<K>, Route<K>)]) -> Result<usize, (usize, LpmError)> {
+        let mut writer = self.writer();
+        let mut known = 0;
+        for (at, &(prefix, route)) in routes.iter().enumerate() {
+            if writer.base.rib.get(prefix).is_some() {
+                known += 1;
+            } else {
+                writer.set(prefix, route).map_err(|error| (at, error))?;
+            }
+        }
+        Ok(known)
+    }
+
     /// Sets the route of a prefix and returns the one it had. Readers see it from the next
     /// publication on.
     ///

@@ -20,6 +20,7 @@ impl<K: Key> Scan<K> {
 /// What the two tables have in common, for the tests.
 trait Table<K: Key> {
     fn insert(&self, prefix: Prefix<K>, route: Route<K>) -> Result<(), LpmError>;
+    fn insert_all(&self, all: &[(Prefix<K>, Route<K>)]) -> Result<usize, (usize, LpmError)>;
     fn replace(&self, p: Prefix<K>, route: Route<K>) -> Result<Option<Route<K>>, LpmError>;
     fn remove(&self, prefix: Prefix<K>) -> Result<Route<K>, LpmError>;
     fn routes(&self) -> Vec<(Prefix<K>, Route<K>)>;
@@ -30,6 +31,9 @@ trait Table<K: Key> {
 impl Table<u32> for Fib4 {
     fn insert(&self, prefix: Prefix<u32>, route: Route<u32>) -> Result<(), LpmError> {
         self.insert(prefix, route)
+    }
+    fn insert_all(&self, all: &[(Prefix<u32>, Route<u32>)]) -> Result<usize, (usize, LpmError)> {
+        self.insert_all(all)
     }
     fn replace(&self, p: Prefix<u32>, r: Route<u32>) -> Result<Option<Route<u32>>, LpmError> {
         self.replace(p, r)
@@ -70,6 +74,9 @@ impl<K: Key> Table<K> for Tried<K> {
     fn insert(&self, prefix: Prefix<K>, route: Route<K>) -> Result<(), LpmError> {
         self.0.insert(prefix, route)
     }
+    fn insert_all(&self, all: &[(Prefix<K>, Route<K>)]) -> Result<usize, (usize, LpmError)> {
+        self.0.insert_all(all)
+    }
     fn replace(&self, p: Prefix<K>, r: Route<K>) -> Result<Option<Route<K>>, LpmError> {
         self.0.replace(p, r)
     }
@@ -96,6 +103,8 @@ impl<K: Key> Table<K> for Tried<K> {
 #[derive(Debug, Clone)]
 enum Change<K> {
     Insert(Prefix<K>, Route<K>),
+    /// Many at once: more or fewer than make another way worth while.
+    InsertAll(Vec<(Prefix<K>, Route<K>)>),
     Replace(Prefix<K>, Route<K>),
     Remove(Prefix<K>),
     /// Removes the n-th of those there are.
@@ -125,6 +134,7 @@ fn change<K: Key>() -> impl Strategy<Value = Change<K>> {
         || (0u8..6, 0u32..3).prop_map(|(hop, port)| Route { gateway: K::from(hop).unwrap(), port });
     prop_oneof![
         6 => (prefix(), route()).prop_map(|(p, r)| Change::Insert(p, r)),
+        1 => prop::collection::vec((prefix(), route()), 0..100).prop_map(Change::InsertAll),
         2 => (prefix(), route()).prop_map(|(p, r)| Change::Replace(p, r)),
         1 => prefix().prop_map(Change::Remove),
         4 => any::<prop::sample::Index>().prop_map(Change::RemoveNth),
@@ -158,6 +168,14 @@ fn apply<K: Key>(table: &impl Table<K>, scan: &mut Scan<K>, change: &Change<K>) 
             assert_eq!(table.insert(*prefix, *route), expected);
             scan.0.entry(*prefix).or_insert(*route);
         }
+        Change::InsertAll(all) => {
+            let before = scan.0.len();
+            for (prefix, route) in all {
+                scan.0.entry(*prefix).or_insert(*route);
+            }
+            let doubles = all.len() - (scan.0.len() - before);
+            assert_eq!(table.insert_all(all), Ok(doubles));
+        }
         Change::Replace(prefix, route) => {
             assert_eq!(table.replace(*prefix, *route), Ok(scan.0.insert(*prefix, *route)));
         }
@@ -183,6 +201,9 @@ fn run<K: Key>(table: &impl Table<K>, changes: &[Change<K>]) {
     for change in changes {
         if let Change::Insert(prefix, _) | Change::Replace(prefix, _) = change {
             touched.push(*prefix);
+        }
+        if let Change::InsertAll(all) = change {
+            touched.extend(all.iter().map(|(prefix, _)| *prefix));
         }
         apply(table, &mut scan, change);
     }
@@ -237,6 +258,50 @@ fn the_tables_agree_on_a_million_prefixes() {
     assert_eq!(fib.usage(), (0, 0));
     let addrs = synthetic::traffic(&table, 10_000, 3);
     assert!(fib.lookup_all(&addrs).iter().all(Option::is_none));
+}
+
+/// However deep prefixes nest and in whichever order they come: as many stores as there are entries, so it
+/// takes about as long as for as many that do not nest. (One by one they took 20 times as long.)
+#[test]
+fn prefixes_that_nest_are_entered_at_once() {
+    const COUNT: usize = 160_000;
+    let port = |at: usize| Route { gateway: 0, port: (at % 5) as u32 };
+    let of_len = |len: u8| (0..1u32 << len).map(move |at| (at << (32 - len), len, at));
+    let written =
+        |(addr, len, at): (u32, u8, u32)| (Prefix::new(addr, len).unwrap(), port(at as usize));
+    let flat: Vec<_> = of_len(18).map(written).take(COUNT).collect();
+    let mut nested: Vec<_> = (1..=17).flat_map(of_len).map(written).take(COUNT).collect();
+    let enter = |all: &[_]| {
+        let (fib, begin) = (Fib4::new().unwrap(), std::time::Instant::now());
+        assert_eq!(fib.insert_all(all), Ok(0));
+        (fib, begin.elapsed())
+    };
+    let (_, usual) = enter(&flat);
+    for _ in 0..2 {
+        nested.reverse();
+        let (fib, took) = enter(&nested);
+        assert!(took < usual * 6, "{took:?}, others {usual:?}");
+        assert_eq!(fib.len(), COUNT);
+        let mut random = Random::new(9);
+        for _ in 0..10_000 {
+            let addr = random.bits() as u32;
+            let at = |len: u32| (addr >> (32 - len)) as usize;
+            let len = if at(17) < COUNT - ((1 << 17) - 2) { 17 } else { 16 };
+            assert_eq!(fib.lookup_route(addr), Some(port(at(len))), "{addr:08x}");
+        }
+    }
+}
+
+/// Where it is full, what came before stays and the rest is not there.
+#[test]
+fn a_table_that_is_full_says_at_which_route() {
+    let host = |at: u32| (Prefix::host(at << 8), Route { gateway: 0, port: 1 });
+    let all: Vec<_> = (0..0x8010).map(host).collect();
+    let fib = Fib4::new().unwrap();
+    assert_eq!(fib.insert_all(&all), Err((0x7fff, LpmError::GroupsExhausted)));
+    assert_eq!((fib.len(), fib.usage()), (0x7fff, (1, 0x7fff)));
+    assert_eq!(fib.lookup_route(0x7ffe << 8), Some(all[0].1));
+    assert_eq!(fib.lookup_route(0x7fff << 8), None);
 }
 
 fn agree(

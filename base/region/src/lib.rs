@@ -11,6 +11,8 @@
 
 mod copy;
 mod error;
+#[cfg(not(any(loom, miri)))]
+mod guard;
 #[cfg_attr(miri, path = "mapping_heap.rs")]
 mod mapping;
 mod shared;
@@ -43,6 +45,9 @@ pub enum Pages {
 /// A shared mapping of zeroed memory; unmapped on drop.
 #[derive(Debug)]
 pub struct Region {
+    /// Before the mapping: it goes first.
+    #[cfg(not(any(loom, miri)))]
+    guard: Option<guard::Guard>,
     mapping: Mapping,
     len: usize,
     no_huge: Option<NoHuge>,
@@ -69,7 +74,7 @@ impl Region {
             Pages::Huge | Pages::PreferHuge => {
                 let len_huge = round_up(len, HUGE_PAGE_LEN)?;
                 match Mapping::huge(len_huge) {
-                    Ok(mapping) => return Ok(Region { mapping, len: len_huge, no_huge: None }),
+                    Ok(mapping) => return Ok(Region::over(mapping, len_huge, None)),
                     Err(reason) if pages == Pages::Huge => {
                         return Err(RegionError::NoHugePages { len: len_huge, reason });
                     }
@@ -82,7 +87,44 @@ impl Region {
             Pages::Private => Mapping::private(len)?,
             _ => Mapping::normal(len)?,
         };
-        Ok(Region { mapping, len, no_huge: Some(no_huge) })
+        Ok(Region::over(mapping, len, Some(no_huge)))
+    }
+
+    fn over(mapping: Mapping, len: usize, no_huge: Option<NoHuge>) -> Region {
+        Region {
+            #[cfg(not(any(loom, miri)))]
+            guard: None,
+            mapping,
+            len,
+            no_huge,
+        }
+    }
+
+    /// Guards a region that others can write: where the kernel has no page for it any more, the
+    /// thread that touches it gets fresh memory in place of SIGBUS, and the region is damaged.
+    /// Installs a handler of that signal; faults elsewhere go to the one that was there.
+    #[must_use]
+    pub fn guarded(self) -> Region {
+        #[cfg(not(any(loom, miri)))]
+        {
+            let unit = if self.no_huge.is_none() { HUGE_PAGE_LEN } else { mapping::page_len() };
+            let guard = guard::Guard::new(self.as_ptr().as_ptr().addr(), self.len, unit);
+            Region { guard: Some(guard), ..self }
+        }
+        #[cfg(any(loom, miri))]
+        self
+    }
+
+    /// Whether a page of a [guarded](Region::guarded) region was lost: what is in it is no longer
+    /// what others see.
+    #[inline]
+    pub fn is_damaged(&self) -> bool {
+        #[cfg(not(any(loom, miri)))]
+        {
+            self.guard.as_ref().is_some_and(guard::Guard::is_damaged)
+        }
+        #[cfg(any(loom, miri))]
+        false
     }
 
     /// The first byte; aligned to a page.
@@ -125,7 +167,7 @@ impl Region {
     pub fn open(fd: std::os::fd::OwnedFd) -> Result<Region, RegionError> {
         let mapping = Mapping::open(fd)?;
         let len = mapping.len();
-        Ok(Region { mapping, len, no_huge: Some(NoHuge::NotAsked) })
+        Ok(Region::over(mapping, len, Some(NoHuge::NotAsked)))
     }
 
     /// A range of the region.

@@ -9,7 +9,8 @@ use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 use thruway_sync::{
-    Consistency, Credit, Doze, Preferred, Rcu, RxW, Seat, SeqWords, Structure, Tallies, spsc,
+    Consistency, Credit, Doze, Preferred, Rcu, RxW, Seat, SeqWords, StopLevel, Structure, Tallies,
+    spsc,
 };
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
@@ -331,5 +332,49 @@ fn a_ring_carries_each_once_and_in_order() {
         let put = thread.join().unwrap();
         assert_eq!(consumer.len(), put - seen);
         assert_eq!(consumer.take(3).count(), put - seen);
+    });
+}
+
+/// An operator's hot swaps, which fail, pause runs while a signal ends the program, as a thread of
+/// the router sees it: whatever comes first, the last run ends.
+#[test]
+fn a_pause_clears_no_end() {
+    bounded(4, || {
+        let stops = Arc::new(StopLevel::default());
+        let (operator, signal) = (stops.clone(), stops.clone());
+        let operator = thread::spawn(move || operator.pause(operator.current()));
+        let signal = thread::spawn(move || signal.end());
+        while !stops.is_ended() {
+            let run = stops.current();
+            while !stops.is_due() {
+                thread::yield_now();
+            }
+            stops.finish(run);
+        }
+        assert!(stops.is_due(), "no run begins any more");
+        operator.join().unwrap();
+        signal.join().unwrap();
+        assert!(stops.is_due() && stops.is_ended());
+    });
+}
+
+/// A timer that was set for one run ends that run, however late or early it comes, and no other;
+/// an element's stop beside a pause is not forgotten.
+#[test]
+fn a_stop_is_for_its_run() {
+    loom::model(|| {
+        let stops = Arc::new(StopLevel::default());
+        let first = stops.current();
+        let (timer, operator) = (stops.clone(), stops.clone());
+        let timer = thread::spawn(move || timer.stop(first));
+        let operator = thread::spawn(move || operator.pause(first));
+        while !stops.is_due() {
+            thread::yield_now();
+        }
+        stops.finish(first);
+        assert!(!stops.is_due(), "the next run goes on");
+        timer.join().unwrap();
+        operator.join().unwrap();
+        assert!(!stops.is_due() && stops.is_stopped(first) && !stops.is_ended());
     });
 }

@@ -49,18 +49,18 @@ pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
     let first = calibrate(&settings, &tell)?;
     let second = args.twice.then(|| calibrate(&settings, &tell)).transpose()?;
     if is_text {
-        print!("{}", first.hardware.to_toml());
-        eprint!("{}", report(&first));
+        out!("{}", first.hardware.to_toml());
+        err!("{}", report(&first));
     } else {
         write(&place, &first.hardware.to_toml())?;
-        print!("{}", report(&first));
+        out!("{}", report(&first));
     }
     if let Some(second) = &second {
         let told = repeated(&first.hardware, &second.hardware);
-        if is_text { eprint!("{told}") } else { print!("{told}") }
+        if is_text { err!("{told}") } else { out!("{told}") }
     }
     if !is_text {
-        println!("\nwritten: {}", place.display());
+        outln!("\nwritten: {}", place.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,7 +103,7 @@ fn write(place: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn tell(what: &str) {
-    eprintln!("measuring {what}");
+    errln!("measuring {what}");
 }
 
 /// A number with as many digits as it deserves.

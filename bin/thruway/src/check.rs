@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use thruway_engine::{Layout, Options};
+use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
 use crate::cli::{CheckArgs, libraries, tell};
@@ -24,35 +24,40 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         Err(failure) => {
             tell(&failure.pretty);
             let n = failure.pretty.errors();
-            eprintln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
+            errln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
             return Ok(ExitCode::FAILURE);
         }
     };
     let layout = router.layout();
     tell(&warnings);
-    print!("{}", elements(layout).render());
+    out!("{}", elements(layout).render());
+    let exceptions = exceptions(&router);
+    if !exceptions.is_empty() {
+        outln!("\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n");
+        outln!("{}", exceptions.render());
+    }
     if args.ways {
-        println!("\nBy which ways threads reach elements (<- is a pull)\n");
+        outln!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
-            println!("  {}: {}", decl.name, layout.tell_ways(node));
+            outln!("  {}: {}", decl.name, layout.tell_ways(node));
             if layout.threads[node].len() > 1 {
-                println!("    {}", decl.spec.replicas);
+                outln!("    {}", decl.spec.replicas);
             }
         }
-        println!();
+        outln!();
     }
     if args.explain {
         let flows = router.flows();
         match flows.plan.entries.is_empty() {
-            true => println!("\nNo FlowClassifier: every element looks at packets itself.\n"),
-            false => println!("\n{}", flows.plan.explain(&flows.chain)),
+            true => outln!("\nNo FlowClassifier: every element looks at packets itself.\n"),
+            false => outln!("\n{}", flows.plan.explain(&flows.chain)),
         }
         let streams = router.streams().explain(layout);
         if !streams.is_empty() {
-            println!("{streams}");
+            outln!("{streams}");
         }
     }
-    println!(
+    outln!(
         "{name}: {} elements, {} connections, no errors",
         layout.graph.elements.len(),
         layout.graph.edges.len()
@@ -75,6 +80,19 @@ fn elements(layout: &Layout) -> Table {
             side(&ports.outputs),
             format!("[{threads}]{own}"),
         ]);
+    }
+    table
+}
+
+/// A row per case in which functions cannot inspect what they are there for.
+fn exceptions(router: &Router) -> Table {
+    let mut table = Table::new(&["element", "exception", "does", "fails", "argument"]);
+    for (node, exceptions) in &router.streams().exceptions {
+        let decl = &router.layout().graph.elements[*node as usize];
+        for one in exceptions {
+            let cells = [decl.name.as_str(), one.what, one.done, one.fails.name(), one.argument];
+            table.row(cells.map(str::to_owned).to_vec());
+        }
     }
     table
 }

@@ -1,21 +1,25 @@
 //! The command line of `thruway`.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use thruway_element::{Catalog as _, nearest};
 use thruway_elements::CATALOG;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, plain};
+use crate::log::{self, LogArgs};
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, run, top, trace, worker,
+    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, reload, run, top, trace,
+    worker,
 };
 
 /// Runs chains of network functions written in the Click language.
 #[derive(Parser)]
-#[command(name = "thruway", version, about, disable_help_subcommand = true)]
+#[command(name = "thruway", version, about)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -38,6 +42,8 @@ enum Command {
     Fmt(FmtArgs),
     /// Ask and tell a running Thruway: handlers, and its sessions
     Ctl(ctl::CtlArgs),
+    /// Have a running Thruway read its configuration file again (as SIGHUP does), or run another
+    Reload(reload::ReloadArgs),
     /// Show what a running Thruway does: threads, ports, elements, drops, functions, sessions
     Top(top::TopArgs),
     /// Follow chosen packets: every element that they passed, what it did, and the time between
@@ -178,9 +184,18 @@ pub struct RunArgs {
     /// write hotconfig TEXT`); the table at the end is the last configuration's
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
+    /// Listen for `thruway ctl`, `top` and `trace` on this Unix socket, or `none` [default: a socket
+    /// in the run directory, which they find by themselves]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<String>,
+    /// Let handlers, used over that socket, write and read files in this directory
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<std::path::PathBuf>,
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 impl RunArgs {
@@ -245,13 +260,18 @@ struct FmtArgs {
 
 /// Runs the command line.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let result = match Cli::parse_from(args).command {
+    let command = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli.command,
+        Err(error) => return refuse(error, &args),
+    };
+    let result = match command {
         Command::Run(args) => run::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Graph(args) => graph(&args),
         Command::Elements { name } => elements(name.as_deref()),
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
+        Command::Reload(args) => reload::main(&args),
         Command::Top(args) => top::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
@@ -265,12 +285,44 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Click => Ok(crate::click::main(Vec::new())),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("thruway: {error}");
+        errln!("thruway: {error}");
         ExitCode::FAILURE
     })
 }
 
+/// Prints what is wrong with the command line, or the help that was asked for.
+fn refuse(mut error: clap::Error, args: &[String]) -> ExitCode {
+    // clap suggests what shares most letters, which is nothing for `rnu`.
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(word) = args.get(1)
+    {
+        let commands = Cli::command();
+        let names = commands.get_subcommands().filter(|one| !one.is_hide_set());
+        if let Some(meant) = nearest(word, names.map(clap::Command::get_name)) {
+            let meant = ContextValue::Strings(vec![meant.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, meant);
+        }
+    }
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    let is_coloured = |stream: &dyn IsTerminal| stream.is_terminal() && !log::no_colour();
+    let text = error.render();
+    match error.use_stderr() {
+        true if is_coloured(&std::io::stderr()) => err!("{}", text.ansi()),
+        true => err!("{text}"),
+        false if is_coloured(&std::io::stdout()) => out!("{}", text.ansi()),
+        false => out!("{text}"),
+    }
+    ExitCode::from(code)
+}
+
 impl ConfigArgs {
+    /// The configuration file, where there is one that can be read again.
+    pub fn named_file(&self) -> Option<&str> {
+        let file = self.file.as_deref().filter(|file| *file != "-");
+        file.filter(|_| self.expression.is_none())
+    }
+
     /// The text and the variables.
     pub fn read(&self) -> anyhow::Result<(Source, Variables)> {
         let mut words: Vec<&String> = self.variables.iter().collect();
@@ -288,14 +340,13 @@ impl ConfigArgs {
                 anyhow::bail!("'{word}' is not of the form NAME=VALUE");
             }
         }
-        Ok((origin.read()?, variables))
+        Ok((origin.read()?, variables.known_only()))
     }
 }
 
 /// Prints errors and warnings for people.
 pub fn tell(diagnostics: &Diagnostics) {
-    use std::io::IsTerminal as _;
-    eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
+    err!("{}", diagnostics.render(log::colour()));
 }
 
 /// The libraries that `require` finds.
@@ -309,7 +360,7 @@ fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {
         Ok(loaded) => {
             tell(&loaded.warnings);
             let draw = if args.svg { thruway_lang::svg } else { thruway_lang::dot };
-            print!("{}", draw(&loaded.graph, &loaded.checked));
+            out!("{}", draw(&loaded.graph, &loaded.checked));
             Ok(ExitCode::SUCCESS)
         }
         Err(diagnostics) => {
@@ -321,7 +372,7 @@ fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {
 
 fn elements(name: Option<&str>) -> anyhow::Result<ExitCode> {
     let Some(name) = name else {
-        print!("{}", manual::list());
+        out!("{}", manual::list());
         return Ok(ExitCode::SUCCESS);
     };
     let Some(entry) = CATALOG.entry(name) else {
@@ -329,7 +380,7 @@ fn elements(name: Option<&str>) -> anyhow::Result<ExitCode> {
         let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
         anyhow::bail!("no element class '{name}'{meant}");
     };
-    print!("{}", manual::page(&entry.spec));
+    out!("{}", manual::page(&entry.spec));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -345,7 +396,7 @@ fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {
     if args.check {
         let same = text == source.text;
         if !same {
-            eprintln!("{}: not in the standard layout; run thruway fmt --write", args.file);
+            errln!("{}: not in the standard layout; run thruway fmt --write", args.file);
         }
         return Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
@@ -353,7 +404,7 @@ fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {
         std::fs::write(&args.file, text)
             .map_err(|error| anyhow::anyhow!("{}: {}", args.file, plain(&error)))?;
     } else {
-        print!("{text}");
+        out!("{text}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -62,14 +62,14 @@ const C: &[File] = &[
     ("build.sh", template!("c/build.sh.txt"), true),
     ("README.md", template!("c/README.md.txt"), false),
     ("{{NAME}}.click", template!("function.click.txt"), false),
-    (".gitignore", "/{{NAME}}\nout.pcap\n", false),
+    (".gitignore", "/{{NAME}}\n/target\nout.pcap\n", false),
 ];
 
 /// Runs `thruway nf`.
 pub fn main(command: &Command) -> anyhow::Result<ExitCode> {
     let Command::New(new) = command;
     let folder = new.write(Path::new("."))?;
-    println!("{}", new.farewell(&folder));
+    outln!("{}", new.farewell(&folder));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,5 @@
 //! `thruway plan`: where the functions of chains run, on which hosts and cores.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +55,7 @@ pub fn main(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         Answer::Plan(plan) => told(plan),
         Answer::None(most) => refused(&file, most),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out!("{text}");
     Ok(match answer {
         Answer::Plan(_) => ExitCode::SUCCESS,
         Answer::None(_) => ExitCode::FAILURE,

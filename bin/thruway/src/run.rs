@@ -13,8 +13,10 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
-use crate::load;
-use crate::swap::{Build, Swap, reason};
+use crate::instance;
+use crate::load::{self, Origin};
+use crate::signals::Receiver;
+use crate::swap::{Build, Reload, Swap, reason, sentence};
 use crate::table::{Table, thousands};
 
 /// How often progress is looked at.
@@ -22,12 +24,14 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    args.log.begin();
     let (source, variables) = args.config.read()?;
     let (threads, cores) = args.crew()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
-    let options = Options {
+    crate::distress::reserve()?;
+    let mut options = Options {
         threads,
         cores,
         spread: true,
@@ -38,6 +42,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         idle: args.idle.idle(),
         ..Options::default()
     };
+    args.log.apply(&mut options);
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
@@ -49,14 +54,17 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
+    let signals = Receiver::new().map_err(crate::distress::no_thread)?;
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
-    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)));
+    let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
+    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let outcome = run(&mut router, &swap, &watched);
+    let wish = instance::Wish { control: args.control.as_deref(), files: args.files.as_deref() };
+    let outcome = run(&mut router, &swap, &watched, (&signals, wish));
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
@@ -67,26 +75,32 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let graph = &router.layout().graph;
     tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
     if !args.quiet {
-        print!("{}", summary(&mut router, &outcome));
+        out!("{}", summary(&mut router, &outcome));
     }
     Ok(if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs to the stop, and on with whatever configurations replace it.
-fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Outcome> {
-    let signals = crate::signals::receive(router.control())?;
+fn run(
+    router: &mut Router,
+    swap: &Swap,
+    watched: &Watched,
+    (signals, wish): (&Receiver, instance::Wish<'_>),
+) -> anyhow::Result<Outcome> {
+    signals.follow(router.control())?;
     swap.offer(router.control());
+    let mut instance = instance::open(router, wish)?;
     loop {
         let mut outcome = router.run_threads();
-        let next = swap.take().filter(|_| outcome.errors.is_empty());
-        let Some(next) = next else {
+        if !swap.goes_on(router, &outcome) {
+            instance::close(instance);
             outcome.errors.extend(router.finish());
             return Ok(outcome);
-        };
-        swap.replace(router, next);
+        }
+        instance::follow(&mut instance, router);
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
-            eprintln!("cannot handle signals: {error}");
+            errln!("cannot handle signals: {error}");
         }
     }
 }
@@ -95,8 +109,28 @@ fn run(router: &mut Router, swap: &Swap, watched: &Watched) -> anyhow::Result<Ou
 fn build_next(variables: Variables, options: Options) -> Build {
     Arc::new(move |text| {
         let source = Source::new("hotconfig", text);
+        // A text that is written is whole as it is: it need not mention them.
+        let variables = variables.clone().or_unknown();
         let built = load::build(source, &variables, &libraries(), &options);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
+    })
+}
+
+/// How the configuration file is read again: with the variables of the command line.
+fn reload(file: &str, variables: &Variables, options: &Options) -> Reload {
+    let (origin, variables) = (Origin::File(file.to_owned()), variables.clone());
+    let (file, options) = (file.to_owned(), options.clone());
+    Arc::new(move || {
+        let source = origin.read().map_err(|error| error.to_string());
+        let built = source.and_then(|source| {
+            let built = load::build(source, &variables, &libraries(), &options);
+            built.map(|(router, _)| router).map_err(|failure| sentence(&failure))
+        });
+        match &built {
+            Ok(_) => tracing::info!(file, "configuration read again"),
+            Err(reason) => tracing::error!(file, reason, "reload refused; nothing changed"),
+        }
+        built
     })
 }
 
@@ -148,7 +182,7 @@ fn watch(
         while !watched.is_over() {
             let (control, layout) = watched.now();
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
-                control.halt();
+                control.end();
             }
             show(&bar, &control, &layout, &captures(&layout));
             // The end of the run ends the wait.

@@ -1,55 +1,128 @@
 //! Signals: Ctrl-C and `kill` stop cleanly, with everything written and told; what an element
 //! waits for is handed to it.
 
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
 
-/// The router that signals are for: another one after a hot swap.
+/// How long the program may take to end after a signal: then it ends as it is.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long the line that says so may take: nobody may be reading it.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Where signals go.
+struct Target {
+    /// The router; none before the first one is initialised, and another one after a hot swap.
+    control: Option<Arc<Control>>,
+    /// Whether a signal has ended the program: whatever router comes, it does not run.
+    ended: bool,
+    /// Whether standard input was a terminal at the start.
+    begun_at_terminal: bool,
+}
+
+/// Receives the process's signals, from now on to its end.
 pub struct Receiver {
-    router: Arc<Mutex<Arc<Control>>>,
+    target: Arc<Mutex<Target>>,
     handle: Handle,
 }
 
 impl Receiver {
-    /// Lets signals go to this router, which is initialised, from now on.
+    /// Begins to receive SIGINT, SIGTERM and SIGHUP. The first SIGINT or SIGTERM that no element
+    /// waits for ends the program: the router that runs, or the one that is to run next. The second
+    /// ends the process at once, and so does [`GRACE`]. SIGHUP reads the configuration file again
+    /// where there is one. Any other signal does what it does to a program that knows nothing of it.
+    pub fn new() -> std::io::Result<Receiver> {
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let begun_at_terminal = std::io::stdin().is_terminal();
+        let target = Target { control: None, ended: false, begun_at_terminal };
+        let target = Arc::new(Mutex::new(target));
+        let receiver = Receiver { target: Arc::clone(&target), handle: signals.handle() };
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                let reload = lock(&target).deliver(signal);
+                // Without the lock: reading a configuration takes its time, and logs what came of it.
+                let _ = reload.map(|control| control.reload());
+            }
+        })?;
+        Ok(receiver)
+    }
+
+    /// Lets signals go to this router, which is initialised, from now on; those too that its
+    /// predecessor has not begun with.
     pub fn follow(&self, control: &Arc<Control>) -> std::io::Result<()> {
-        *lock(&self.router) = Arc::clone(control);
+        let mut target = lock(&self.target);
+        let before = target.control.replace(Arc::clone(control));
+        if target.ended {
+            control.end();
+        }
+        let mut reload = None;
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, control)) {
+            for signal in before.signals_left() {
+                reload = target.deliver(signal).or(reload);
+            }
+        }
+        drop(target);
+        let _ = reload.map(|control| control.reload());
         control.wanted_signals().into_iter().try_for_each(|signal| self.handle.add_signal(signal))
     }
 }
 
-fn lock(router: &Mutex<Arc<Control>>) -> MutexGuard<'_, Arc<Control>> {
-    router.lock().unwrap_or_else(|poison| poison.into_inner())
+fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
+    target.lock().unwrap_or_else(|poison| poison.into_inner())
 }
 
-/// Hands signals to the elements of an initialised router that wait for them. Otherwise the first
-/// SIGINT or SIGTERM stops the router, the second ends the process at once, and any other signal
-/// does what it does to a program that knows nothing of it.
-pub fn receive(control: &Arc<Control>) -> std::io::Result<Receiver> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let router = Arc::new(Mutex::new(Arc::clone(control)));
-    let receiver = Receiver { router: Arc::clone(&router), handle: signals.handle() };
-    receiver.follow(control)?;
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut stopping = false;
-        for signal in signals.forever() {
-            let control = Arc::clone(&lock(&router));
-            if control.signal(signal) {
-                continue;
-            }
-            if ![SIGINT, SIGTERM].contains(&signal) {
-                // Only a signal that may not be caught fails, and such a one does not come here.
-                let _ = emulate_default_handler(signal);
-            } else if std::mem::replace(&mut stopping, true) {
-                std::process::exit(128 + signal);
-            } else {
-                control.halt();
+impl Target {
+    /// Does what a signal asks for; gives the router that is to read its configuration again.
+    fn deliver(&mut self, signal: i32) -> Option<Arc<Control>> {
+        if self.control.as_ref().is_some_and(|control| control.signal(signal)) {
+            return None;
+        }
+        // The end of a session sends the same signal as `kill -HUP`: then the terminal has gone.
+        let is_hangup = self.begun_at_terminal && !std::io::stdin().is_terminal();
+        if signal == SIGHUP && !is_hangup {
+            let reload = self.control.as_ref().filter(|control| control.reloads());
+            if let Some(control) = reload {
+                return Some(Arc::clone(control));
             }
         }
-    })?;
-    Ok(receiver)
+        if ![SIGINT, SIGTERM].contains(&signal) {
+            // Only a signal that may not be caught fails, and such a one does not come here.
+            let _ = emulate_default_handler(signal);
+        } else if std::mem::replace(&mut self.ended, true) {
+            std::process::exit(128 + signal);
+        } else {
+            if let Some(control) = &self.control {
+                control.end();
+            }
+            limit(signal);
+        }
+        None
+    }
+}
+
+/// Ends the process in a while, unless it has ended by then: an element may wait for something that
+/// does not come, such as the reader of a pipe.
+fn limit(signal: i32) {
+    let limit = std::thread::Builder::new().name("grace".into());
+    // Without the thread a second signal still ends the process.
+    let _ = limit.spawn(move || {
+        std::thread::sleep(GRACE);
+        let words = std::thread::Builder::new();
+        let _ = words.spawn(|| {
+            let grace = GRACE.as_secs();
+            let mut stderr = std::io::stderr();
+            let _ = writeln!(
+                stderr,
+                "not ended {grace} s after the signal: an element waits for a file, a pipe or a \
+                 device. Ending now; what it writes may be incomplete"
+            );
+        });
+        std::thread::sleep(LAST_WORDS);
+        std::process::exit(128 + signal);
+    });
 }

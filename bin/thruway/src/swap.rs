@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use thruway_engine::{BuildError, Control, Router};
+use thruway_engine::{BuildError, Control, Outcome, Router};
 use thruway_lang::Diagnostics;
 
 use crate::load;
@@ -10,55 +10,79 @@ use crate::load;
 /// Makes a router of a text, or says what is wrong with it.
 pub type Build = Arc<dyn Fn(&str) -> Result<Router, String> + Send + Sync>;
 
+/// Makes a router of the configuration file as it is now, or says what is wrong with it.
+pub type Reload = Arc<dyn Fn() -> Result<Router, String> + Send + Sync>;
+
 /// The configuration that waits to take over.
 pub struct Swap {
     /// Where the command line allows it.
     build: Option<Build>,
+    /// Makes a router of the configuration file as it is now.
+    reload: Option<Reload>,
     next: Arc<Mutex<Option<Router>>>,
 }
 
 impl Swap {
     /// None waits.
-    pub fn new(build: Option<Build>) -> Swap {
-        Swap { build, next: Arc::default() }
+    pub fn new(build: Option<Build>, reload: Option<Reload>) -> Swap {
+        Swap { build, reload, next: Arc::default() }
     }
 
     /// Gives a router the `hotconfig` handler, where the command line allows it: the text is
     /// checked and its elements are built at once, so that the writer learns what is wrong; then
-    /// the running configuration stops.
+    /// the running configuration stops. The same for `reload`, where the configuration is a file.
     pub fn offer(&self, control: &Arc<Control>) {
-        let Some(build) = self.build.clone() else { return };
-        let next = Arc::clone(&self.next);
-        let running = Arc::downgrade(control);
-        control.allow_reconfigure(Box::new(move |text| {
-            let router = build(text)?;
-            *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
-            if let Some(control) = running.upgrade() {
-                control.halt();
-            }
-            Ok(())
-        }));
+        if let Some(build) = self.build.clone() {
+            let take = self.taker(control);
+            control.allow_reconfigure(Box::new(move |text| build(text).map(&take)));
+        }
+        if let Some(reload) = self.reload.clone() {
+            let take = self.taker(control);
+            control.allow_reload(Box::new(move || reload().map(&take)));
+        }
     }
 
-    /// The configuration that waits.
-    pub fn take(&self) -> Option<Router> {
-        self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take()
+    /// Has a router wait for the end of the running one, and ends that.
+    fn taker(&self, control: &Arc<Control>) -> impl Fn(Router) + Send + Sync + use<> {
+        let next = Arc::clone(&self.next);
+        let running = Arc::downgrade(control);
+        move |router| {
+            *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
+            if let Some(control) = running.upgrade() {
+                control.pause();
+            }
+        }
+    }
+
+    /// After a run of `router`: whether there is another one, by the configuration that waits or,
+    /// if that cannot be initialised, by the same. A stop is worth more than a swap: whoever asked
+    /// for it, and when, no other configuration begins.
+    pub fn goes_on(&self, router: &mut Router, outcome: &Outcome) -> bool {
+        let next = self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take();
+        let Some(next) = next else { return false };
+        if !outcome.paused || router.control().is_stopping() {
+            errln!("hotconfig: not used: the router was stopped");
+            // What is under way still reaches its end.
+            return outcome.paused;
+        }
+        self.replace(router, next);
+        true
     }
 
     /// Lets `next` take over from `router`; if it cannot be initialised, the old configuration gets
-    /// its state back and goes on.
-    pub fn replace(&self, router: &mut Router, mut next: Router) {
+    /// its state back.
+    fn replace(&self, router: &mut Router, mut next: Router) {
         next.take_over(router);
         match load::initialize(&mut next) {
             Ok(()) => {
                 finish(router);
                 *router = next;
+                tracing::info!("another configuration took over");
             }
             Err(failure) => {
-                eprint!("{}", failure.click.click());
-                eprintln!("hotconfig: the new configuration could not be initialized");
+                let reason = sentence(&failure);
+                tracing::error!(reason, "configuration not initialized; the former one goes on");
                 router.take_over(&mut next);
-                router.resume();
             }
         }
         self.offer(router.control());
@@ -76,11 +100,17 @@ pub fn finish(router: &mut Router) -> bool {
 pub fn say(router: &Router, errors: &[BuildError]) {
     let graph = &router.layout().graph;
     let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));
-    eprint!("{}", told.click.click());
+    err!("{}", told.click.click());
 }
 
 /// Why a configuration does not run, in Click's words.
 pub fn reason(failure: &load::Failure) -> String {
     let last = if failure.parsed { "Router could not be initialized!" } else { "" };
     format!("{}{last}", failure.click.click()).trim_end().to_owned()
+}
+
+/// The same in one line, for the log.
+pub fn sentence(failure: &load::Failure) -> String {
+    let text = failure.click.click();
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }

@@ -23,7 +23,7 @@ pub fn main() -> ExitCode {
     let mut attached = match attach(&hello) {
         Ok(attached) => attached,
         Err(error) => {
-            eprintln!("thruway worker: {error}");
+            errln!("thruway worker: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -40,7 +40,7 @@ pub fn main() -> ExitCode {
         Ok(mut router) => {
             let outcome = router.run();
             for error in &outcome.errors {
-                eprintln!("thruway worker: {error}");
+                errln!("thruway worker: {error}");
             }
             // What a panic of the only thread would end the process with.
             if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
@@ -71,7 +71,7 @@ fn router(text: String, host: &Arc<Host>) -> Result<Router, String> {
 
 /// Tells the host why it cannot begin.
 fn fail(attached: &Attached, why: &str) -> ExitCode {
-    eprintln!("thruway worker: {why}");
+    errln!("thruway worker: {why}");
     // A host that is gone needs not be told.
     let _ = attached.failed(why);
     ExitCode::FAILURE

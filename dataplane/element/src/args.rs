@@ -137,7 +137,9 @@ impl<'a> Args<'a> {
             Args { spec, env, texts, given: vec![None; spec.args.len()], rest: Vec::new() };
         let mut errors = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            if !args.take_keyword(index, text) && !args.take_positional(index, text) {
+            let is_taken = !args.takes_for_name(text)
+                && (args.take_keyword(index, text) || args.take_positional(index, text));
+            if !is_taken {
                 errors.push(args.excess(index, text));
             }
         }
@@ -157,6 +159,20 @@ impl<'a> Args<'a> {
         // As in Click, the last one counts.
         self.given[at] = Some((index, text.len() - value.len()));
         true
+    }
+
+    /// Whether `text` would become a text or a name by its position, although it begins as a keyword
+    /// with its value does: `LIMT 4`, `CSV file`. Click takes no unquoted blanks in texts either.
+    fn takes_for_name(&self, text: &str) -> bool {
+        let Some(word) = leading_keyword(text).filter(|word| word.len() > 1) else { return false };
+        if text[word.len()..].trim().is_empty() || self.keywords().any(|known| known == word) {
+            return false;
+        }
+        let free = self.spec.args.iter().enumerate().find(|(at, arg)| {
+            matches!(arg.rule, ArgRule::Required | ArgRule::Optional) && self.given[*at].is_none()
+        });
+        let is_text = |ty| matches!(ty, Ty::Str | Ty::Data | Ty::File | Ty::OutFile | Ty::Element);
+        free.is_some_and(|(_, arg)| is_text(arg.ty))
     }
 
     fn take_positional(&mut self, index: usize, text: &str) -> bool {
@@ -184,7 +200,11 @@ impl<'a> Args<'a> {
                 None => {
                     let known: Vec<&str> = self.keywords().collect();
                     let known = known.join(", ");
-                    format!("unknown keyword '{word}'; {} knows {known}", self.env.class)
+                    let quote = match self.takes_for_name(text) {
+                        true => format!("; a text with blanks is written in quotes: \"{text}\""),
+                        false => String::new(),
+                    };
+                    format!("unknown keyword '{word}'; {} knows {known}{quote}", self.env.class)
                 }
             },
             None => {

@@ -1,6 +1,7 @@
 //! What an element sees of the world while it runs.
 
 mod flows;
+mod verdict;
 mod wake;
 
 use std::any::Any;
@@ -10,36 +11,12 @@ use std::sync::Arc;
 use thruway_packet::{Batch, Packet};
 
 use crate::Storage;
+use crate::later::Later;
+use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
 use crate::wires::{PullFrom, Target, Wires};
 
-/// What becomes of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It stays in the batch and so goes on through output 0.
-    Pass,
-    /// It leaves by this output.
-    To(usize),
-    /// It is dropped and counted.
-    Drop(Reason),
-    /// It is counted under the reason and leaves by this output, if that is connected; else it is
-    /// dropped. Click's "output 1 for bad packets".
-    Reject(usize, Reason),
-}
-
-impl Verdict {
-    /// Drops for `reason`.
-    #[inline]
-    pub fn drop(reason: impl Into<Reason>) -> Verdict {
-        Verdict::Drop(reason.into())
-    }
-
-    /// Diverts to `port` for `reason`.
-    #[inline]
-    pub fn reject(port: usize, reason: impl Into<Reason>) -> Verdict {
-        Verdict::Reject(port, reason.into())
-    }
-}
+pub use verdict::Verdict;
 
 /// Why a handler call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +35,10 @@ pub enum HandlerError {
     /// The parameter or value was refused.
     #[error("{0}")]
     Refused(String),
+    /// Its answer is not here yet: it comes from another process or thread. A thread that moves
+    /// packets must not wait for it; others may ([`Later::wait`]).
+    #[error("its answer is not here yet: ask again")]
+    Later(Later),
 }
 
 impl HandlerError {
@@ -175,9 +156,33 @@ pub trait Host {
     /// A line for the user (standard error).
     fn chatter(&mut self, line: &str);
 
+    /// Tells the user that the call which `call` describes failed, where that is known later only
+    /// ([`HandlerError::Later`]) when it is.
+    fn report(&mut self, call: String, error: HandlerError) {
+        self.chatter(&format!("{call} {error}"));
+    }
+
     /// Has all lines for the user told to `ear`, too, as long as the configuration is there.
     fn hear(&mut self, ear: Ear) {
         let _ = ear;
+    }
+
+    /// Who makes the handler call that runs now; `None` outside of calls, and where the
+    /// configuration itself calls.
+    fn origin(&self) -> Origin {
+        None
+    }
+
+    /// Has the calls that follow made for `origin`; returns for whom they were made before.
+    fn set_origin(&mut self, origin: Origin) -> Origin {
+        let _ = origin;
+        None
+    }
+
+    /// The router's handlers for a thread that runs no elements, with names as seen from `node`.
+    fn remote(&self, node: u32) -> Option<Arc<dyn Remote>> {
+        let _ = node;
+        None
     }
 
     /// Index of the element `name`, seen from `node`'s compound element.

@@ -12,7 +12,10 @@ pub mod cost;
 mod crossing;
 mod cx;
 mod entry;
+mod exception;
+mod later;
 mod nearest;
+mod outside;
 mod per_session;
 mod per_stream;
 mod pressing;
@@ -31,7 +34,10 @@ pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use crossing::Crossing;
 pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
+pub use exception::{Exception, Fails};
+pub use later::{Answer, Later, Promise};
 pub use nearest::nearest;
+pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use pressing::Pressing;
@@ -132,6 +138,7 @@ pub trait Element: Send {
     }
 
     /// Reads handler `name`; `param` is the text after the name (`handler param`), often empty.
+    /// An answer that must be waited for is given as [`HandlerError::Later`]: packets move on.
     ///
     /// # Errors
     /// When there is no such read handler or the parameter is wrong.
@@ -215,6 +222,12 @@ pub trait Element: Send {
     /// [`Element::initialize`] for each of those that it stands in.
     fn take_context(&mut self, layer: Layer) {
         let _ = layer;
+    }
+
+    /// Of an element of streams, once it knows its context: the cases in which functions cannot
+    /// inspect what they are there for, with what it does then. `thruway check` prints them.
+    fn exceptions(&self) -> Vec<Exception> {
+        Vec::new()
     }
 
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called

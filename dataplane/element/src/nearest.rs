@@ -10,7 +10,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= 3)
-        .map(|candidate| (distance(&wanted, &candidate.chars().collect::<Vec<_>>()), candidate))
+        .map(|candidate| match candidate.eq_ignore_ascii_case(name) {
+            // Whatever its length: only the case was missed.
+            true => (usize::from(candidate != name), candidate),
+            false => (distance(&wanted, &candidate.chars().collect::<Vec<_>>()), candidate),
+        })
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, candidate)| candidate)
@@ -55,6 +59,7 @@ mod tests {
         assert_eq!(near("Queu"), Some("Queue"));
         assert_eq!(near("tee"), Some("Tee"));
         assert_eq!(near("Q"), Some("q"));
+        assert_eq!(nearest("lan", ["WAN", "LAN"]), Some("LAN"));
         assert_eq!(near("x"), None);
         assert_eq!(near("Something"), None);
     }

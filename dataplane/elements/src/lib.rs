@@ -9,10 +9,12 @@ mod bytes;
 mod census;
 #[cfg(test)]
 mod changes;
+mod dialect;
 mod faults;
 mod ip;
 mod ip6;
 mod moving;
+mod named_file;
 mod nf;
 mod pace;
 mod random;
@@ -28,6 +30,7 @@ mod telling;
 mod traces;
 
 pub use nf::{HOST, Host};
+pub use seeing::Instance;
 use thruway_element::Registry;
 
 /// Every element class there is.

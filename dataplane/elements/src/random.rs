@@ -1,11 +1,13 @@
-//! Chance for elements that sample or break packets: seeded, so that a run can be repeated.
+//! Chance for elements that sample or break packets: seeded, so that a run can be repeated. And chance
+//! that others must not foretell.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use siphasher::sip::SipHasher24;
 use thruway_element::{Args, Env, FromArg};
 
 /// A generator of 64-bit numbers (splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom
-/// number generators", 2014). Not for secrets.
+/// number generators", 2014). Not for secrets: who sees some numbers can tell the next ([`Secret`]).
 #[derive(Debug, Clone)]
 pub(crate) struct Random {
     state: u64,
@@ -61,6 +63,60 @@ impl Random {
     #[inline]
     pub(crate) fn hits(&mut self, probability: Probability) -> bool {
         (self.next() >> 11) < probability.of_2_53
+    }
+}
+
+/// Numbers that nobody foretells who has seen others of them: SipHash-2-4, a pseudorandom function
+/// (Aumasson and Bernstein, 2012), of a count, by a key that the system has drawn. For what somebody off
+/// the path must not guess, such as ports (RFC 6056).
+#[derive(Clone)]
+pub(crate) struct Secret {
+    keyed: SipHasher24,
+    count: u64,
+}
+
+impl Secret {
+    /// By a key from the system's own random numbers.
+    pub(crate) fn fresh() -> Secret {
+        // Its key of 128 bits is the system's; what is drawn from it does not tell it.
+        let system = RandomState::new();
+        Secret::of_key(system.hash_one(0u8), system.hash_one(1u8))
+    }
+
+    /// By a key that a seed gives: so that a run can be repeated.
+    pub(crate) fn from_seed(seed: u64) -> Secret {
+        Secret::of_key(seed, 0)
+    }
+
+    /// Of the element being built: by its SEED, name and thread as [`Random::of_element`], or fresh.
+    pub(crate) fn of_element(args: &Args<'_>, seed: Option<u64>) -> Secret {
+        let seeded = |seed| Secret::from_seed(Random::of_element(args, seed).next());
+        seed.map_or_else(Secret::fresh, seeded)
+    }
+
+    fn of_key(first: u64, second: u64) -> Secret {
+        Secret { keyed: SipHasher24::new_with_keys(first, second), count: 0 }
+    }
+
+    /// The next number.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.count += 1;
+        let mut hasher = self.keyed;
+        hasher.write_u64(self.count);
+        hasher.finish()
+    }
+
+    /// A number below `n`, or 0 when `n` is 0. Off an even spread by less than n / 2^64.
+    #[inline]
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
     }
 }
 
@@ -121,6 +177,33 @@ mod tests {
             first,
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
+    }
+
+    /// What a splitmix64 gives away: from one number all that follow. Of a secret there is no such
+    /// function, whatever number is taken for its state.
+    #[test]
+    fn secrets_do_not_go_on_like_the_published_sequence() {
+        let unshift = |z: u64, by: u32| (0..64 / by).fold(z, |x, _| z ^ x >> by);
+        let inverse =
+            |n: u64| (0..6).fold(n, |x, _| x.wrapping_mul(2u64.wrapping_sub(n.wrapping_mul(x))));
+        let state_of = |z: u64| {
+            let z = unshift(z, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
+            unshift(unshift(z, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9)), 30)
+        };
+        let mut random = Random::from_seed(77);
+        let mut foretold = Random::from_seed(state_of(random.next()));
+        assert_eq!(foretold.next(), random.next());
+        let mut secret = Secret::from_seed(77);
+        let mut foretold = Random::from_seed(state_of(secret.next()));
+        assert_ne!(foretold.next(), secret.next());
+    }
+
+    #[test]
+    fn secrets_differ_and_seeds_repeat() {
+        let numbers = |mut secret: Secret| [0; 4].map(|_| secret.next());
+        assert_ne!(numbers(Secret::fresh()), numbers(Secret::fresh()));
+        assert_eq!(numbers(Secret::from_seed(1)), numbers(Secret::from_seed(1)));
+        assert_ne!(numbers(Secret::from_seed(1)), numbers(Secret::from_seed(2)));
     }
 
     #[test]

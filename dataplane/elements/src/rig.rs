@@ -20,12 +20,17 @@ pub(crate) struct Rig {
 #[derive(Default)]
 struct Alone {
     lines: Vec<String>,
+    timers: Vec<(u32, i64)>,
 }
 
 impl Host for Alone {
     fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
-    fn set_timer(&mut self, _: u32, _: u32, _: i64) {}
-    fn clear_timer(&mut self, _: u32, _: u32) {}
+    fn set_timer(&mut self, _: u32, token: u32, at: i64) {
+        self.timers.push((token, at));
+    }
+    fn clear_timer(&mut self, _: u32, token: u32) {
+        self.timers.retain(|(set, _)| *set != token);
+    }
     fn watch(&mut self, _: RawFd, _: Option<OwnedFd>) {}
     fn read(&mut self, _: &mut Wires, _: u32, call: &str) -> Result<String, HandlerError> {
         Err(HandlerError::no_read(call))
@@ -150,6 +155,22 @@ impl Rig {
     /// Lets time pass, nanoseconds.
     pub(crate) fn pass(&mut self, ns: i64) {
         self.wires.now += ns;
+    }
+
+    /// The same; timers go off when they are due. What leaves by each output.
+    pub(crate) fn pass_on_time(&mut self, ns: i64) -> Vec<Vec<Packet>> {
+        let end = self.wires.now + ns;
+        let mut left: Vec<Vec<Packet>> = self.left();
+        loop {
+            let next = (0..self.host.timers.len()).min_by_key(|at| self.host.timers[*at].1);
+            let Some(at) = next.filter(|at| self.host.timers[*at].1 <= end) else { break };
+            let (token, due) = self.host.timers.swap_remove(at);
+            self.wires.now = self.wires.now.max(due);
+            self.with(|element, cx| element.timer(cx, token));
+            left.iter_mut().zip(self.left()).for_each(|(all, more)| all.extend(more));
+        }
+        self.wires.now = end;
+        left
     }
 
     /// Packets that the element holds.

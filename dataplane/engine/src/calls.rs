@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{Access, HandlerError, Wires};
+use thruway_element::{Access, HandlerError, Origin, Wires};
 
 use crate::control::{Mail, Mails};
 use crate::core::Core;
@@ -16,19 +16,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A handler call for the replicas of one element.
 #[derive(Clone)]
-struct Job {
-    node: usize,
+pub(crate) struct Job {
+    pub node: usize,
     name: String,
     /// Parameter of a read, value of a write.
     param: String,
     write: bool,
     /// One replica is enough.
-    one: bool,
+    pub one: bool,
+    /// Who calls.
+    origin: Origin,
 }
 
 impl Job {
-    fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
-        Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
+    pub(crate) fn new(
+        node: usize,
+        call: &Call<'_>,
+        (one, write): (bool, bool),
+        origin: Origin,
+    ) -> Job {
+        let (name, param) = (call.name.to_owned(), call.param.to_owned());
+        Job { node, name, param, write, one, origin }
     }
 }
 
@@ -56,10 +64,25 @@ impl Core {
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
                 let name = &self.layout.graph.elements[taker.node as usize].name;
-                control.say(&format!("While calling '{name}.run':\n  {error}"));
+                self.tell_failure(format!("While calling '{name}.run':\n "), error);
             }
             control.takers().end(taker);
         }
+    }
+
+    /// Tells the user of a call that failed, also where that is known later only.
+    #[cold]
+    pub(crate) fn tell_failure(&self, call: String, error: HandlerError) {
+        let later = match error {
+            HandlerError::Later(later) => later,
+            error => return self.control.say(&format!("{call} {error}")),
+        };
+        let control = Arc::clone(&self.control);
+        later.then(move |answer| {
+            if let Err(error) = answer {
+                control.say(&format!("{call} {error}"));
+            }
+        });
     }
 
     /// Reads `[element.]handler [param]` as seen from `node`.
@@ -81,7 +104,7 @@ impl Core {
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_speaks(), false);
+        let job = Job::new(target, &call, (merge.one_speaks(), false), self.origin.clone());
         handlers::merge(merge, self.on_replicas(wires, &job)?)
     }
 
@@ -108,7 +131,7 @@ impl Core {
         let value = if call.param.is_empty() { value } else { call.param };
         let call = Call { param: value, ..call };
         let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_is_written(), true);
+        let job = Job::new(target, &call, (merge.one_is_written(), true), self.origin.clone());
         let answers = self.on_replicas(wires, &job)?;
         answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
     }
@@ -159,13 +182,30 @@ impl Core {
     }
 
     /// Does it; `None` when the element is running.
-    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
-        if job.write {
-            let done = self.write_if_free(wires, job.node, &job.name, &job.param)?;
-            Some(done.map(|()| String::new()))
+    pub(crate) fn perform(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Option<Result<String, HandlerError>> {
+        self.called = job.node as u32;
+        let before = std::mem::replace(&mut self.origin, job.origin.clone());
+        let answer = if job.write {
+            let done = self.write_if_free(wires, job.node, &job.name, &job.param);
+            done.map(|done| done.map(|()| String::new()))
         } else {
             self.read_if_free(wires, job.node, &job.name, &job.param)
-        }
+        };
+        self.origin = before;
+        answer
+    }
+
+    /// Does what a thread that runs no elements asks, while no element runs.
+    pub(crate) fn perform_remotely(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Result<String, HandlerError> {
+        self.perform(wires, job).unwrap_or_else(|| Err(calling_itself()))
     }
 
     /// Has a thread do something about traces.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use thruway_clock::{Clock, Phase, Reference, Settings, Source, Told, Why};
 use thruway_packet::cycles;
 use thruway_sync::Counter;
@@ -51,6 +52,12 @@ impl Source for Machine {
     #[inline]
     fn system(&mut self) -> i64 {
         real_now()
+    }
+
+    #[inline]
+    fn monotonic(&mut self) -> i64 {
+        let time = clock_gettime(ClockId::Monotonic);
+        time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
     }
 }
 

@@ -6,10 +6,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use thruway_element::{HandlerError, Stats, Wires};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use thruway_sync::{Counter, Doze};
+use thruway_sync::{Counter, Doze, RunNumber, StopLevel};
 
+use crate::away::Gaps;
 use crate::clock::ClockWords;
 use crate::core::Core;
+use crate::layout::Layout;
 use crate::signals::Takers;
 use crate::trace;
 
@@ -43,6 +45,8 @@ pub(crate) struct Mailbox {
     pub idle: Counter,
     /// What its clock is at.
     pub clock: ClockWords,
+    /// How long it was away from its round.
+    pub gaps: Gaps,
 }
 
 /// No element.
@@ -50,10 +54,13 @@ const NOBODY: u32 = u32::MAX;
 
 /// Replaces the running configuration by another text, or says why that does not do.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
+/// Reads the configuration file again and lets it take over, or says what is wrong with it.
+pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
-    halt: AtomicBool,
+    /// Which runs must end.
+    level: StopLevel,
     /// Whether a stop lets the packets under way reach their end first.
     drain: bool,
     stopping: AtomicBool,
@@ -65,8 +72,10 @@ pub struct Control {
     running: AtomicBool,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    layout: OnceLock<Arc<Layout>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
+    reload: Mutex<Option<Reload>>,
     /// Traces that run, and how many there were.
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
@@ -90,11 +99,12 @@ impl Control {
                     doze: Doze::new(),
                     idle,
                     clock,
+                    gaps: Gaps::default(),
                 })
             })
             .collect();
         Ok(Control {
-            halt: AtomicBool::new(false),
+            level: StopLevel::default(),
             drain,
             stopping: AtomicBool::new(false),
             drained: AtomicU32::new(0),
@@ -103,8 +113,10 @@ impl Control {
             running: AtomicBool::new(false),
             boxes: boxes?,
             stats: OnceLock::new(),
+            layout: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
+            reload: Mutex::default(),
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
             chatter,
@@ -125,23 +137,59 @@ impl Control {
         self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).push(ear);
     }
 
-    /// Stops all threads after their present round, whatever a DriverManager says.
-    pub fn halt(&self) {
-        self.halt.store(true, Ordering::Release);
+    /// Ends the router's runs for good: the present one after the threads' present round, and no
+    /// other one begins. Nothing takes this back.
+    pub fn end(&self) {
+        self.level.end();
         self.wake_all();
     }
 
-    /// Takes a halt back.
-    pub(crate) fn resume(&self) {
-        self.halt.store(false, Ordering::Release);
-        self.stopping.store(false, Ordering::Release);
+    /// Stops the present run, or the next one if none goes on, after the threads' present round,
+    /// whatever a DriverManager says.
+    pub fn halt(&self) {
+        self.halt_run(self.run());
+    }
+
+    /// Stops this run. No effect on later ones.
+    pub fn halt_run(&self, run: RunNumber) {
+        self.level.stop(run);
+        self.wake_all();
+    }
+
+    /// Ends the present run, which the owner may continue: a hot swap. If someone stops the run as
+    /// well, it is stopped.
+    pub fn pause(&self) {
+        self.level.pause(self.level.current());
+        self.wake_all();
+    }
+
+    /// The run that goes on, or the next one.
+    pub fn run(&self) -> RunNumber {
+        self.level.current()
+    }
+
+    /// Whether [`Control::end`] was called.
+    pub fn is_ended(&self) -> bool {
+        self.level.is_ended()
+    }
+
+    /// The threads of the present run have ended. Says whether that was only a pause. A stop that
+    /// waits for packets under way then goes on to wait in the next run.
+    pub(crate) fn finish_run(&self) -> bool {
+        let run = self.level.current();
+        let paused = !self.level.is_stopped(run);
+        if !paused {
+            self.stopping.store(false, Ordering::Release);
+        }
         self.drained.store(0, Ordering::Release);
+        self.level.finish(run);
+        paused
     }
 
     /// Whether the threads are to end.
     #[inline]
     pub(crate) fn halted(&self) -> bool {
-        self.halt.load(Ordering::Relaxed)
+        self.level.is_due()
     }
 
     /// Asks for a stop as an element does: a DriverManager may have other plans.
@@ -158,7 +206,7 @@ impl Control {
 
     /// Whether the threads are to end once nothing is under way.
     #[inline]
-    pub(crate) fn stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
@@ -204,6 +252,12 @@ impl Control {
         })
     }
 
+    /// Signals that elements were told of and have not begun with, ascending: after the last run,
+    /// nobody will.
+    pub fn signals_left(&self) -> Vec<i32> {
+        self.takers.left()
+    }
+
     pub(crate) fn takers(&self) -> &Takers {
         &self.takers
     }
@@ -232,6 +286,28 @@ impl Control {
         }
     }
 
+    /// Gives the router a writable `reload` handler, which reads its configuration file again.
+    pub fn allow_reload(&self, reload: Reload) {
+        *self.reload.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reload);
+    }
+
+    /// Reads the configuration file again and lets it take over.
+    ///
+    /// # Errors
+    /// This driver does not reload, or the configuration is wrong; the running one goes on.
+    pub fn reload(&self) -> Result<(), HandlerError> {
+        let reload = self.reload.lock().unwrap_or_else(|poison| poison.into_inner());
+        match &*reload {
+            Some(reload) => reload().map_err(HandlerError::refused),
+            None => Err(HandlerError::no_write("reload")),
+        }
+    }
+
+    /// Whether [`reload`](Control::reload) does something.
+    pub fn reloads(&self) -> bool {
+        self.reload.lock().unwrap_or_else(|poison| poison.into_inner()).is_some()
+    }
+
     pub(crate) fn set_running(&self, running: bool) {
         self.running.store(running, Ordering::Release);
     }
@@ -239,6 +315,11 @@ impl Control {
     /// Whether the threads are running.
     pub fn running(&self) -> bool {
         self.running.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_layout(&self, layout: Arc<Layout>) {
+        // Set once, as the statistics are.
+        let _ = self.layout.set(layout);
     }
 
     pub(crate) fn set_stats(&self, stats: Vec<Arc<Stats>>) {
@@ -266,42 +347,8 @@ impl Control {
         }
     }
 
-    /// Reads a handler of a running router: `element.handler param`.
-    ///
-    /// # Errors
-    /// As the handler's, or that the router is not running.
-    pub fn read(&self, call: &str) -> Result<String, HandlerError> {
-        let call = call.to_owned();
-        self.ask(move |wires, core| core.read_from(wires, 0, &call))?
-    }
-
-    /// Writes a handler of a running router.
-    ///
-    /// # Errors
-    /// As the handler's, or that the router is not running.
-    pub fn write(&self, call: &str, value: &str) -> Result<(), HandlerError> {
-        let (call, value) = (call.to_owned(), value.to_owned());
-        self.ask(move |wires, core| core.write_from(wires, 0, &call, &value))?
-    }
-
-    /// Has the first thread do something, and waits for the answer.
-    fn ask<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
-    ) -> Result<T, HandlerError> {
-        let (reply, answer) = std::sync::mpsc::channel();
-        self.mailbox(0).send(Box::new(move |wires, core| {
-            // Whoever asked may have gone.
-            let _ = reply.send(work(wires, core));
-        }));
-        while self.running() {
-            match answer.recv_timeout(std::time::Duration::from_millis(50)) {
-                Ok(value) => return Ok(value),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        Err(HandlerError::refused("the router is not running"))
+    pub(crate) fn layout(&self) -> Option<&Arc<Layout>> {
+        self.layout.get().filter(|_| self.running())
     }
 }
 

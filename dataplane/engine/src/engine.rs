@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use thruway_element::{Ended, Run, Wires};
 use thruway_packet::{Batch, MAX_BATCH};
 
+use crate::away::{Away, NOBODY, Piece};
 use crate::clock::Time;
-use crate::core::{Core, IDLE};
+use crate::core::{Core, IDLE, Later};
 use crate::patience::Idle;
 use crate::rest::{OnTime, Rest};
 
-/// Dispatches before a drain looks whether it is to stop: a loop of the graph may never end.
+/// Dispatches before a drain looks whether it is to stop, and whether there is mail: a loop of the
+/// graph may never end. Some milliseconds' work at most.
 const LOOK_UP: u32 = 4096;
 /// How long a stop waits for packets that are under way.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -36,6 +38,7 @@ pub(crate) struct Engine {
     /// Since when it is stopping, and whether it has said that it is done.
     stopping: Option<Instant>,
     drained: bool,
+    pub(crate) away: Away,
     /// Packets under way, rotated through the slots so that no batch is allocated twice.
     pub(crate) batch: Batch,
 }
@@ -53,6 +56,7 @@ impl Engine {
             rest: Rest::new(idle),
             stopping: None,
             drained: false,
+            away: Away::new(),
             batch: Batch::with_room(),
         }
     }
@@ -62,12 +66,14 @@ impl Engine {
         (self.stopping, self.drained) = (None, false);
         let control = Arc::clone(&self.core.control);
         let _on_time = (!self.time.is_simulated()).then(OnTime::new);
+        self.away.begin();
         while !control.halted() {
             let worked = self.round();
+            self.away.end_round(&control.mailbox(self.core.thread).gaps);
             if control.halted() {
                 break;
             }
-            if control.stopping() {
+            if control.is_stopping() {
                 self.look_whether_drained(worked);
             }
             if worked {
@@ -85,8 +91,10 @@ impl Engine {
     fn open_mail(&mut self) -> bool {
         let waits = self.core.control.mailbox(self.core.thread).waiting();
         if waits {
+            self.core.called = NOBODY;
             self.core.serve(&mut self.wires);
             self.drain();
+            self.away.did(Piece::Mail, self.core.called);
         }
         waits
     }
@@ -114,11 +122,15 @@ impl Engine {
         self.tick();
         let mut worked = self.open_mail();
         self.sweep_sessions();
-        worked |= self.take_handed();
+        if self.take_handed() {
+            worked = true;
+            self.away.did(Piece::Handed, NOBODY);
+        }
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
                 worked |= self.run_task(at);
+                self.away.did(Piece::Task, self.tasks[at].node);
                 if self.core.control.halted() {
                     break;
                 }
@@ -135,6 +147,7 @@ impl Engine {
             if flows.next_ended().is_some() {
                 self.core.tell_functions(&mut self.wires);
             }
+            self.away.did(Piece::Sessions, NOBODY);
         }
     }
 
@@ -159,8 +172,16 @@ impl Engine {
 
     fn run_timers(&mut self) -> bool {
         let mut worked = false;
+        let mut left = LOOK_UP;
         while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
             worked = true;
+            left -= 1;
+            if left == 0 {
+                // Timers may set each other without end, too.
+                self.look_up();
+                self.drain();
+                left = LOOK_UP;
+            }
             self.core.sample();
             self.core.meter(&self.wires, timer.node);
             let traced = self.trace_begins(timer.node);
@@ -172,6 +193,7 @@ impl Engine {
             }
             self.count_made(timer.node);
             self.drain();
+            self.away.did(Piece::Timer, timer.node);
             if self.core.control.halted() {
                 break;
             }
@@ -243,10 +265,12 @@ impl Engine {
 
     #[cold]
     fn call_all(&mut self) {
-        for (node, call, value) in std::mem::take(&mut self.core.later) {
+        for Later { node, call, value, origin } in std::mem::take(&mut self.core.later) {
+            let before = std::mem::replace(&mut self.core.origin, origin);
             if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                self.core.control.say(&format!("{call}: {error}"));
+                self.core.tell_failure(format!("{call}:"), error);
             }
+            self.core.origin = before;
         }
     }
 
@@ -262,12 +286,29 @@ impl Engine {
             }
             left -= 1;
             if left == 0 {
-                if self.core.control.halted() {
+                if self.look_up() {
                     return;
                 }
                 left = LOOK_UP;
             }
         }
+    }
+
+    /// In the midst of a round that takes long, while no element runs: does what came by mail, so
+    /// that a round without end starves nobody outside. Says whether the thread is to end.
+    #[cold]
+    fn look_up(&mut self) -> bool {
+        if self.core.control.mailbox(self.core.thread).waiting() {
+            let sent = self.wires.log.len();
+            self.core.serve(&mut self.wires);
+            self.call_later();
+            // Sent first goes first: the log is a stack.
+            self.wires.log[sent..].reverse();
+        }
+        if self.core.control.is_stopping() {
+            self.look_whether_drained(true);
+        }
+        self.core.control.halted()
     }
 
     /// An element multiplied packets beyond a batch: cuts it.
@@ -295,7 +336,7 @@ impl Engine {
             self.wires.log[mark..].reverse();
             left -= 1;
             if left == 0 {
-                if self.core.control.halted() {
+                if self.look_up() {
                     self.wires.log.clear();
                     break;
                 }

@@ -1,8 +1,9 @@
 //! Handlers that the engine itself answers, and how replicas' answers become one.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use thruway_element::{Access, Handler, HandlerError, Merge, Reason, Wires};
+use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Reason, Wires};
 use thruway_lang::{PortRef, Processing};
 
 use crate::control::Control;
@@ -46,11 +47,26 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Longest wait for an answer that comes later, by a thread that moves no packets. The one who is
+/// to give it has limits of its own; this one is for what ends without a word.
+const LATER_MAX: Duration = Duration::from_secs(10);
+
+/// The answer, waited for where it comes later: not for threads that move packets.
+pub(crate) fn awaited(answer: Answer) -> Answer {
+    match answer {
+        Err(HandlerError::Later(later)) => later.wait(LATER_MAX).unwrap_or_else(|| {
+            Err(HandlerError::refused(format!("no answer came within {LATER_MAX:?}")))
+        }),
+        other => other,
+    }
+}
+
 /// Handlers of the router itself.
 const GLOBAL: &[(&str, Access)] = &[
     ("classes", Access::Read),
     ("config", Access::Read),
     ("flatconfig", Access::Read),
+    ("gaps", Access::Read),
     ("handlers", Access::Read),
     ("list", Access::Read),
     ("packages", Access::Read),
@@ -92,6 +108,7 @@ pub(crate) fn read_global(
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
+        "gaps" => crate::statistics::gaps(layout, control),
         "statistics" => crate::statistics::lines(layout, control),
         "threads" => control.stats().len().to_string(),
         _ => return Err(HandlerError::no_read(name)),
@@ -106,12 +123,19 @@ fn compact(layout: &Layout) -> bool {
 pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result<(), HandlerError> {
     match name {
         "hotconfig" => control.reconfigure(value),
+        "reload" => control.reload(),
         "stop" => {
             control.stop();
             Ok(())
         }
         _ => Err(HandlerError::no_write(name)),
     }
+}
+
+/// Whether a read of one of the router's own handlers changes something: that of a trace takes what
+/// was seen.
+pub(crate) fn global_has_effect(call: &Call<'_>) -> bool {
+    call.name == "trace" && !call.param.trim().is_empty()
 }
 
 fn describe(name: &str, access: Access) -> String {

@@ -9,7 +9,9 @@
 //! statistics (each written by one thread) and in mailboxes that are looked at once per round.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod assign;
+mod away;
 mod build;
 mod calls;
 mod chain;
@@ -24,6 +26,7 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
+mod remote;
 mod rest;
 mod router;
 mod signals;
@@ -37,7 +40,7 @@ mod traverse;
 
 pub use build::{BuildError, Stage, check_arguments};
 pub use clock::{ClockKind, Machine, has_constant_cycles};
-pub use control::{Chatter, Control, Reconfigure};
+pub use control::{Chatter, Control, Reconfigure, Reload};
 pub use flows::Flows;
 pub use handlers::ranges;
 pub use layout::Layout;

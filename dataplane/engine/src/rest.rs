@@ -95,6 +95,7 @@ impl Engine {
         let begin = if self.rest.rounds > 1 { self.rest.rested } else { cycles() };
         self.idle();
         self.rest.rested = cycles();
+        self.away.rested(self.rest.rested);
         let spent = self.rest.rested.wrapping_sub(begin);
         self.core.control.mailbox(self.core.thread).idle.add(spent);
     }
@@ -121,7 +122,7 @@ impl Engine {
             // The next round is the look that follows.
             return doze.lie_down();
         }
-        let longest = match (control.stopping(), self.time.is_settling()) {
+        let longest = match (control.is_stopping(), self.time.is_settling()) {
             (true, _) => SLEEP_STOPPING,
             (false, true) => Duration::from_nanos(SETTLE_NS),
             (false, false) => SLEEP_MAX,

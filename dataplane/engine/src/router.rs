@@ -1,9 +1,10 @@
 //! A router: a configuration, instantiated, with its threads.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
+use thruway_element::{Element, HandlerError, Registry, Remote, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
@@ -18,6 +19,7 @@ use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::patience::Idle;
+use crate::remote;
 use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
 use crate::topology::Topology;
@@ -65,7 +67,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::System,
             idle: Idle::Sleep,
-            chatter: Arc::new(|line| eprintln!("{line}")),
+            chatter: Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
             provide: None,
         }
     }
@@ -78,6 +80,8 @@ pub struct Outcome {
     pub elapsed: std::time::Duration,
     /// Cycles of the time stamp counter in the same time.
     pub cycles: u64,
+    /// Whether it ended by [`Control::pause`] alone: nobody stopped it.
+    pub paused: bool,
     /// Threads that died, and what could not be finished: files not written to the end.
     pub errors: Vec<BuildError>,
 }
@@ -150,6 +154,7 @@ impl Router {
         }
         flows::install(&flows, &mut engines)?;
         crossing::install(&flows, &mut engines);
+        control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }
@@ -178,6 +183,11 @@ impl Router {
     /// The handle for stopping and asking.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
+    }
+
+    /// The handlers, for threads that run no elements.
+    pub fn remote(&self) -> Arc<dyn Remote> {
+        remote::of(&self.layout, &self.control, 0)
     }
 
     /// Every thread's counters.
@@ -241,14 +251,10 @@ impl Router {
         outcome
     }
 
-    /// Lets [`Router::run_threads`] run again after a stop.
-    pub fn resume(&self) {
-        self.control.resume();
-    }
-
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
     /// own, each on a core of its own where there are enough. A thread that dies (an element's panic)
-    /// ends the run of all.
+    /// ends the run of all. After a stop or pause the router can run again; after [`Control::end`]
+    /// a run ends at once.
     pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();
@@ -257,7 +263,9 @@ impl Router {
         let (engines, errors) = crew::run(engines, &self.control, &self.cores);
         self.engines = engines;
         self.control.set_running(false);
+        let paused = self.control.finish_run();
         Outcome {
+            paused,
             elapsed: begin.elapsed(),
             cycles: thruway_packet::cycles().wrapping_sub(cycles),
             errors,
@@ -293,7 +301,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                answers.push(core.read_local(wires, node, call.name, call.param));
+                let answer = core.read_local(wires, node, call.name, call.param);
+                answers.push(handlers::awaited(answer));
             }
             if merge.one_speaks() && !answers.is_empty() {
                 break;
@@ -321,7 +330,8 @@ impl Router {
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
                 let Engine { wires, core, .. } = engine;
-                core.write_local(wires, node, call.name, value)?;
+                let done = core.write_local(wires, node, call.name, value);
+                handlers::awaited(done.map(|()| String::new()))?;
                 engine.drain();
             }
             if merge.one_is_written() {

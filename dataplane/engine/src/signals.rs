@@ -56,7 +56,18 @@ impl Takers {
 
     /// The numbers that elements wait for, ascending.
     pub fn wanted(&self) -> Vec<i32> {
-        let mut numbers: Vec<i32> = self.all().iter().map(|waiting| waiting.taker.signal).collect();
+        self.numbers(|_| true)
+    }
+
+    /// The numbers that came and that some element has not begun with, ascending.
+    pub fn left(&self) -> Vec<i32> {
+        self.numbers(|waiting| waiting.told)
+    }
+
+    fn numbers(&self, of: impl Fn(&Waiting) -> bool) -> Vec<i32> {
+        let all = self.all();
+        let numbers = all.iter().filter(|waiting| of(waiting)).map(|waiting| waiting.taker.signal);
+        let mut numbers: Vec<i32> = numbers.collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
@@ -113,7 +124,9 @@ mod tests {
         assert_eq!(came(12), (vec![], false));
         assert_eq!(came(10), (vec![ON_USR1], true));
         assert_eq!(came(10), (vec![], true), "one with the first");
+        assert_eq!(takers.left(), [10]);
         assert!(takers.begin(ON_USR1));
+        assert!(takers.left().is_empty());
         assert_eq!(came(10), (vec![ON_USR1], true), "it came while the element runs");
         takers.take(ON_USR1).unwrap();
         takers.end(ON_USR1);

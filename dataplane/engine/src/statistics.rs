@@ -19,6 +19,10 @@ use crate::layout::Layout;
 /// - `clock NUMBER PHASE HERTZ ERROR LOOKS JUMPS LATE FAILURES`, of each thread: what its clock is at,
 ///   the cycles per second that it goes by, and how many nanoseconds the system's clock was ahead at
 ///   the last look;
+/// - `gap NUMBER WHEN OWN WHOLE KIND NAME`, of each thread: how long it was away from its round at
+///   most, WHEN is worst (since its start) or recent (the last five to ten seconds): OWN nanoseconds
+///   for what KIND and NAME say, WHOLE with the time in which it waited for a processor. 0 where
+///   no round took as long as half a millisecond;
 /// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
 /// - `drop NAME REASON PACKETS`, after the element, for reasons that occurred.
 pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
@@ -35,6 +39,7 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
         let _ = write!(text, "clock\t{thread}\t{phase}\t{hertz}\t{error_ns}\t");
         let _ = writeln!(text, "{looks}\t{jumps}\t{late}\t{failures}");
     }
+    text += &gaps(layout, control);
     for (node, decl) in layout.graph.elements.iter().enumerate() {
         let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));
         let _ = writeln!(text, "element\t{}\t{}\t{}", decl.name, decl.class, counts(replicas()));
@@ -44,6 +49,19 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
             if count > 0 {
                 let _ = writeln!(text, "drop\t{}\t{}\t{count}", decl.name, drop.name);
             }
+        }
+    }
+    text
+}
+
+/// The lines `gap` of [`lines`].
+pub(crate) fn gaps(layout: &Layout, control: &Control) -> String {
+    let mut text = String::new();
+    for thread in 0..control.stats().len() {
+        let gaps = &control.mailbox(thread).gaps;
+        for (when, gap) in [("worst", gaps.worst()), ("recent", gaps.recent())] {
+            let (own, whole, cause) = (gap.own_ns, gap.whole_ns, gap.cause(layout));
+            let _ = writeln!(text, "gap\t{thread}\t{when}\t{own}\t{whole}\t{cause}");
         }
     }
     text

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use thruway_element::{Element, Layer, Needs, Stream, StreamPlan};
+use thruway_element::{Element, Exception, Layer, Needs, Stream, StreamPlan};
 use thruway_lang::Processing;
 
 use crate::build::{BuildError, Elements, Stage};
@@ -14,6 +14,8 @@ use crate::layout::Layout;
 pub struct Streams {
     /// With the layer of each.
     pub contexts: Vec<(Layer, StreamPlan)>,
+    /// By element: in which cases functions cannot inspect what they are there for.
+    pub exceptions: Vec<(u32, Vec<Exception>)>,
 }
 
 /// Finds the contexts and tells their elements.
@@ -57,6 +59,13 @@ pub(crate) fn plan(layout: &Layout, replicas: &mut [Elements]) -> Result<Streams
         return Err(errors);
     }
     streams.tell(replicas);
+    for (node, _) in roles.iter().enumerate().filter(|(_, role)| role.is_some()) {
+        let element = replicas.iter().find_map(|elements| elements[node].as_deref());
+        let exceptions = element.map(Element::exceptions).unwrap_or_default();
+        if !exceptions.is_empty() {
+            streams.exceptions.push((node as u32, exceptions));
+        }
+    }
     Ok(streams)
 }
 

@@ -25,7 +25,7 @@ impl Arena {
     pub fn create(scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
         let len = arena_stride(scratch_len) * u64::from(sessions);
         let region = Region::new(usize::try_from(len).unwrap_or(usize::MAX), Pages::Normal)?;
-        Arena::over(region, scratch_len, sessions)
+        Arena::over(region.guarded(), scratch_len, sessions)
     }
 
     /// Opens the one that the host handed over: the Worker's way in.
@@ -45,6 +45,11 @@ impl Arena {
     /// The descriptor to hand to the Worker.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.region.fd()
+    }
+
+    /// Whether memory of it was lost: see [`Region::is_damaged`].
+    pub fn is_damaged(&self) -> bool {
+        self.region.is_damaged()
     }
 
     /// Bytes of a session's scratch.

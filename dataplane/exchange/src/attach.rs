@@ -60,7 +60,26 @@ pub struct WorkerLink {
     master: OwnedFd,
 }
 
+/// Wakes a Master that sleeps.
+#[derive(Debug, Clone, Copy)]
+pub struct MasterBell<'a>(BorrowedFd<'a>);
+
+impl MasterBell<'_> {
+    /// After a flush that said so.
+    #[cold]
+    pub fn ring(&self) {
+        // A full counter is a Master that was woken already.
+        let _ = rustix::io::write(self.0, &1u64.to_ne_bytes());
+    }
+}
+
 impl WorkerLink {
+    /// The rings, and how to wake the Master.
+    #[inline]
+    pub fn split(&mut self) -> (&mut Worker<Mapped>, MasterBell<'_>) {
+        (&mut self.worker, MasterBell(self.master.as_fd()))
+    }
+
     /// Gives back all slots that the Worker is done with, and wakes the Master if it sleeps.
     #[inline]
     pub fn flush(&mut self) {
@@ -71,8 +90,7 @@ impl WorkerLink {
 
     #[cold]
     fn wake_master(&self) {
-        // A full counter is a Master that was woken already.
-        let _ = rustix::io::write(&self.master, &1u64.to_ne_bytes());
+        MasterBell(self.master.as_fd()).ring();
     }
 }
 
@@ -84,7 +102,7 @@ pub struct Attached {
     pub control: Control,
     /// One for each Master thread.
     pub links: Vec<WorkerLink>,
-    /// Its own eventfd, if it asked for one.
+    /// Readable when the host wakes it, if it asked for that; not blocking.
     pub eventfd: Option<OwnedFd>,
     /// Its sessions' scratch, if it asked for some and there are sessions.
     pub arena: Option<Arena>,

@@ -14,6 +14,7 @@ use thruway_region::{Pages, Region, RegionError, SharedBytes};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use crate::bell::{Bed, Bell};
+use crate::wake::WakeLine;
 
 /// A Worker's control region, as either side sees it. Clones are the same region.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ impl Control {
     /// # Errors
     /// When there is no memory.
     pub fn create() -> Result<Control, RegionError> {
-        let region = Region::new(LEN as usize, Pages::Normal)?;
+        let region = Region::new(LEN as usize, Pages::Normal)?.guarded();
         let head = region.bytes(0, 16)?;
         head.write_word(0, MAGIC);
         head.write_word(8, u64::from(VERSION));
@@ -173,13 +174,13 @@ impl Control {
 #[derive(Debug, Clone)]
 pub struct Doorbell {
     control: Control,
-    eventfd: Option<Arc<OwnedFd>>,
+    line: Option<Arc<WakeLine>>,
 }
 
 impl Doorbell {
-    /// Wakes by futex, or by eventfd where the Worker asked for one.
-    pub fn new(control: Control, eventfd: Option<Arc<OwnedFd>>) -> Doorbell {
-        Doorbell { control, eventfd }
+    /// Wakes by futex, or by a line where the Worker asked for one.
+    pub fn new(control: Control, line: Option<Arc<WakeLine>>) -> Doorbell {
+        Doorbell { control, line }
     }
 }
 
@@ -192,8 +193,8 @@ impl Bell for Doorbell {
     #[cold]
     fn wake(&self) {
         // A Worker that cannot be woken is found by supervision: it makes no progress.
-        match &self.eventfd {
-            Some(fd) => drop(rustix::io::write(&**fd, &1u64.to_ne_bytes())),
+        match &self.line {
+            Some(line) => line.wake_worker(),
             None => drop(futex::wake(self.status(), futex::Flags::empty(), 1)),
         }
     }

@@ -45,6 +45,9 @@ pub enum PeerFault {
     /// A flag without meaning.
     #[error("flags {0:#04x} have no meaning")]
     Flags(u8),
+    /// Memory of its region is gone, and the system has none to put in its place.
+    #[error("memory that it shares with its host is gone")]
+    Memory,
 }
 
 impl PeerFault {
@@ -57,6 +60,7 @@ impl PeerFault {
             PeerFault::Bounds { .. } => "bounds",
             PeerFault::Output { .. } => "output",
             PeerFault::Flags(_) => "flags",
+            PeerFault::Memory => "memory",
         }
     }
 }

@@ -57,12 +57,14 @@ pub mod socket;
 mod storage;
 mod token;
 mod tuning;
+#[cfg(not(any(loom, miri)))]
+mod wake;
 mod worker;
 
 #[cfg(not(any(loom, miri)))]
 pub use arena::Arena;
 #[cfg(not(any(loom, miri)))]
-pub use attach::{AttachError, Attached, WorkerLink, attach, attach_by};
+pub use attach::{AttachError, Attached, MasterBell, WorkerLink, attach, attach_by};
 pub use bell::{Bed, Bell, Rest, lie_down, rest, ring};
 #[cfg(not(any(loom, miri)))]
 pub use control::{Control, Doorbell, Pillow};
@@ -76,4 +78,6 @@ pub use storage::{Place, Span, Storage};
 pub use thruway_region::Pages;
 pub use token::{LinkFigures, Mark, Origin, Token};
 pub use tuning::Tuning;
+#[cfg(not(any(loom, miri)))]
+pub use wake::WakeLine;
 pub use worker::{Aside, Current, NoRoom, Outgoing, Worker};

@@ -50,7 +50,7 @@ impl GroupRegion {
     /// [`LinkError`].
     pub fn create(shape: &LinkShape, frames: u32, pages: Pages) -> Result<GroupRegion, LinkError> {
         let stride = shape.layout()?.frame_stride() as usize;
-        let region = Region::new(stride * frames as usize, pages)?;
+        let region = Region::new(stride * frames as usize, pages)?.guarded();
         Ok(GroupRegion { region: Arc::new(region), stride, frames })
     }
 
@@ -188,7 +188,7 @@ impl Mapped {
     ) -> Result<Mapped, LinkError> {
         let layout = shape.layout()?;
         let len = usize::try_from(layout.len()).map_err(|_| LinkError::NotALink)?;
-        let region = Region::new(len, pages)?;
+        let region = Region::new(len, pages)?.guarded();
         region.copy_in(0, &LinkHeader::new(shape).to_bytes())?;
         Mapped::over(region, layout, group)
     }
@@ -311,6 +311,12 @@ impl Storage for Mapped {
     #[inline]
     fn layout(&self) -> &LinkLayout {
         &self.layout
+    }
+
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        self.region.is_damaged()
+            || self.group.as_ref().is_some_and(|group| group.region.is_damaged())
     }
 
     #[inline]

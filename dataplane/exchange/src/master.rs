@@ -2,6 +2,7 @@
 //!
 //! Nothing that a Worker wrote is used before it was checked, and it is read once.
 
+mod held;
 mod sleep;
 
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
@@ -47,6 +48,8 @@ pub struct Master<S> {
     injection_consumed: u32,
     /// When the oldest waiting token was put (the paper's timeStamp).
     oldest: u64,
+    /// By slot: when the Worker was shown its token.
+    shown_at: Box<[u64]>,
     fault: Option<PeerFault>,
     /// With descriptors: the frame that each primary slot names.
     frames: Box<[u32]>,
@@ -76,6 +79,7 @@ impl<S: Storage> Master<S> {
             aux_limit: 0,
             injection_consumed: 0,
             oldest: 0,
+            shown_at: vec![0; shape.slots as usize].into_boxed_slice(),
             fault: None,
             frames: vec![0; frames].into_boxed_slice(),
             figures: LinkFigures::default(),
@@ -113,12 +117,6 @@ impl<S: Storage> Master<S> {
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.published.wrapping_sub(self.returned)
-    }
-
-    /// Numbers of the slots in use, oldest first.
-    pub fn slots_in_use(&self) -> impl Iterator<Item = u32> + use<S> {
-        let (consumed, mask) = (self.consumed, self.mask);
-        (0..self.occupancy()).map(move |nth| consumed.wrapping_add(nth) & mask)
     }
 
     /// Number of the slot that the next packet goes into.
@@ -223,6 +221,7 @@ impl<S: Storage> Master<S> {
             // Algorithm 2 line 5: the buffer was empty.
             self.oldest = now;
         }
+        self.note_shown(now);
         self.published = self.produced;
         self.figures.occupancy_max = self.figures.occupancy_max.max(self.occupancy());
         // Release: heads and bytes before the index; pairs with the Acquire in Worker::look.
@@ -289,6 +288,9 @@ impl<S: Storage> Master<S> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        if self.storage.is_damaged() {
+            return Err(self.fail(PeerFault::Memory));
+        }
         // Acquire: what the Worker wrote into slots before it published them; pairs with the
         // Release in Worker::publish.
         let index = self.storage.word(Word::WorkerProduced).load(Ordering::Acquire);
@@ -323,7 +325,7 @@ impl<S: Storage> Master<S> {
         if !is_dropped {
             self.check(&head)?;
         }
-        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER) != 0 {
+        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER | flag::LOST) != 0 {
             return Err(PeerFault::Flags(head.flags));
         }
         take(Token {
@@ -338,6 +340,9 @@ impl<S: Storage> Master<S> {
         self.consumed = self.consumed.wrapping_add(1);
         self.figures.returned += u64::from(!is_dropped);
         self.figures.dropped += u64::from(is_dropped);
+        if head.flags & flag::LOST != 0 {
+            self.figures.aux_lost = self.figures.aux_lost.saturating_add(head.fcb.into());
+        }
         if head.flags & flag::AUX != 0 {
             self.take_chain(slot, take)?;
         }

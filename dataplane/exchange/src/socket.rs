@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send,
     sendmsg, socketpair,
 };
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, Malformed};
@@ -99,6 +99,19 @@ impl Socket {
         self.send_with(head, body, &[], SendFlags::DONTWAIT)
     }
 
+    /// The same with descriptors.
+    ///
+    /// # Errors
+    /// [`SocketError`].
+    pub fn try_send_fds(
+        &self,
+        head: Head,
+        body: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), SocketError> {
+        self.send_with(head, body, fds, SendFlags::DONTWAIT)
+    }
+
     fn send_with(
         &self,
         head: Head,
@@ -110,15 +123,21 @@ impl Socket {
         if len > LEN_MAX || fds.len() > FDS_MAX {
             return Err(SocketError::TooLong { len, fds: fds.len() });
         }
-        let head = head.to_bytes();
-        let parts = [IoSlice::new(&head), IoSlice::new(body)];
-        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(SocketError::TooLong { len, fds: fds.len() });
-        }
         let flags = flags | SendFlags::NOSIGNAL;
-        match rustix::io::retry_on_intr(|| sendmsg(&self.fd, &parts, &mut ancillary, flags)) {
+        let message = [&head.to_bytes()[..], body].concat();
+        let sent = if fds.is_empty() {
+            // Not by sendmsg: a function's sandbox has no call that could send descriptors.
+            rustix::io::retry_on_intr(|| send(&self.fd, &message, flags))
+        } else {
+            let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            if !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+                return Err(SocketError::TooLong { len, fds: fds.len() });
+            }
+            let parts = [IoSlice::new(&message)];
+            rustix::io::retry_on_intr(|| sendmsg(&self.fd, &parts, &mut ancillary, flags))
+        };
+        match sent {
             Ok(_) => Ok(()),
             Err(Errno::PIPE | Errno::CONNRESET) => Err(SocketError::Closed),
             Err(errno) => Err(errno.into()),

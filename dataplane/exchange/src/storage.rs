@@ -23,6 +23,11 @@ pub trait Storage {
     /// Sizes and offsets: a private copy, never read from shared memory again.
     fn layout(&self) -> &LinkLayout;
 
+    /// Whether memory of it was lost, so that the two sides no longer share all of it.
+    fn is_damaged(&self) -> bool {
+        false
+    }
+
     /// A shared index.
     fn word(&self, word: Word) -> &AtomicU32;
 

@@ -99,6 +99,8 @@ pub struct LinkFigures {
     pub dropped: u64,
     /// Packets of the auxiliary ring.
     pub aux: u64,
+    /// Auxiliary packets that found no room, as the Worker says.
+    pub aux_lost: u64,
     /// Packets of the injection ring.
     pub injected: u64,
     /// Times this Master woke the Worker.

@@ -36,11 +36,49 @@ pub struct Worker<S> {
     limit: u32,
     /// W.cons: the first slot that it is not done with.
     consumed: u32,
+    shown: Shown,
+    side: SideRings,
+}
+
+/// What the Master was shown.
+#[derive(Default)]
+struct Shown {
     /// W.prod as the Master sees it.
     published: u32,
     /// Something was published since the last look at whether the Master sleeps.
     unannounced: bool,
-    side: SideRings,
+}
+
+impl Shown {
+    /// Shows all slots before `consumed` with their auxiliary packets.
+    #[inline]
+    fn publish<S: Storage>(&mut self, storage: &S, side: &mut SideRings, consumed: u32) {
+        let aux = side.aux_before(consumed);
+        if side.aux_published != aux {
+            side.aux_published = aux;
+            // Before W.prod: who sees a slot sees its auxiliary packets. Release: as below.
+            storage.word(Word::AuxProduced).store(aux, Ordering::Release);
+        }
+        if self.published != consumed {
+            self.published = consumed;
+            self.unannounced = true;
+            // Release: what was written into the slots before the index; pairs with the Acquire
+            // in Master::look.
+            storage.word(Word::WorkerProduced).store(consumed, Ordering::Release);
+        }
+    }
+
+    /// Whether the Master sleeps and must be told of what was published.
+    #[inline]
+    fn must_wake<S: Storage>(&mut self, storage: &S) -> bool {
+        if !std::mem::take(&mut self.unannounced) {
+            return false;
+        }
+        // W2: orders the publications before the look at the flag; pairs with M2 in Master::rest.
+        fence(Ordering::SeqCst);
+        let waits = storage.word(Word::MasterWaits);
+        waits.load(Ordering::Relaxed) == 1 && waits.swap(0, Ordering::Relaxed) == 1
+    }
 }
 
 /// The Worker's end of the auxiliary and injection rings.
@@ -52,6 +90,10 @@ struct SideRings {
     aux_consumed: u32,
     /// The slot that the last auxiliary packet belongs to, as its index; `None` before the first.
     aux_slot: Option<u32>,
+    /// How many it has.
+    chain: u32,
+    /// Auxiliary packets of the open slot that found no room.
+    lost: u32,
     injected: u32,
     injection_published: u32,
     /// Private copy of the injection ring's consumer index.
@@ -74,8 +116,7 @@ impl<S: Storage> Worker<S> {
             threshold: threshold.max(1),
             limit: 0,
             consumed: 0,
-            published: 0,
-            unannounced: false,
+            shown: Shown::default(),
             side: SideRings::default(),
         }
     }
@@ -122,7 +163,7 @@ impl<S: Storage> Worker<S> {
         let index = self.storage.word(Word::MasterProduced).load(Ordering::Acquire);
         let slots = self.storage.layout().shape.slots;
         // The host is trusted, but an index that makes no sense must not become references.
-        if index.wrapping_sub(self.published) <= slots {
+        if index.wrapping_sub(self.shown.published) <= slots {
             self.limit = index;
         }
     }
@@ -194,6 +235,7 @@ impl<S: Storage> Worker<S> {
         let aside = Aside {
             storage: &self.storage,
             rings: &mut self.side,
+            shown: &mut self.shown,
             index: self.consumed,
             has_emitted: false,
         };
@@ -224,13 +266,13 @@ impl<S: Storage> Worker<S> {
     pub fn advance(&mut self, n: u32) {
         let n = n.min(self.limit.wrapping_sub(self.consumed));
         self.consumed = self.consumed.wrapping_add(n);
-        if self.consumed.wrapping_sub(self.published) >= self.threshold {
+        if self.consumed.wrapping_sub(self.shown.published) >= self.threshold {
             self.publish();
         }
     }
 
     /// Gives back all slots that it is done with, and all injected packets. True when the Master
-    /// sleeps and its eventfd must be written. To be called after each batch and before a sleep:
+    /// sleeps and its wake-up line must be written. To be called after each batch and before a sleep:
     /// `advance` publishes too, but only this looks whether the Master sleeps.
     #[must_use = "a sleeping Master must be woken"]
     #[inline]
@@ -240,31 +282,14 @@ impl<S: Storage> Worker<S> {
             self.side.injection_published = self.side.injected;
             // Release: heads and bytes before the index; pairs with the Acquire in Master::filled.
             self.storage.word(Word::Injected).store(self.side.injected, Ordering::Release);
-            self.unannounced = true;
+            self.shown.unannounced = true;
         }
-        if !std::mem::take(&mut self.unannounced) {
-            return false;
-        }
-        // W2: orders the publications before the look at the flag; pairs with M2 in Master::rest.
-        fence(Ordering::SeqCst);
-        let waits = self.storage.word(Word::MasterWaits);
-        waits.load(Ordering::Relaxed) == 1 && waits.swap(0, Ordering::Relaxed) == 1
+        self.shown.must_wake(&self.storage)
     }
 
     #[inline]
     fn publish(&mut self) {
-        if self.side.aux_published != self.side.aux_produced {
-            self.side.aux_published = self.side.aux_produced;
-            // Before W.prod: who sees a slot sees its auxiliary packets. Release: as below.
-            self.storage.word(Word::AuxProduced).store(self.side.aux_produced, Ordering::Release);
-        }
-        if self.published != self.consumed {
-            self.published = self.consumed;
-            self.unannounced = true;
-            // Release: what was written into the slots before the index; pairs with the Acquire
-            // in Master::look.
-            self.storage.word(Word::WorkerProduced).store(self.consumed, Ordering::Release);
-        }
+        self.shown.publish(&self.storage, &mut self.side, self.consumed);
     }
 
     /// Puts a packet of its own making into the injection ring; seen after [`flush`](Self::flush).
@@ -312,9 +337,17 @@ impl SideRings {
             head.flags |= flag::NEXT;
             storage.set_head(Ring::Aux, before, head);
         }
+        self.chain = if self.aux_slot == Some(index) { self.chain + 1 } else { 1 };
         self.aux_slot = Some(index);
         self.aux_produced = self.aux_produced.wrapping_add(1);
         Ok(())
+    }
+
+    /// The producer index up to the packets of slots before this one.
+    #[inline]
+    fn aux_before(&self, index: u32) -> u32 {
+        let own = if self.aux_slot == Some(index) { self.chain } else { 0 };
+        self.aux_produced.wrapping_sub(own)
     }
 
     fn inject<S: Storage>(
@@ -381,6 +414,11 @@ impl<S: Storage> Current<'_, S> {
         if self.aside.has_emitted {
             self.head.flags |= flag::AUX;
         }
+        let lost = std::mem::take(&mut self.aside.rings.lost);
+        if lost > 0 {
+            self.head.flags |= flag::LOST;
+            self.head.fcb = lost;
+        }
         if self.head.to_words()[0] != self.before.to_words()[0] {
             self.aside.storage.set_head(Ring::Primary, self.slot, self.head);
         }
@@ -391,6 +429,7 @@ impl<S: Storage> Current<'_, S> {
 pub struct Aside<'a, S> {
     storage: &'a S,
     rings: &'a mut SideRings,
+    shown: &'a mut Shown,
     index: u32,
     has_emitted: bool,
 }
@@ -404,6 +443,26 @@ impl<S: Storage> Aside<'_, S> {
         self.rings.emit(self.storage, self.index, to, parts)?;
         self.has_emitted = true;
         Ok(())
+    }
+
+    /// Whether the auxiliary ring has packets of other slots: once the Master has taken those there
+    /// is room, so it can be waited for. Packets of the open slot stay until that is given back.
+    pub fn can_wait(&self) -> bool {
+        let own = if self.rings.aux_slot == Some(self.index) { self.rings.chain } else { 0 };
+        own < self.storage.layout().shape.aux_slots
+    }
+
+    /// Gives back all slots before the open one. As [`Worker::flush`], true when the Master sleeps
+    /// and its eventfd must be written.
+    #[must_use = "a sleeping Master must be woken"]
+    pub fn flush(&mut self) -> bool {
+        self.shown.publish(self.storage, self.rings, self.index);
+        self.shown.must_wake(self.storage)
+    }
+
+    /// Says that a packet that was to be emitted is lost: the Master counts it.
+    pub fn lose(&mut self) {
+        self.rings.lost = self.rings.lost.saturating_add(1);
     }
 
     /// As [`Worker::inject`].

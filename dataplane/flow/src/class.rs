@@ -29,7 +29,8 @@ const ICMP6: u32 = 58;
 /// - `tcp6`, `udp6`, `icmp6`: IPv6 with this as its first next header (extension headers are not
 ///   followed);
 /// - `http`: TCP port 80 of IPv4, either end;
-/// - a `Classifier` pattern: `12/0800 23/06`;
+/// - a `Classifier` pattern: `12/0800 23/06`, with a mask behind `%` or, as FastClick writes it, a
+///   second `/`: `16/8ba5/ffff`;
 /// - fields with hexadecimal values: `ethertype/0800`, `ip proto/06`, `src port/0050`,
 ///   `dst port/0050`, all of which must fit;
 /// - an expression of the `IPClassifier` language: `tcp`, `udp dst port 53 or icmp`. It looks at an
@@ -54,7 +55,7 @@ pub fn parse_class(text: &str, names: &dyn Names) -> Result<Expr, RuleError> {
         return classes.collect::<Result<_, _>>().map(Expr::Any);
     }
     if words.first().is_some_and(|word| is_clause(word)) {
-        return parse_pattern(text);
+        return parse_pattern(&with_masks(text));
     }
     if words.iter().any(|word| field_value(word).is_some()) {
         return fields(text, names);
@@ -112,6 +113,17 @@ fn named(words: &[&str]) -> Option<Expr> {
 }
 
 /// Whether a word looks like `OFFSET/VALUE`.
+/// The pattern with the masks of FastClick's clauses, `offset/value/mask`, written as Click writes
+/// them, `offset/value%mask`. Places in the text stay the same.
+fn with_masks(text: &str) -> String {
+    let mut slashes = 0;
+    let rewritten = text.chars().map(|c| {
+        slashes = if c.is_whitespace() { 0 } else { slashes + u32::from(c == '/') };
+        if c == '/' && slashes == 2 { '%' } else { c }
+    });
+    rewritten.collect()
+}
+
 fn is_clause(word: &str) -> bool {
     let body = word.trim_start_matches('!');
     let offset = body.split_once('/').map(|(offset, _)| offset);
@@ -205,6 +217,18 @@ mod tests {
         let from = |at: usize| if ip { frame.get(at..).unwrap_or(&[]) } else { &[] };
         let view = PacketView { frame, network: from(14), transport: from(header) };
         matches(&parse_class(class, &NoNames).unwrap(), &view)
+    }
+
+    #[test]
+    fn a_mask_may_stand_behind_a_slash() {
+        for (text, same) in [
+            ("16/8ba5/ffff", "16/8ba5%ffff"),
+            ("12/0800 30/0a00/fff0 9/06", "12/0800 30/0a00%fff0 9/06"),
+            ("!16/8b/f0", "!16/8b%f0"),
+        ] {
+            assert_eq!(parse_class(text, &NoNames), parse_class(same, &NoNames), "{text}");
+        }
+        assert!(parse_class("16/8b/f0/f0", &NoNames).is_err());
     }
 
     #[test]

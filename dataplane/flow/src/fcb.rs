@@ -35,6 +35,18 @@ pub enum Direction {
     Reply,
 }
 
+impl Direction {
+    /// The other one.
+    #[inline]
+    #[must_use]
+    pub fn reversed(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Reply,
+            Direction::Reply => Direction::Forward,
+        }
+    }
+}
+
 impl Fcb {
     /// Not classified.
     pub const NONE: Fcb = Fcb(0);

@@ -49,6 +49,7 @@ pub mod rendezvous;
 pub mod rules;
 pub mod session;
 pub mod table;
+pub mod tcp;
 mod tree_build;
 
 pub use ast::{Base, Expr, Rule, Word};

@@ -4,6 +4,7 @@
 //! that may serve the two directions only ever add bits.
 
 use crate::fcb::Direction;
+use crate::tcp::UNSOUND;
 
 /// FIN, SYN, RST, ACK (RFC 9293 section 3.1).
 pub const TCP_FIN: u8 = 0x01;
@@ -61,6 +62,11 @@ impl Life {
     /// Of a session whose first packet has this protocol and these TCP flags, and goes in this
     /// direction: a reply where another thread has seen the session's beginning.
     pub fn begin(protocol: u8, tcp_flags: u8, direction: Direction) -> Life {
+        Life::fresh(protocol, tcp_flags).after(direction, tcp_flags)
+    }
+
+    /// The same before its first packet has told anything but what it is.
+    pub fn fresh(protocol: u8, tcp_flags: u8) -> Life {
         let transport = match protocol {
             TCP => Transport::Tcp,
             UDP => Transport::Udp,
@@ -70,7 +76,7 @@ impl Life {
         let life = Life((transport as u8) << Life::TRANSPORT_SHIFT);
         let midway = transport == Transport::Tcp && tcp_flags & TCP_SYN == 0;
         let picked_up = if midway { Life::PICKED_UP } else { 0 };
-        Life(life.0 | picked_up).after(direction, tcp_flags)
+        Life(life.0 | picked_up)
     }
 
     /// Of a session that is not embryonic whoever speaks: one of one direction that has had more
@@ -149,7 +155,7 @@ impl Life {
     /// alone after the last one was closed (RFC 9293 section 3.6.1).
     #[inline]
     pub fn begins_anew(self, tcp_flags: u8) -> bool {
-        let syn = tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN) == TCP_SYN;
+        let syn = tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN | UNSOUND) == TCP_SYN;
         syn && self.transport() == Transport::Tcp && self.phase() == Phase::Closed
     }
 }

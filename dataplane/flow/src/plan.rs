@@ -159,6 +159,12 @@ impl Level {
         if whole { Serving::Both } else { Serving::EachDirection }
     }
 
+    /// Whether its sessions are single connections in both directions, so that a TCP segment tells of
+    /// the life of all that the session is.
+    pub fn follows_tcp(&self) -> bool {
+        self.session.both_ways && self.serving() != Serving::Any
+    }
+
     /// Whether its sessions may have packets in several threads that have to find each other.
     pub fn meets(&self) -> bool {
         self.session.both_ways || self.serving() != Serving::Any

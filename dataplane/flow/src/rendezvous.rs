@@ -73,6 +73,7 @@
 mod index;
 mod memory;
 mod record;
+mod sides;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod words;
@@ -83,6 +84,7 @@ use crate::hash::Hasher;
 pub use index::RECORDS_MAX;
 use index::{Header, Index, Place, Which};
 use record::{Control, Hold, Records};
+use sides::Sides;
 
 /// 32-bit words of a key. (Few under loom, which counts each.)
 pub const KEY_WORDS: usize = if cfg!(loom) { 4 } else { 12 };
@@ -177,6 +179,8 @@ pub struct Rendezvous {
     hasher: Hasher,
     index: Index,
     records: Records,
+    /// Where connections are TCP's.
+    sides: Option<Sides>,
 }
 
 impl Rendezvous {
@@ -191,7 +195,16 @@ impl Rendezvous {
             hasher: Hasher::new(seed),
             index: Index::new(records).ok_or(none)?,
             records: Records::new(records, words).ok_or(none)?,
+            sides: None,
         })
+    }
+
+    /// The same, with room for the numbers of both sides of each ([`crate::tcp`]).
+    pub fn following_tcp(self, records: u32) -> Result<Rendezvous, RendezvousError> {
+        let words = self.words_each();
+        let sides = Sides::new(records as usize);
+        let sides = sides.ok_or(RendezvousError::NoMemory { records, words })?;
+        Ok(Rendezvous { sides: Some(sides), ..self })
     }
 
     /// Publishes a connection under a key, with the words that are known so far and the time (in
@@ -201,6 +214,9 @@ impl Rendezvous {
     /// Panics unless `words` are as many as were said to [`Rendezvous::new`].
     pub fn publish(&self, key: &Key, words: &[u64], now: u32) -> Published {
         if let Some(record) = self.records.draft(key, words, now) {
+            if let Some(sides) = &self.sides {
+                sides.clear(record);
+            }
             loop {
                 match self.enter(record, Which::First, key) {
                     Entered::Yes => return Published::Mine(RecordId(record)),

@@ -6,12 +6,12 @@ use thruway_element::Catalog;
 
 use crate::check;
 use crate::checked::Checked;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::expand::expand;
 use crate::graph::Graph;
 use crate::lower::{Loader, Lowerer, NoLibraries};
 use crate::scope::Scope;
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::variables::Variables;
 
 /// Reads a configuration: the graph as far as it can be made out, and errors and warnings. If
@@ -27,6 +27,12 @@ pub fn parse_with(
     lowerer.file(source, &mut scope);
     lowerer.diagnostics.sort();
     scope.settle_names();
+    let texts = lowerer.sources.texts();
+    let defined = scope.defines.keys().map(String::as_str);
+    for message in variables.unknown(texts, defined) {
+        let error = Diagnostic::error(Span::default(), message);
+        lowerer.diagnostics.push(Diagnostic { span: None, ..error });
+    }
     let (elements, edges) = expand(&mut lowerer, scope, variables);
     let sources = Arc::new(lowerer.sources);
     let mut diagnostics = lowerer.diagnostics;

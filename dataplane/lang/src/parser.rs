@@ -317,14 +317,37 @@ impl Parser<'_> {
                 list.span = open.span.to(close.span);
                 return Ok(Some(list));
             }
-            let token = self.expect(Tok::Ident, "port number")?;
-            list.ports.push(self.port_number(token)?);
+            self.port_range(&mut list.ports)?;
             if let Some(close) = self.accept(Tok::Char(']')) {
                 list.span = open.span.to(close.span);
                 return Ok(Some(list));
             }
             self.expect(Tok::Char(','), "',' or ']'")?;
         }
+    }
+
+    /// A port, or FastClick's `first-last`.
+    fn port_range(&mut self, ports: &mut Vec<u32>) -> Parsed<()> {
+        let token = self.expect(Tok::Ident, "port number")?;
+        let first = self.port_number(token)?;
+        let mut last = first;
+        let mut span = token.span;
+        if self.accept(Tok::Char('-')).is_some() {
+            let token = self.expect(Tok::Ident, "last port number of the range")?;
+            last = self.port_number(token)?;
+            span = span.to(token.span);
+        }
+        let count = (last + 1).saturating_sub(first) as usize;
+        if count == 0 || ports.len() + count > MAX_PORTS as usize {
+            let message = match count {
+                0 => format!("empty port range; write [{last}-{first}]"),
+                _ => format!("more than {MAX_PORTS} ports in one list"),
+            };
+            self.errors.push(Diagnostic::error(span, message));
+            return Err(Broken);
+        }
+        ports.extend(first..=last);
+        Ok(())
     }
 
     fn port_number(&mut self, token: Token) -> Parsed<u32> {

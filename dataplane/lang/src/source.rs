@@ -92,6 +92,11 @@ impl SourceMap {
         }
     }
 
+    /// All texts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.source.text.as_str())
+    }
+
     /// The text with index `source`.
     pub fn source(&self, source: u32) -> Option<&Source> {
         self.files.get(source as usize).map(|file| &file.source)

@@ -2,11 +2,11 @@
 //! `${x[1]}`; not in single quotes and comments, quoted anew within double quotes. A variable that
 //! is not defined stays as it is written (scripts have variables of their own).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use thruway_element::text;
+use thruway_element::{nearest, text};
 
 use crate::ast::Config;
 use crate::lexer::is_variable;
@@ -19,6 +19,7 @@ pub const MAX_VALUE_DEPTH: usize = 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
     values: BTreeMap<String, String>,
+    must_be_known: bool,
 }
 
 impl Variables {
@@ -43,10 +44,64 @@ impl Variables {
         }
     }
 
+    /// The same, where a name that the configuration does not know is an error.
+    #[must_use]
+    pub fn known_only(self) -> Variables {
+        Variables { must_be_known: true, ..self }
+    }
+
+    /// The same, where a name that the configuration does not know is ignored, as Click does.
+    #[must_use]
+    pub fn or_unknown(self) -> Variables {
+        Variables { must_be_known: false, ..self }
+    }
+
+    /// Errors about names that none of these texts mentions and `defined` does not have.
+    pub(crate) fn unknown<'a>(
+        &'a self,
+        texts: impl IntoIterator<Item = &'a str>,
+        defined: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<String> {
+        if !self.must_be_known {
+            return Vec::new();
+        }
+        let mut known: BTreeSet<&str> = defined.into_iter().collect();
+        let texts = texts.into_iter().map(mentioned);
+        known.extend(texts.flatten());
+        // The value of one may mention another.
+        known.extend(self.values.values().flat_map(|value| mentioned(value)));
+        let unknown = self.values.keys().filter(|name| !known.contains(name.as_str()));
+        unknown.map(|name| unknown_variable(name, &known)).collect()
+    }
+
     /// All, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
+}
+
+/// `$NAME` and `${NAME...}` in a text, wherever they stand: a part of the configuration that this
+/// run does not use knows its variables too.
+fn mentioned(text: &str) -> Vec<&str> {
+    let names = text.match_indices('$').map(|(at, _)| {
+        let rest = &text[at + 1..];
+        let rest = rest.strip_prefix('{').map_or(rest, str::trim_start);
+        let length = rest.bytes().take_while(|byte| is_variable(*byte)).count();
+        &rest[..length]
+    });
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+fn unknown_variable(name: &str, known: &BTreeSet<&str>) -> String {
+    let remedy = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None if known.is_empty() => "the configuration has no variables".to_owned(),
+        None => {
+            let known: Vec<&str> = known.iter().copied().collect();
+            format!("the configuration has {}", known.join(", "))
+        }
+    };
+    format!("unknown variable '{name}'; {remedy}")
 }
 
 /// The variables of a scope, with those around it.

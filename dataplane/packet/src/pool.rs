@@ -90,6 +90,17 @@ impl Memory {
         })
     }
 
+    /// Makes the packet memory with defaults, unless it is made, so that packets need not.
+    ///
+    /// # Errors
+    /// When the system has no such memory.
+    pub fn prepare() -> Result<(), RegionError> {
+        if MEMORY.get().is_none() {
+            Memory::configure(DEFAULT_SMALL, Pages::Normal)?;
+        }
+        Ok(())
+    }
+
     /// Sets the number of small frames and the kind of pages, once, before the first packet.
     /// False when the memory is in use already.
     ///

@@ -12,5 +12,6 @@ pub mod stage;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
+pub mod unseen;
 
 pub use splice::splice;

@@ -36,7 +36,7 @@ pub enum Word {
     Injected = 4,
     /// Injection slots that may be filled again. Written by the Master.
     InjectionConsumed = 5,
-    /// 1 while the Master sleeps and wants its eventfd written. Set by the Master, taken by either.
+    /// 1 while the Master sleeps and wants its wake-up line written. Set by the Master, taken by either.
     MasterWaits = 6,
 }
 

@@ -3,7 +3,7 @@
 //! | kind | from | body | descriptors |
 //! |---|---|---|---|
 //! | HELLO | Worker | [`Hello`] | |
-//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's eventfd if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Master's eventfd |
+//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
 //! | REFUSED | host | text for people | |
 //! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
 //! | READY | Worker | | |
@@ -153,7 +153,7 @@ impl Head {
 pub enum Wake {
     /// A futex on the status word.
     Futex = 0,
-    /// An eventfd, for a Worker that waits for other descriptors too.
+    /// A descriptor that becomes readable, for a Worker that waits for other descriptors too.
     Eventfd = 1,
 }
 

@@ -18,10 +18,13 @@ pub mod flag {
     /// Primary, from the Master: no packet, but the news that the session has ended, after all of
     /// its packets. It has no bytes; the Worker gives it back as dropped.
     pub const RELEASED: u8 = 16;
+    /// Primary, from the Worker: packets that it wanted to add found no room in the auxiliary ring
+    /// (Algorithm 6 lines 4-7); `fcb` is their number.
+    pub const LOST: u8 = 32;
     /// What the Master says; it means nothing when it comes back.
     pub const FROM_MASTER: u8 = NEW | RELEASED;
     /// All that have a meaning.
-    pub const ALL: u8 = DROPPED | AUX | NEXT | FROM_MASTER;
+    pub const ALL: u8 = DROPPED | AUX | NEXT | FROM_MASTER | LOST;
 }
 
 /// What stands beside a slot's frame: where the packet lies and what becomes of it.

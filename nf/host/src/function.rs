@@ -8,7 +8,8 @@ use crate::sandbox::{Order, Program, SandboxReport};
 use crate::wiring::{self, HostLink};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::fmt;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use thruway_nf_abi::message::{Kind, LEN_MAX, LINKS_MAX, WaitMode};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// Longest time that a function has to answer a call of a handler.
-const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Commands that may wait for the supervisor; more are refused.
 const COMMANDS_MAX: usize = 256;
@@ -26,6 +27,8 @@ const COMMANDS_MAX: usize = 256;
 /// What a function is to be: its program and sandbox, its links, how it is supervised.
 #[derive(Debug, Clone)]
 pub struct FunctionSpec {
+    /// The name that lines of the log have for it: that of its element.
+    pub label: String,
     /// Program, limits, isolation. The limit to its regions is set by [`Function::start`].
     pub order: Order,
     /// Sizes of each link.
@@ -61,6 +64,8 @@ pub struct FunctionSpec {
     pub patience: Patience,
     /// What happens between its failures.
     pub backoff: Backoff,
+    /// Whether another process waits, started and in its sandbox, to take its place.
+    pub standby: bool,
 }
 
 impl FunctionSpec {
@@ -68,6 +73,7 @@ impl FunctionSpec {
     pub fn new(program: Program) -> FunctionSpec {
         let (shape, pages) = wiring::DEFAULT_SHAPE;
         FunctionSpec {
+            label: program.path.display().to_string(),
             order: Order::new(program),
             shape,
             pages,
@@ -85,6 +91,7 @@ impl FunctionSpec {
             configuration: None,
             patience: Patience::default(),
             backoff: Backoff::default(),
+            standby: false,
         }
     }
 }
@@ -181,16 +188,17 @@ impl Shared {
         lock(&self.commands).pop_front()
     }
 
-    fn command(&self, command: Command) -> bool {
+    /// Leaves a command for the supervisor; gives it back when too many wait.
+    fn command(&self, command: Command) -> Result<(), Command> {
         let mut commands = lock(&self.commands);
         // To stop is always possible.
         if commands.len() >= COMMANDS_MAX && !matches!(command, Command::Stop) {
-            return false;
+            return Err(command);
         }
         commands.push_back(command);
         // An eventfd that is full is readable, which is all that is wanted.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-        true
+        Ok(())
     }
 }
 
@@ -276,7 +284,14 @@ impl Function {
     /// a generation that is gone is ignored.
     pub fn report_fault(&self, generation: u32, fault: PeerFault) {
         // Refused only when as much is waiting already, which is not less of a reason to kill it.
-        self.shared.command(Command::Fault(generation, fault));
+        let _ = self.shared.command(Command::Fault(generation, fault));
+    }
+
+    /// A Master saw that the function has had a packet for longer than [`Patience::hang`]: it is
+    /// killed and restarted. A report on a generation that is gone is ignored.
+    pub fn report_hang(&self, generation: u32) {
+        // Refused only when as much is waiting already: the next look reports it again.
+        let _ = self.shared.command(Command::Hang(generation));
     }
 
     /// What is known of it.
@@ -299,36 +314,51 @@ impl Function {
     }
 
     /// Calls a handler within the function: [`Kind::Read`] or [`Kind::Write`]. Waits for the
-    /// answer, so not to be called on the packet path.
+    /// answer, so not to be called by a thread that moves packets: those [`ask`](Self::ask).
     ///
     /// # Errors
     /// [`CallError`].
     pub fn call(&self, kind: Kind, text: &str) -> Result<String, CallError> {
+        let (reply, answer) = sync_channel(1);
+        // One answer for room for one: it is never refused.
+        self.ask(kind, text, move |answer| drop(reply.try_send(answer)));
+        answer.recv().unwrap_or(Err(CallError::NotRunning))
+    }
+
+    /// The same without waiting: `reply` is called with the answer within two seconds, by
+    /// the supervisor's thread or, where nothing can be asked, at once. It must not wait.
+    pub fn ask(
+        &self,
+        kind: Kind,
+        text: &str,
+        reply: impl FnOnce(Result<String, CallError>) + Send + 'static,
+    ) {
         let is_question = matches!(kind, Kind::Read | Kind::Write);
         if !is_question || text.len() > LEN_MAX / 2 {
-            return Err(CallError::Refused);
+            return reply(Err(CallError::Refused));
         }
         if self.generation() == 0 {
-            return Err(CallError::NotRunning);
+            return reply(Err(CallError::NotRunning));
         }
-        let (reply, answer) = sync_channel(1);
-        if !self.shared.command(Command::Call { kind, text: text.into(), reply }) {
-            return Err(CallError::Refused);
+        let reply = Reply(Box::new(reply));
+        let call = Command::Call { kind, text: text.into(), reply };
+        if let Err(Command::Call { reply, .. }) = self.shared.command(call) {
+            reply.give(Err(CallError::Refused));
         }
-        answer.recv_timeout(CALL_TIMEOUT).unwrap_or(Err(CallError::NoAnswer))
     }
 
     /// Asks it to finish what waits and to end; it is killed when that takes too long. Masters
     /// keep their links until it has ended.
     pub fn drain(&self) {
-        if !self.shared.command(Command::Drain) {
+        if self.shared.command(Command::Drain).is_err() {
             self.stop();
         }
     }
 
     /// Kills it, for good.
     pub fn stop(&self) {
-        self.shared.command(Command::Stop);
+        // Never refused.
+        let _ = self.shared.command(Command::Stop);
     }
 
     /// Waits until its state is one of these, for some time; gives the state.
@@ -374,5 +404,18 @@ impl Status {
     }
 }
 
-/// Answers of a call.
-pub(crate) type Reply = SyncSender<Result<String, CallError>>;
+/// What becomes of a call's answer.
+pub(crate) struct Reply(Box<dyn FnOnce(Result<String, CallError>) + Send>);
+
+impl Reply {
+    /// Gives the answer on.
+    pub fn give(self, answer: Result<String, CallError>) {
+        (self.0)(answer);
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}

@@ -4,26 +4,28 @@
 //! It is a thin shell. A function can make it busy only as far as is bounded here: so many
 //! messages a round, so much output a time, answers to what was asked only.
 
+mod calls;
+mod standby;
+
+use self::calls::Asked;
 use crate::error::HostError;
-use crate::function::{CallError, FunctionSpec, Published, Reply, Shared};
+use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::{self, Handshake, Meaning};
 use crate::process::Process;
 use crate::wiring::{self, Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
 use thruway_exchange::socket::{Message, SocketError, head};
-use thruway_nf_abi::message::{Head, Hello, Kind};
+use thruway_nf_abi::message::{Hello, Kind};
 
 /// Messages taken in a round.
 const MESSAGES_A_ROUND: usize = 64;
-/// Questions that a function may have to answer at once.
-const CALLS_MAX: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
 /// Stack of a supervisor thread, in bytes; a host may have thousands of them.
@@ -33,6 +35,7 @@ const STACK_LEN: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) enum Command {
     Fault(u32, PeerFault),
+    Hang(u32),
     Call { kind: Kind, text: String, reply: Reply },
     Drain,
     Stop,
@@ -63,10 +66,12 @@ pub(crate) fn spawn(
             wiring: None,
             scratch,
             cause: None,
-            calls: HashMap::new(),
+            calls: VecDeque::new(),
             next_call: 1,
             output_at: Duration::ZERO,
             has_output: true,
+            standby: None,
+            standby_at: None,
         };
         keeper.run(first);
     };
@@ -91,12 +96,16 @@ struct Keeper {
     scratch: Option<Scratch>,
     /// Why the present process ends; the first reason counts.
     cause: Option<HostError>,
-    /// Questions without an answer yet.
-    calls: HashMap<u32, Reply>,
+    /// Questions without an answer yet, oldest first.
+    calls: VecDeque<Asked>,
     next_call: u32,
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
+    /// The process that waits to take the present one's place, which has not shaken hands.
+    standby: Option<Process>,
+    /// When it is to be started, if there is to be one.
+    standby_at: Option<Duration>,
 }
 
 /// What a wait found ready.
@@ -129,7 +138,7 @@ impl Keeper {
 
     fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
-            let before = self.life.overdue();
+            let (before, was_final) = (self.life.overdue(), self.life.state().is_final());
             let actions = self.life.on(self.now(), event);
             self.note_overdue(before);
             for action in actions {
@@ -138,6 +147,11 @@ impl Keeper {
             let state = self.life.state();
             self.shared.change(|status| status.state = state);
             if state.is_final() {
+                // One that never attached is an error of the start.
+                if state == State::Failed && !was_final && self.tell.is_none() {
+                    let function = self.spec.label.as_str();
+                    tracing::error!(function, "isolated function given up: no further restart");
+                }
                 self.tell_failure();
             }
         }
@@ -211,9 +225,10 @@ impl Keeper {
         self.wiring = None;
         self.handshake = Handshake::default();
         self.has_output = true;
-        match Process::spawn(&self.spec.order) {
+        match self.next_process() {
             Ok(process) => {
                 let again = self.life.generation() > 1;
+                self.log_start(process.pid(), again);
                 self.shared.change(|status| {
                     status.pid = Some(process.pid());
                     status.sandbox = Some(process.report().clone());
@@ -222,7 +237,11 @@ impl Keeper {
                 self.process = Some(process);
             }
             Err(error) => {
-                self.shared.change(|status| status.last_end = Some(error.to_string()));
+                let (function, reason) = (self.spec.label.as_str(), error.to_string());
+                if self.tell.is_none() {
+                    tracing::error!(function, reason, "isolated function cannot be started");
+                }
+                self.shared.change(|status| status.last_end = Some(reason));
                 self.blame(error);
                 self.events.push_back(Event::Ended);
             }
@@ -240,13 +259,33 @@ impl Keeper {
             self.blame(HostError::Exited { exit, output: output.clone() });
         }
         let end = self.cause.as_ref().map(HostError::to_string);
+        self.log_end(process.pid(), end.as_deref().unwrap_or_default());
         self.shared.change(|status| {
             status.cpu_time += process.cpu_time();
             status.output = output;
             status.last_end = end;
         });
-        for (_, reply) in self.calls.drain() {
-            let _ = reply.try_send(Err(CallError::NotRunning));
+        self.end_calls();
+    }
+
+    fn log_start(&self, pid: i32, again: bool) {
+        let function = self.spec.label.as_str();
+        match again {
+            true => tracing::warn!(function, pid, "isolated function restarted"),
+            false => tracing::debug!(function, pid, "isolated function started"),
+        }
+    }
+
+    /// A process ends when it was asked to, or it is a failure that an operator is to learn of.
+    fn log_end(&self, pid: i32, reason: &str) {
+        let function = self.spec.label.as_str();
+        match self.life.state() {
+            State::Draining | State::Ending | State::Stopped => {
+                tracing::debug!(function, pid, "isolated function stopped");
+            }
+            // Whoever starts it reports that.
+            _ if self.tell.is_some() => {}
+            _ => tracing::error!(function, pid, reason, "isolated function ended"),
         }
     }
 
@@ -258,6 +297,9 @@ impl Keeper {
                 arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);
+            if self.spec.standby && self.standby.is_none() {
+                self.standby_at = Some(self.now() + standby::AFTER);
+            }
         }
         if let Some(tell) = self.tell.take() {
             // Nobody may be waiting any more.
@@ -278,9 +320,11 @@ impl Keeper {
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
         if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
-            // While nothing waits for it, a look now and then: what hangs is found within twice
-            // the time, and thousands of idle functions cost their host little.
+            // Whether shared memory was lost is looked at now and then.
             until = until.or(Some(now + hang));
+        }
+        if let Some(asked) = self.calls.iter().find(|asked| asked.reply.is_some()) {
+            until = Some(until.map_or(asked.until, |until| until.min(asked.until)));
         }
         let mut fds = vec![PollFd::new(&self.shared.bell, PollFlags::IN)];
         if let Some(process) = &self.process {
@@ -293,6 +337,9 @@ impl Keeper {
             } else {
                 until = Some(until.map_or(self.output_at, |until| until.min(self.output_at)));
             }
+        }
+        if let (Some(at), State::Running) = (self.standby_at, self.life.state()) {
+            until = Some(until.map_or(at, |until| until.min(at)));
         }
         let left = until.map(|until| until.saturating_sub(now));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -320,13 +367,18 @@ impl Keeper {
             self.on(Event::Ended);
         }
         self.commands();
-        match &self.wiring {
-            Some(wiring) => {
-                let (progress, waiting) = wiring.pulse();
-                self.on(Event::Pulse { progress, waiting });
-            }
-            None => self.on(Event::Time),
+        self.give_up_calls();
+        let is_damaged = |wiring: &Wiring| wiring.is_damaged() || self.is_scratch_damaged();
+        if self.wiring.as_ref().is_some_and(is_damaged) {
+            self.broke("memory that it shares with its host is gone".into());
+        } else {
+            self.on(Event::Time);
         }
+        self.keep_standby();
+    }
+
+    fn is_scratch_damaged(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
 
     fn messages(&mut self) {
@@ -373,11 +425,7 @@ impl Keeper {
                 self.blame(HostError::CannotBegin { why });
                 self.on(Event::Broke);
             }
-            Ok(Meaning::Reply { id, answer }) => match self.calls.remove(&id) {
-                // Who asked may have given up.
-                Some(reply) => drop(reply.try_send(answer.map_err(CallError::Answer))),
-                None => self.broke("it answered what was not asked".into()),
-            },
+            Ok(Meaning::Reply { id, answer }) => self.answered(id, answer),
             Err(why) => {
                 self.refuse(&why);
                 self.broke(why);
@@ -408,7 +456,7 @@ impl Keeper {
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
         wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
         if let Some(text) = &self.spec.configuration {
-            process.socket().send(head(Kind::Configure), text.as_bytes(), &[])?;
+            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
         self.shared.change(|status| status.name = name);
@@ -429,6 +477,11 @@ impl Keeper {
         while let Some(command) = self.shared.take_command() {
             match command {
                 Command::Fault(generation, fault) => self.fault(generation, fault),
+                Command::Hang(generation) => {
+                    if generation == self.life.generation() {
+                        self.on(Event::Hangs);
+                    }
+                }
                 Command::Call { kind, text, reply } => self.call(kind, &text, reply),
                 Command::Drain => self.on(Event::Drain),
                 Command::Stop => self.on(Event::Stop),
@@ -442,26 +495,6 @@ impl Keeper {
             self.blame(HostError::Fault(fault));
             self.shared.change(|status| status.faults += 1);
             self.on(Event::Broke);
-        }
-    }
-
-    fn call(&mut self, kind: Kind, text: &str, reply: Reply) {
-        let runs = self.handshake == Handshake::Done;
-        let Some(process) = self.process.as_ref().filter(|_| runs) else {
-            let _ = reply.try_send(Err(CallError::NotRunning));
-            return;
-        };
-        let id = self.next_call;
-        let sent = self.calls.len() < CALLS_MAX
-            && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
-        if sent {
-            if let Some(wiring) = &self.wiring {
-                wiring.announce_question();
-            }
-            self.next_call = self.next_call.wrapping_add(1);
-            self.calls.insert(id, reply);
-        } else {
-            let _ = reply.try_send(Err(CallError::Refused));
         }
     }
 }

@@ -62,6 +62,7 @@ pub use function::{Begun, CallError, Function, FunctionSpec, Status};
 pub use life::{Backoff, Patience, State};
 pub use process::{Exit, Process};
 pub use sandbox::{
-    CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport,
+    CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,
+    USERS_FIRST, allowed_calls, own_user,
 };
 pub use wiring::HostLink;

@@ -3,15 +3,14 @@
 use crate::error::HostError;
 use crate::function::FunctionSpec;
 use crate::line;
-use rustix::event::EventfdFlags;
-use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thruway_exchange::socket::{Socket, head};
-use thruway_exchange::{Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage, ring};
+use thruway_exchange::{
+    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage as _, WakeLine, ring,
+};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};
-use thruway_nf_abi::{LinkShape, Token, Word, arena_stride};
-use thruway_sync::atomic::Ordering;
+use thruway_nf_abi::{LinkShape, Token, arena_stride};
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
 /// up to and one to align.
@@ -26,8 +25,8 @@ pub struct HostLink {
     pub link: Mapped,
     /// Wakes the Worker.
     pub doorbell: Doorbell,
-    /// An eventfd that the Worker writes when the Master said that it waits; not blocking.
-    pub wakened: Arc<OwnedFd>,
+    /// Readable when the Worker has something for the Master that said that it waits.
+    pub wakened: Arc<WakeLine>,
 }
 
 /// The scratch of a function's sessions, which outlives generations, and its length per session.
@@ -38,23 +37,23 @@ pub(crate) type Scratch = (Arc<Arena>, u32);
 pub(crate) struct Wiring {
     pub control: Control,
     doorbell: Doorbell,
-    links: Vec<(Mapped, Arc<OwnedFd>)>,
-    worker_event: Option<Arc<OwnedFd>>,
+    links: Vec<(Mapped, Arc<WakeLine>)>,
+    worker_line: Option<Arc<WakeLine>>,
 }
 
 impl Wiring {
     /// Makes fresh regions for a function that says hello.
     pub fn new(spec: &FunctionSpec, hello: &Hello) -> Result<Wiring, HostError> {
         let control = Control::create().map_err(LinkError::from)?;
-        let worker_event = match hello.wake {
+        let worker_line = match hello.wake {
             Wake::Futex => None,
-            Wake::Eventfd => Some(eventfd()?),
+            Wake::Eventfd => Some(wake_line()?),
         };
         let make =
-            |_| Ok((Mapped::create(&spec.shape, spec.group.clone(), spec.pages)?, eventfd()?));
+            |_| Ok((Mapped::create(&spec.shape, spec.group.clone(), spec.pages)?, wake_line()?));
         let links = (0..spec.links).map(make).collect::<Result<_, HostError>>()?;
-        let doorbell = Doorbell::new(control.clone(), worker_event.clone());
-        Ok(Wiring { control, doorbell, links, worker_event })
+        let doorbell = Doorbell::new(control.clone(), worker_line.clone());
+        Ok(Wiring { control, doorbell, links, worker_line })
     }
 
     /// Sends WELCOME with every descriptor in the order of `nf/abi`.
@@ -77,48 +76,37 @@ impl Wiring {
             restarted,
         };
         let mut fds = vec![self.control.fd()];
-        fds.extend(self.worker_event.as_ref().map(|fd| fd.as_fd()));
+        fds.extend(self.worker_line.as_ref().map(|line| line.worker_end()));
         if welcome.has_group {
             fds.extend(spec.group.as_ref().map(|group| group.fd()));
         }
         fds.extend(arena.map(Arena::fd));
-        for (link, event) in &self.links {
-            fds.extend([link.fd(), event.as_fd()]);
+        for (link, line) in &self.links {
+            fds.extend([link.fd(), line.worker_end()]);
         }
-        Ok(socket.send(head(Kind::Welcome), &welcome.to_bytes(), &fds)?)
+        Ok(socket.try_send_fds(head(Kind::Welcome), &welcome.to_bytes(), &fds)?)
     }
 
     /// The Masters' ends.
     pub fn host_links(&self, generation: u32) -> Vec<Option<HostLink>> {
-        let link = |(link, event): &(Mapped, Arc<OwnedFd>)| HostLink {
+        let link = |(link, line): &(Mapped, Arc<WakeLine>)| HostLink {
             generation,
             link: link.clone(),
             doorbell: self.doorbell.clone(),
-            wakened: event.clone(),
+            wakened: line.clone(),
         };
         self.links.iter().map(|one| Some(link(one))).collect()
     }
 
-    /// A number that changes with the function's progress, and whether packets wait for it. It
-    /// writes both, and so can only deceive itself: one that pretends to work keeps its packets
-    /// and nobody else's.
-    pub fn pulse(&self) -> (u64, bool) {
-        let mut progress = u64::from(self.control.heartbeat());
-        let mut waiting = false;
-        for (link, _) in &self.links {
-            let given = link.word(Word::MasterProduced).load(Ordering::Relaxed);
-            let done = link.word(Word::WorkerProduced).load(Ordering::Relaxed);
-            progress = progress.wrapping_add(u64::from(done));
-            waiting |= given != done;
-        }
-        (progress, waiting)
+    /// Whether memory that it shares with the function was lost.
+    pub fn is_damaged(&self) -> bool {
+        self.control.region().is_damaged() || self.links.iter().any(|(link, _)| link.is_damaged())
     }
 
     /// Ends the sleep of every Master that waits for this generation.
     pub fn wake_masters(&self) {
-        for (_, event) in &self.links {
-            // A full counter is a Master that was woken already.
-            let _ = rustix::io::write(&**event, &1_u64.to_ne_bytes());
+        for (_, line) in &self.links {
+            line.wake_host();
         }
     }
 
@@ -152,7 +140,9 @@ pub(crate) fn scratch(
         );
         return Err(HostError::Misfit { name: line::plain(hello.name().as_bytes()), why });
     }
-    let fits = |(arena, len): &Scratch| *len == scratch_len && arena.sessions() == spec.sessions;
+    let fits = |(arena, len): &Scratch| {
+        *len == scratch_len && arena.sessions() == spec.sessions && !arena.is_damaged()
+    };
     if let Some(before) = before.filter(fits) {
         return Ok(Some(before));
     }
@@ -178,8 +168,8 @@ pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
 /// The defaults of regions.
 pub(crate) const DEFAULT_SHAPE: (LinkShape, Pages) = (LinkShape::DEFAULT, Pages::PreferHuge);
 
-fn eventfd() -> Result<Arc<OwnedFd>, HostError> {
-    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+fn wake_line() -> Result<Arc<WakeLine>, HostError> {
+    WakeLine::new()
         .map(Arc::new)
-        .map_err(|error| HostError::system("making an eventfd", error))
+        .map_err(|error| HostError::system("making a pair of sockets", error))
 }

@@ -1,10 +1,14 @@
 //! Real programs in the sandbox: started, watched, ended.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use thruway_nf_host::{Exit, HostError, Isolation, Limits, Measure, Order, Process, Program};
+use thruway_nf_host::{
+    Exit, HostError, Isolation, Limits, Measure, Order, Process, Program, own_user,
+};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -70,6 +74,98 @@ fn a_big_host_starts_functions_as_fast_as_a_small_one() {
     let big = start_time();
     println!("start: {small:?}, with {} MB of tables {big:?}", tables.len() >> 20);
     assert!(big < small * 3 + Duration::from_millis(5), "{small:?} {big:?}");
+}
+
+/// A field of `/proc/PID/FILE`, or the whole of it.
+fn about(pid: i32, file: &str, field: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("");
+    line.trim().to_owned()
+}
+
+/// A function may signal what has its user, and the kernel counts by user what is locked or
+/// queued: none has another's.
+#[test]
+fn each_function_has_a_user_of_its_own() {
+    // Strictly, where that can be.
+    for isolation in [Isolation::Relaxed, Isolation::Strict] {
+        let mut order = Order::new(Program::new("/bin/sleep"));
+        order.program.args = vec!["1000".into()];
+        order.isolation = isolation;
+        if isolation == Isolation::Strict && Process::spawn(&order).is_err() {
+            break;
+        }
+        let processes = [spawn(&order), spawn(&order), spawn(&order)];
+        let mut users = Vec::new();
+        for process in &processes {
+            if !process.report().has(Measure::OwnUser) {
+                eprintln!("SKIPPED: a user of its own: it takes root\n{}", process.report());
+                return;
+            }
+            let wanted = own_user(process.pid()).expect("a process's number").to_string();
+            for field in ["Uid:", "Gid:"] {
+                let told = about(process.pid(), "status", field);
+                assert_eq!(told, [&wanted[..]; 4].join("\t"), "{field}");
+            }
+            let named = format!(":{wanted}:");
+            let passwd = fs::read_to_string("/etc/passwd").unwrap();
+            assert!(!passwd.contains(&named), "{named} is a user of this system");
+            users.push(wanted);
+        }
+        users.dedup();
+        assert_eq!(users.len(), processes.len());
+    }
+}
+
+/// Where there are no namespaces, not even of users: in one whose sysctls allow no others.
+#[test]
+fn users_of_their_own_need_no_namespaces() {
+    const THIS: &str = "each_function_has_a_user_of_its_own";
+    if !rustix::process::getuid().is_root() {
+        eprintln!("SKIPPED: a user of its own without namespaces: it takes root");
+        return;
+    }
+    let inner = "for file in /proc/sys/user/max_*_namespaces; do echo 0 > $file; done; \
+                 exec $0 --exact $1 --nocapture";
+    let mut child = Command::new("unshare")
+        .args(["-U", "sh", "-c", "read go; exec sh -c \"$0\" \"$@\"", inner])
+        .arg(std::env::current_exe().unwrap())
+        .args([THIS])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("unshare");
+    let own = fs::read_link("/proc/self/ns/user").unwrap();
+    let end = Instant::now() + SOON;
+    while fs::read_link(format!("/proc/{}/ns/user", child.id())).is_ok_and(|ns| ns == own) {
+        assert!(Instant::now() < end, "it makes no namespace");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for map in ["uid_map", "gid_map"] {
+        fs::write(format!("/proc/{}/{map}", child.id()), "0 0 4294967295").expect(map);
+    }
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}{told}");
+    assert!(said.contains("1 passed") && !told.contains("SKIPPED"), "{said}{told}");
+}
+
+/// Where memory ends, the kernel takes functions first, and their dumps go to nobody.
+#[test]
+fn functions_end_before_their_host_does() {
+    let own = || about(std::process::id().cast_signed(), "oom_score_adj", "");
+    let before = own();
+    let mut order = Order::new(Program::new("/bin/sleep"));
+    order.program.args = vec!["1000".into()];
+    let process = spawn(&order);
+    assert!(process.report().has(Measure::OomScore), "{}", process.report());
+    assert_eq!(about(process.pid(), "oom_score_adj", ""), "1000");
+    assert_eq!(own(), before, "the host's own, whose memory the new process had");
+    let core = about(process.pid(), "limits", "Max core file size");
+    assert!(core.split_whitespace().take(2).all(|limit| limit == "1" || limit == "0"), "{core}");
 }
 
 #[test]
@@ -209,7 +305,8 @@ fn rights_and_user_are_gone() {
     assert_eq!(value("Seccomp:"), "2");
     assert!(!value("Uid:").split_whitespace().any(|uid| uid == "0"), "{}", value("Uid:"));
     if rustix::process::getuid().is_root() {
-        assert_eq!(value("Uid:").split_whitespace().next(), Some("65534"));
+        let own = own_user(process.pid()).map(|uid| uid.to_string());
+        assert_eq!(value("Uid:").split_whitespace().next(), own.as_deref());
         assert_eq!(value("Groups:"), "");
     }
 }

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use thruway_exchange::{Current, Mapped, Outgoing, Worker};
+use thruway_exchange::{Aside, Current, Mapped, MasterBell, NoRoom, Outgoing, Worker};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::{SlotHead, flag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::cx::State;
+use crate::room::Wait;
 use crate::timers::Timer;
 
 /// What becomes of a packet.
@@ -24,7 +25,8 @@ pub enum Verdict {
 /// A packet of the function's own making that was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// The host has not yet taken what is in the ring; the host counts it.
+    /// The host has not yet taken what is in the ring; the host counts it. For what is emitted it
+    /// is waited, a second at most, unless the packet alone has filled the ring.
     #[error("the ring is full")]
     Full,
     /// It has no bytes, or more than a slot has room for.
@@ -41,12 +43,13 @@ pub struct Batch<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) left: u32,
     prefetch: u32,
+    bell: MasterBell<'a>,
 }
 
 impl<'a> Batch<'a> {
     #[inline]
     pub(crate) fn new(
-        worker: &'a mut Worker<Mapped>,
+        (worker, bell): (&'a mut Worker<Mapped>, MasterBell<'a>),
         state: &'a mut State,
         len: u32,
         prefetch: u32,
@@ -54,7 +57,7 @@ impl<'a> Batch<'a> {
         for nth in 0..prefetch.min(len) {
             worker.prefetch(nth);
         }
-        Batch { worker, state, left: len, prefetch }
+        Batch { worker, state, left: len, prefetch, bell }
     }
 
     /// Packets that are left.
@@ -87,7 +90,7 @@ impl<'a> Batch<'a> {
             return None;
         }
         let current = self.worker.current()?;
-        Some(Packet { current, state: self.state })
+        Some(Packet { current, state: self.state, bell: self.bell })
     }
 
     /// Is done with the first packet: as it was judged, or unchanged by output 0.
@@ -109,11 +112,10 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// [`NotSent`]; also when no packet is left.
     pub fn emit(&mut self, output: u8, parts: [&[u8]; 2]) -> Result<(), NotSent> {
-        if !self.state.has_output(output) || self.left == 0 {
-            return Err(NotSent::Output);
-        }
-        let to = Outgoing { output, fcb: self.worker.head(0).fcb };
-        self.worker.emit(to, parts).map_err(|no_room| self.state.refused(no_room, Figure::AuxFull))
+        let mut packet = self.open().ok_or(NotSent::Output)?;
+        let sent = packet.send(output, parts);
+        packet.current.close();
+        sent
     }
 
     /// Sends a packet that has nothing to do with this batch: it leaves when it can.
@@ -167,6 +169,7 @@ impl<'a> Batch<'a> {
 pub struct Packet<'a> {
     current: Current<'a, Mapped>,
     state: &'a mut State,
+    bell: MasterBell<'a>,
 }
 
 impl Packet<'_> {
@@ -338,10 +341,16 @@ impl Packet<'_> {
         let bytes = self.current.frame.get(self.range()).unwrap_or_default();
         let part = bytes.get(part).ok_or(NotSent::Length)?;
         let to = Outgoing { output, fcb: self.current.head.fcb };
-        self.current
-            .aside
-            .emit(to, [front, part])
-            .map_err(|no_room| self.state.refused(no_room, Figure::AuxFull))
+        emit(&mut self.current.aside, (self.state, self.bell), to, [front, part])
+    }
+
+    /// Sends a packet in consequence of this one, its bytes in two parts.
+    fn send(&mut self, output: u8, parts: [&[u8]; 2]) -> Result<(), NotSent> {
+        if !self.state.has_output(output) {
+            return Err(NotSent::Output);
+        }
+        let to = Outgoing { output, fcb: self.current.head.fcb };
+        emit(&mut self.current.aside, (self.state, self.bell), to, parts)
     }
 
     /// Sends a packet that has nothing to do with this one: it leaves when it can.
@@ -407,5 +416,33 @@ impl Packet<'_> {
             }
             _ => false,
         }
+    }
+}
+
+/// Emits a packet beside an open one; waits for room where there will be some.
+fn emit(
+    aside: &mut Aside<'_, Mapped>,
+    (state, bell): (&State, MasterBell<'_>),
+    to: Outgoing,
+    parts: [&[u8]; 2],
+) -> Result<(), NotSent> {
+    let mut wait = Wait::default();
+    loop {
+        let no_room = match aside.emit(to, parts) {
+            Ok(()) => return Ok(()),
+            Err(no_room) => no_room,
+        };
+        if no_room == NoRoom::Full && aside.can_wait() {
+            if aside.flush() {
+                bell.ring();
+            }
+            if wait.goes_on(&state.control) {
+                continue;
+            }
+        }
+        if no_room == NoRoom::Full {
+            aside.lose();
+        }
+        return Err(state.refused(no_room, Figure::AuxFull));
     }
 }

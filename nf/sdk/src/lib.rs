@@ -56,6 +56,7 @@ mod counters;
 mod cx;
 mod function;
 mod requests;
+mod room;
 mod rounds;
 mod sessions;
 mod streams;

@@ -186,8 +186,8 @@ impl<F: Function> Rounds<F> {
                 };
                 left -= news + packets;
                 if packets > 0 {
-                    let (worker, state) = (&mut link.worker, &mut self.state);
-                    let mut batch = Batch::new(worker, state, packets, self.prefetch);
+                    let mut batch =
+                        Batch::new(link.split(), &mut self.state, packets, self.prefetch);
                     self.function.batch(&mut batch);
                     batch.finish();
                 }

@@ -9,10 +9,12 @@
 //! escape without ... the same but for some, where they would succeed and end the process
 //! escape harmless    outside: those that do no harm there, to see that they are real
 //! escape NAME        one of those that may end the process
+//! escape role ROLE   a function with packets that attacks its host (`roles`)
 //! ```
 
 mod attempts;
 mod call;
+mod roles;
 
 use attempts::{Attempt, Prey};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -26,6 +28,12 @@ fn main() {
         None => inside(&[]),
         Some("without") => inside(&args.collect::<Vec<_>>()),
         Some("harmless") => outside(),
+        Some("role") => {
+            if let Err(error) = roles::run(&args.collect::<Vec<_>>()) {
+                eprintln!("{error}");
+                std::process::exit(1);
+            }
+        }
         Some(name) => attempts::last(name),
     }
 }
@@ -58,7 +66,7 @@ fn row(attempt: &Attempt, prey: &Prey) -> String {
     format!("{}|{}|{outcome}", attempt.group, attempt.name)
 }
 
-/// The first message: "HOST-PID NEIGHBOUR-PID" and two descriptors.
+/// The first message: "HOST-PID NEIGHBOUR-PID OWN-PID" and two descriptors.
 fn receive(socket: BorrowedFd<'_>) -> Prey {
     let mut bytes = [0; 256];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -75,6 +83,6 @@ fn receive(socket: BorrowedFd<'_>) -> Prey {
     let mut fd = || fds.next().expect("a descriptor").into_raw_fd();
     let text = std::str::from_utf8(&bytes[..len]).expect("text");
     let mut numbers = text.split(' ').map(|word| word.parse().expect("a number"));
-    let mut number = || numbers.next().expect("two numbers");
-    Prey { host: number(), neighbour: number(), region: fd(), read_only: fd() }
+    let mut number = || numbers.next().expect("three numbers");
+    Prey { host: number(), neighbour: number(), outside: number(), region: fd(), read_only: fd() }
 }

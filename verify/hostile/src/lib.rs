@@ -11,11 +11,19 @@
 //! - no byte of the neighbour's packets is seen in what the hostile process gives;
 //! - every fault is counted, and the process is killed and started again.
 //!
+//! `modes` are the same attacks, and slower ones, one at a time: system tests play them behind real `Nf`
+//! elements, whose threads must not notice.
+//!
 //! `unsafe` is there once: a Worker's own library does not let it lie.
 //!
 //! `thruway-hostile storm STEPS` runs it as long as wanted; `tests/storm.rs` runs it briefly.
+
+mod beat;
 mod dice;
+pub mod modes;
 pub mod storm;
+pub mod watch;
 pub mod worker;
 
+pub use beat::Beat;
 pub use dice::Dice;

@@ -6,9 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_host::{Function, FunctionSpec, HostError, HostLink, Program};
+
+use crate::beat::Beat;
 
 /// Outputs of both functions.
 pub const OUTPUTS: u32 = 3;
@@ -16,8 +19,14 @@ pub const OUTPUTS: u32 = 3;
 /// Stands in every packet of the neighbour's, and in none of the hostile process's.
 const SECRET: u64 = 0x6e65_6967_6862_6f75;
 
+/// How long the hostile process may have a packet.
+const HANG: Duration = Duration::from_millis(300);
+
 /// Packets put into a link at once.
 const BURST: u64 = 32;
+
+/// Longest sleep of the Master for want of packets.
+pub(crate) const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 
 /// What the neighbour does to a packet.
 pub fn mark(packet: &mut [u8]) {
@@ -77,7 +86,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The hostile function's link, when there is one.
+/// One function's link, while there is one.
 struct Lane {
     master: Master<Mapped>,
     host: HostLink,
@@ -89,6 +98,19 @@ impl Lane {
         let master = Master::new(host.link.clone(), OUTPUTS, Tuning::DEFAULT);
         Some(Lane { master, host })
     }
+
+    /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
+    fn doze(&mut self, beat: &mut Beat) {
+        self.host.wakened.clear();
+        if self.master.rest() {
+            let end = self.host.wakened.host_end();
+            let mut ready = [PollFd::from_borrowed_fd(end, PollFlags::IN)];
+            beat.pause();
+            let _ = rustix::event::poll(&mut ready, Some(&NAP));
+            beat.resume();
+            self.master.wakened();
+        }
+    }
 }
 
 /// Runs until so many Master steps are done.
@@ -99,37 +121,29 @@ impl Lane {
 /// # Panics
 /// When something does not hold that must hold.
 pub fn storm(program: &Path, steps: u64) -> Result<Report, HostError> {
-    let hostile = Function::start(spec(program, "hostile"))?;
-    let honest = Function::start(spec(program, "neighbour"))?;
-    let mut storm = Storm {
-        lane: None,
-        neighbour: Lane::take(&honest).expect("its link"),
-        honest,
-        hostile,
-        sent: 0,
-        bytes: Vec::new(),
-        report: Report::default(),
-    };
+    let mut storm = Storm::new(spec(program, &["hostile"]), spec(program, &["neighbour"]))?;
     while storm.report.steps < steps {
         storm.round();
     }
-    storm.end();
-    Ok(storm.report)
+    Ok(storm.end())
 }
 
-fn spec(program: &Path, role: &str) -> FunctionSpec {
+/// A function of this program in this role, with small rings and an impatient host.
+pub fn spec(program: &Path, role: &[&str]) -> FunctionSpec {
     let mut program = Program::new(program);
-    program.args = vec![role.into()];
+    program.args = role.iter().map(|word| (*word).to_owned()).collect();
     let mut spec = FunctionSpec::new(program);
     spec.outputs = OUTPUTS;
     spec.shape = LinkShape { slots: 128, aux_slots: 32, injection_slots: 32, ..LinkShape::DEFAULT };
     spec.backoff.first = Duration::from_millis(1);
     spec.backoff.max = Duration::from_millis(1);
-    spec.patience.hang = Some(Duration::from_millis(300));
+    spec.backoff.burst = u32::MAX;
+    spec.patience.hang = Some(HANG);
     spec
 }
 
-struct Storm {
+/// The Master of both functions: one thread, as one of the engine's is.
+pub struct Storm {
     hostile: Arc<Function>,
     honest: Arc<Function>,
     lane: Option<Lane>,
@@ -137,14 +151,46 @@ struct Storm {
     /// Neighbour's packets put.
     sent: u64,
     bytes: Vec<u8>,
+    begin: Instant,
     report: Report,
+    beat: Beat,
 }
 
 impl Storm {
-    fn round(&mut self) {
+    /// Starts both functions.
+    ///
+    /// # Errors
+    /// When they cannot be started.
+    pub fn new(hostile: FunctionSpec, honest: FunctionSpec) -> Result<Storm, HostError> {
+        let hostile = Function::start(hostile)?;
+        let honest = Function::start(honest)?;
+        Ok(Storm {
+            lane: None,
+            neighbour: Lane::take(&honest).expect("its link"),
+            honest,
+            hostile,
+            sent: 0,
+            bytes: Vec::new(),
+            begin: Instant::now(),
+            report: Report::default(),
+            beat: Beat::default(),
+        })
+    }
+
+    /// Notes from now on when this thread serves the neighbour.
+    pub fn beat(self, beat: Beat) -> Storm {
+        Storm { beat, ..self }
+    }
+
+    /// Serves both once.
+    pub fn round(&mut self) {
         self.attend();
         self.hostile_round();
         self.neighbour_round(BURST);
+        self.neighbour.doze(&mut self.beat);
+        if let Some(lane) = &mut self.lane {
+            lane.doze(&mut self.beat);
+        }
     }
 
     /// Follows the hostile function's generations.
@@ -168,6 +214,7 @@ impl Storm {
 
     fn hostile_round(&mut self) {
         let Some(lane) = &mut self.lane else { return };
+        let now = self.begin.elapsed().as_nanos() as u64;
         let report = &mut self.report;
         for nth in 0..BURST {
             if lane.master.put(Mark::NONE, &[nth as u8; 100]).is_ok() {
@@ -175,7 +222,7 @@ impl Storm {
                 report.steps += 1;
             }
         }
-        lane.master.publish(&lane.host.doorbell, 0);
+        lane.master.publish(&lane.host.doorbell, now);
         let frame_len = lane.host.link.region().len() as u32;
         let mut take = |token: Token<'_, Mapped>| {
             report.steps += 1;
@@ -186,8 +233,12 @@ impl Storm {
             }
             inspect(&token, frame_len);
         };
-        let polled = lane.master.poll(0, u32::MAX, &mut take);
+        let polled = lane.master.poll(now, u32::MAX, &mut take);
         let injected = lane.master.poll_injected(u32::MAX, &mut take);
+        let hang = HANG.as_nanos() as u64;
+        if lane.master.held_since().is_some_and(|since| now.saturating_sub(since) >= hang) {
+            self.hostile.report_hang(lane.host.generation);
+        }
         if let Err(fault) = polled.and(injected) {
             self.fault(fault);
         }
@@ -213,6 +264,7 @@ impl Storm {
     }
 
     fn neighbour_round(&mut self, burst: u64) {
+        self.beat.mark();
         let lane = &mut self.neighbour;
         for _ in 0..burst {
             packet(self.sent, &mut self.bytes);
@@ -238,7 +290,7 @@ impl Storm {
     }
 
     /// Lets the neighbour finish; sums up.
-    fn end(&mut self) {
+    pub fn end(mut self) -> Report {
         self.reclaim();
         let end = Instant::now() + Duration::from_secs(20);
         while self.report.neighbour < self.sent {
@@ -252,6 +304,7 @@ impl Storm {
         (report.restarts, report.hangs) = (status.restarts, status.hangs);
         report.faults_told = status.faults;
         assert_eq!(report.put, report.returned + report.dropped + report.reclaimed);
+        std::mem::take(report)
     }
 }
 

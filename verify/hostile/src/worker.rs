@@ -141,7 +141,7 @@ fn attack(host: &mut Attached, dice: &mut Dice) {
     }
 }
 
-fn words(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn words(memory: &Mapped, dice: &mut Dice) {
     for _ in 0..1 + dice.below(20) {
         let word = WORDS[dice.below(WORDS.len() as u32) as usize];
         memory.word(word).store(dice.number(), Ordering::Relaxed);
@@ -161,7 +161,7 @@ fn any_head(dice: &mut Dice) -> SlotHead {
     head
 }
 
-fn heads(memory: &Mapped, dice: &mut Dice, count: u32) {
+pub(crate) fn heads(memory: &Mapped, dice: &mut Dice, count: u32) {
     for _ in 0..count {
         let ring = RINGS[dice.below(3) as usize];
         let slot = dice.below(1 << 16);
@@ -170,7 +170,7 @@ fn heads(memory: &Mapped, dice: &mut Dice, count: u32) {
 }
 
 /// Gives slots back and changes their heads while the Master reads them.
-fn race(worker: &mut Worker<Mapped>, memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn race(worker: &mut Worker<Mapped>, memory: &Mapped, dice: &mut Dice) {
     for _ in 0..200 {
         let waiting = worker.waiting();
         worker.advance(waiting);
@@ -180,7 +180,7 @@ fn race(worker: &mut Worker<Mapped>, memory: &Mapped, dice: &mut Dice) {
 }
 
 /// Writes anywhere in the link's region: header, indices, heads, frames, padding.
-fn scribble(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn scribble(memory: &Mapped, dice: &mut Dice) {
     let region = memory.region();
     for _ in 0..1 + dice.below(20_000) {
         let offset = dice.bits() as usize % (region.len() - 8);
@@ -189,7 +189,7 @@ fn scribble(memory: &Mapped, dice: &mut Dice) {
 }
 
 /// Writes anywhere in the control region: the wake-up word, commands, counters.
-fn control(host: &Attached, dice: &mut Dice) {
+pub(crate) fn control(host: &Attached, dice: &mut Dice) {
     let region = host.control.region();
     for _ in 0..1 + dice.below(5_000) {
         let offset = dice.bits() as usize % (region.len() - 8);
@@ -197,7 +197,7 @@ fn control(host: &Attached, dice: &mut Dice) {
     }
 }
 
-fn fill(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn fill(memory: &Mapped, dice: &mut Dice) {
     let byte = [0x00, 0xff, 0x80, dice.bits() as u8][dice.below(4) as usize];
     let region = memory.region();
     let bytes = vec![byte; region.len()];
@@ -205,13 +205,13 @@ fn fill(memory: &Mapped, dice: &mut Dice) {
 }
 
 /// W.prod a little or far past what it was given.
-fn ahead(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn ahead(memory: &Mapped, dice: &mut Dice) {
     let slots = memory.layout().shape.slots;
     let by = [1, slots, slots + 1, dice.number()][dice.below(4) as usize];
     memory.word(Word::WorkerProduced).fetch_add(by, Ordering::Relaxed);
 }
 
-fn chain_without_end(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn chain_without_end(memory: &Mapped, dice: &mut Dice) {
     let shape = memory.layout().shape;
     for slot in 0..shape.aux_slots {
         let head = SlotHead { start: 64, len: 60, flags: flag::NEXT, ..SlotHead::default() };
@@ -226,7 +226,7 @@ fn chain_without_end(memory: &Mapped, dice: &mut Dice) {
 }
 
 /// As many injected packets as the ring takes, faster than the Master can take them.
-fn flood(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn flood(memory: &Mapped, dice: &mut Dice) {
     let shape = memory.layout().shape;
     for slot in 0..shape.injection_slots {
         let head = SlotHead { start: 64, len: 1 + dice.below(1_000) as u16, ..SlotHead::default() };
@@ -239,7 +239,7 @@ fn flood(memory: &Mapped, dice: &mut Dice) {
 }
 
 /// Messages out of turn, of any kind and content, and many.
-fn chatter(host: &Attached, dice: &mut Dice) {
+pub(crate) fn chatter(host: &Attached, dice: &mut Dice) {
     let kinds = [Kind::Hello, Kind::Welcome, Kind::Ready, Kind::Reply, Kind::Error, Kind::Read];
     for _ in 0..1 + dice.below(50) {
         let head = Head { kind: kinds[dice.below(6) as usize], id: dice.number() };
@@ -250,7 +250,7 @@ fn chatter(host: &Attached, dice: &mut Dice) {
 }
 
 /// Heads and bytes that are right, of slots that are the Master's.
-fn near_misses(memory: &Mapped, dice: &mut Dice) {
+pub(crate) fn near_misses(memory: &Mapped, dice: &mut Dice) {
     for _ in 0..1_000 {
         let slot = dice.below(memory.layout().shape.slots);
         let mut head = memory.head(Ring::Primary, slot);

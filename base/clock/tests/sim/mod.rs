@@ -23,6 +23,8 @@ pub struct Sim {
     /// What the system's clock shows, and by which part of one it is too fast.
     system: i64,
     timed: f64,
+    /// The same, which nobody sets.
+    monotonic: i64,
     pub drift: f64,
     /// By which part of one the counter's rate changes, at random, at each passing of time.
     pub wobble: f64,
@@ -39,6 +41,7 @@ impl Sim {
             hertz: 2_445_123_456.0,
             system: 1_700_000_000 * SECOND,
             timed: 0.0,
+            monotonic: 77 * SECOND,
             drift: 0.0,
             wobble: 0.0,
             system_readings: 0,
@@ -66,6 +69,7 @@ impl Sim {
         self.counted = self.counted.fract();
         self.timed += ns * (1.0 + self.drift);
         self.system = self.system.saturating_add(self.timed as i64);
+        self.monotonic = self.monotonic.saturating_add(self.timed as i64);
         self.timed = self.timed.fract();
     }
 
@@ -120,6 +124,14 @@ impl Source for Sim {
         self.system_readings += 1;
         self.read(SYSTEM_NS / 2.0);
         let shown = self.system;
+        self.read(SYSTEM_NS / 2.0);
+        shown
+    }
+
+    fn monotonic(&mut self) -> i64 {
+        self.system_readings += 1;
+        self.read(SYSTEM_NS / 2.0);
+        let shown = self.monotonic;
         self.read(SYSTEM_NS / 2.0);
         shown
     }

@@ -145,7 +145,7 @@ pub fn main(options: &Options) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("thruway bench: {error:#}");
+            errln!("thruway bench: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -178,7 +178,7 @@ fn named<F>(
 /// Runs a bench; false when a goal was to be met and was not.
 fn run(options: &Options) -> anyhow::Result<bool> {
     let Some(name) = &options.name else {
-        print!("{}", suites());
+        out!("{}", suites());
         return Ok(true);
     };
     let suite = SUITES.iter().find(|suite| suite.name == name.as_str());
@@ -202,8 +202,8 @@ fn run(options: &Options) -> anyhow::Result<bool> {
         );
     }
     if options.list {
-        chosen.iter().for_each(|case| println!("{}", case.name));
-        suite.reports.iter().for_each(|(name, _)| println!("{name}"));
+        chosen.iter().for_each(|case| outln!("{}", case.name));
+        suite.reports.iter().for_each(|(name, _)| outln!("{name}"));
         return Ok(true);
     }
     let temporary = tempfile::tempdir()?;
@@ -216,7 +216,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     let bench = Bench { options, cases: &cases, place, machine: Machine::pin() };
     let met = bench.report(suite.name, &chosen)?;
     for report in reports {
-        print!("\n{}", report(options.quick)?);
+        out!("\n{}", report(options.quick)?);
     }
     Ok(met)
 }
@@ -234,24 +234,24 @@ impl Bench<'_> {
     fn report(&self, suite: &str, chosen: &[&Case]) -> anyhow::Result<bool> {
         let mut meter = Meter::new();
         let width = chosen.iter().map(|case| case.name.len()).max().unwrap_or(0);
-        print!("{}", report::heading(suite, &self.machine, self.options.repeats() as usize));
-        print!("{}", report::columns(width, self.options.goals));
+        out!("{}", report::heading(suite, &self.machine, self.options.repeats() as usize));
+        out!("{}", report::columns(width, self.options.goals));
         let mut rows = Vec::new();
         for case in chosen {
             let row = self
                 .measure(case, &mut meter)
                 .map_err(|error| error.context(format!("case {}", case.name)))?;
-            print!("{}", report::line(&row, width, self.options.goals));
+            out!("{}", report::line(&row, width, self.options.goals));
             rows.push(row);
         }
         let no_counters = meter.without_counters();
         if let Some(why) = no_counters {
-            println!("n/a: {why}");
+            outln!("n/a: {why}");
         }
         let baselines: Vec<&str> =
             rows.iter().filter_map(|row| Some(row.ratio.as_ref()?.0.as_str())).collect();
         if !baselines.is_empty() {
-            println!("ratio: to the baseline that each case names (in --json), turn by turn");
+            outln!("ratio: to the baseline that each case names (in --json), turn by turn");
         }
         if let Some(file) = &self.options.json {
             write(file, &report::json(suite, &self.machine, no_counters, &rows))?;

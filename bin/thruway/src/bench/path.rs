@@ -184,7 +184,6 @@ impl Subject for Configured {
         let before = self.counts()?;
         self.router.write("source.stop", &loops.to_string())?;
         self.router.write("source.active", "true")?;
-        self.router.resume();
         meter.time(|| self.router.run_threads());
         let after = self.counts()?;
         let (made, arrived) = (after.0 - before.0, after.1 - before.1);

@@ -2,7 +2,6 @@
 
 mod options;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +10,8 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
+use crate::log::{Level, LogArgs};
+use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
 
@@ -18,19 +19,19 @@ use options::{Command, Settings};
 pub fn main(args: Vec<String>) -> ExitCode {
     match options::parse(args) {
         Ok(Command::Help) => {
-            print!("{}", options::HELP);
+            out!("{}", options::HELP);
             ExitCode::SUCCESS
         }
         Ok(Command::Version) => {
-            println!("click (Thruway) {}", env!("CARGO_PKG_VERSION"));
-            println!("Speaks the language and the command line of the Click modular router.");
+            outln!("click (Thruway) {}", env!("CARGO_PKG_VERSION"));
+            outln!("Speaks the language and the command line of the Click modular router.");
             ExitCode::SUCCESS
         }
         Ok(Command::Run(settings)) => drive(&Arc::from(settings)),
         Err(message) => {
-            eprintln!("click: {message}");
-            eprintln!("Usage: click [OPTION]... [ROUTERFILE]");
-            eprintln!("Try 'click --help' for more information.");
+            errln!("click: {message}");
+            errln!("Usage: click [OPTION]... [ROUTERFILE]");
+            errln!("Try 'click --help' for more information.");
             ExitCode::FAILURE
         }
     }
@@ -58,18 +59,37 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
     let source = match source(settings) {
         Ok(source) => source,
         Err(message) => {
-            eprintln!("{message}");
+            errln!("{message}");
             return ExitCode::FAILURE;
         }
     };
+    if settings.warnings && settings.sockets.iter().any(|config| config.starts_with("tcp")) {
+        errln!(
+            "click: warning: -p lets every user of this host use all handlers, as Click does; -u FILE \
+             lets in this user alone"
+        );
+    }
+    if let Err(error) = crate::distress::reserve() {
+        errln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
+    LogArgs { log_level: Level::Warn, ..LogArgs::default() }.begin();
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
         Ok((router, warnings)) => {
             tell(&warnings, settings.warnings);
             router
         }
         Err(failure) => return refuse(&failure, settings.warnings),
+    };
+    let signals = match Receiver::new() {
+        Ok(signals) => signals,
+        // Nobody could stop the router.
+        Err(error) => {
+            errln!("{}", crate::distress::no_thread(error));
+            return ExitCode::FAILURE;
+        }
     };
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
@@ -78,7 +98,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
     if let Some(first) = settings.first_cpu
         && let Err(error) = bind(first, settings.engine.threads)
     {
-        eprintln!(
+        errln!(
             "--affinity: cannot bind threads to CPU {first} and the next: {}",
             load::plain(&error)
         );
@@ -89,9 +109,9 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         // The configuration is only checked and asked.
     } else if router.layout().graph.elements.is_empty() {
         if settings.warnings {
-            eprintln!("{name}: warning: configuration has no elements, exiting");
+            errln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings) {
+    } else if !run(&mut router, settings, &signals) {
         code = 1;
     }
     if settings.time {
@@ -108,27 +128,23 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>) -> bool {
-    let unheard = |error| eprintln!("cannot handle signals: {error}");
-    let signals = crate::signals::receive(router.control()).map_err(unheard);
-    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)));
+fn run(router: &mut Router, settings: &Arc<Settings>, signals: &Receiver) -> bool {
+    // The router runs all the same.
+    let follow = |router: &Router| {
+        let followed = signals.follow(router.control());
+        followed.unwrap_or_else(|error| errln!("cannot handle signals: {error}"));
+    };
+    follow(router);
+    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)), None);
     swap.offer(router.control());
     loop {
-        let errors = router.run_threads().errors;
-        if !errors.is_empty() {
-            crate::swap::say(router, &errors);
-            finish(router);
-            return false;
-        }
-        if let Some(next) = swap.take() {
-            swap.replace(router, next);
-            if let Ok(signals) = &signals {
-                // As above: the router runs all the same.
-                let _ = signals.follow(router.control()).map_err(unheard);
-            }
+        let outcome = router.run_threads();
+        if swap.goes_on(router, &outcome) {
+            follow(router);
             continue;
         }
-        return finish(router);
+        crate::swap::say(router, &outcome.errors);
+        return finish(router) && outcome.errors.is_empty();
     }
 }
 
@@ -153,13 +169,13 @@ fn bind(first: usize, threads: usize) -> std::io::Result<()> {
 
 fn tell(warnings: &Diagnostics, wanted: bool) {
     if wanted {
-        eprint!("{}", warnings.click());
+        err!("{}", warnings.click());
     }
 }
 
 fn refuse(failure: &Failure, warnings: bool) -> ExitCode {
     if failure.click.has_errors() || warnings {
-        eprintln!("{}", reason(failure));
+        errln!("{}", reason(failure));
     }
     ExitCode::FAILURE
 }
@@ -168,13 +184,16 @@ fn write_flat(router: &mut Router, output: Option<&str>) -> i32 {
     let Some(output) = output else { return 0 };
     let text = router.read("flatconfig").unwrap_or_default();
     let written = match output {
-        "-" => std::io::stdout().write_all(text.as_bytes()),
+        "-" => {
+            out!("{text}");
+            Ok(())
+        }
         file => std::fs::write(file, text),
     };
     match written {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("{output}: {}", load::plain(&error));
+            errln!("{output}: {}", load::plain(&error));
             1
         }
     }
@@ -182,7 +201,7 @@ fn write_flat(router: &mut Router, output: Option<&str>) -> i32 {
 
 fn report_time(begin: Instant) {
     let wall = begin.elapsed();
-    println!("{}:{:05.2}", wall.as_secs() / 60, wall.as_secs_f64() % 60.0);
+    outln!("{}:{:05.2}", wall.as_secs() / 60, wall.as_secs_f64() % 60.0);
 }
 
 /// Prints read handlers as `-h` asks; false when one failed.
@@ -192,7 +211,7 @@ fn print_handlers(router: &mut Router, calls: &[String]) -> bool {
         let (found, pattern) = match expand(router, call) {
             Ok(found) => found,
             Err(message) => {
-                eprintln!("{message}");
+                errln!("{message}");
                 good = false;
                 continue;
             }
@@ -209,15 +228,17 @@ fn print_handler(router: &mut Router, call: &str, named: bool) -> bool {
     let answer = match router.read(call) {
         Ok(answer) => answer,
         Err(error) => {
-            eprintln!("{error}");
+            errln!("{error}");
             return false;
         }
     };
-    let mut out = std::io::stdout().lock();
     let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
-    let written =
-        if named { write!(out, "{call}:\n{answer}{end}\n") } else { write!(out, "{answer}{end}") };
-    written.is_ok()
+    if named {
+        outln!("{call}:\n{answer}{end}");
+    } else {
+        out!("{answer}{end}");
+    }
+    true
 }
 
 /// The elements that `ELEMENT.HANDLER` means: a name, a pattern with `*` and `?`, or a class. Says
@@ -299,7 +320,7 @@ fn exit_value(router: &mut Router, call: &str) -> i32 {
     let answer = match router.read(call) {
         Ok(answer) => answer,
         Err(error) => {
-            eprintln!("{error}");
+            errln!("{error}");
             return -1;
         }
     };
@@ -311,7 +332,7 @@ fn exit_value(router: &mut Router, call: &str) -> i32 {
         "true" | "yes" => 0,
         "false" | "no" => 1,
         _ => {
-            eprintln!("exit handler value should be integer");
+            errln!("exit handler value should be integer");
             -1
         }
     }

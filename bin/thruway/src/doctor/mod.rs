@@ -42,9 +42,9 @@ pub fn main(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let found = examine(&args.root);
     if args.json {
         let values: Vec<_> = found.iter().map(Finding::value).collect();
-        println!("{}", json!({ "findings": values }));
+        outln!("{}", json!({ "findings": values }));
     } else {
-        print!("{}", report(&found));
+        out!("{}", report(&found));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let hardware = hardware(args.hardware.as_deref())?;
     if let Some(address) = &args.live {
         let assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
-        print!("{}", live::view(address, args.interval, &assumed, &hardware)?);
+        out!("{}", live::view(address, args.interval, &assumed, &hardware)?);
         return Ok(ExitCode::SUCCESS);
     }
     let (source, variables) = args.config.read()?;
@@ -77,14 +77,14 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     };
     let all = all(args, hardware, &mut rehearsal, &assumed)?;
     if args.json {
-        println!("{:#}", told::json(&all));
+        outln!("{:#}", told::json(&all));
     } else {
-        print!("{}", told::text(&all));
+        out!("{}", told::text(&all));
     }
     if let Some(file) = &args.report {
         std::fs::write(file, told::page(&all))
             .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), load::plain(&error)))?;
-        println!("report: {}", file.display());
+        outln!("report: {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }

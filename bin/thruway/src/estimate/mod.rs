@@ -75,12 +75,12 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let name = name.as_deref();
     let host = paper::Host::load(args.hardware.as_deref())?;
     let models = paper::models(name)?;
-    print!("{}", paper::estimate(&host, &models, &args.sizes));
+    out!("{}", paper::estimate(&host, &models, &args.sizes));
     if let Some(file) = &args.report {
         let page = report::page(&host, &models, &args.sizes);
         std::fs::write(file, page)
             .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), plain(&error)))?;
-        println!("\nreport: {}", file.display());
+        outln!("\nreport: {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }

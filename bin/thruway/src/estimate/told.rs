@@ -25,7 +25,8 @@ fn traffic(told: &Told) -> String {
 
 /// Tables for people.
 pub fn text(told: &Told) -> String {
-    let mut out = format!("Estimate for {}\n\n", traffic(told));
+    let mut out = caveat(told);
+    let _ = write!(out, "Estimate for {}\n\n", traffic(told));
     out += &elements(told);
     out += "\n";
     out += &operations(&told.estimate);
@@ -168,15 +169,19 @@ fn remarks(told: &Told) -> String {
         let names = unknown.join(", ");
         let _ = writeln!(out, "\nNot in the host's description, counted as nothing: {names}.");
     }
-    if !told.unvisited.is_empty() {
-        let names = told.unvisited.join(", ");
-        let _ = writeln!(
-            out,
-            "\nNo packet of this traffic came to {names}: if it should, describe other traffic \
-             (--traffic)."
-        );
-    }
     out
+}
+
+/// What makes the numbers those of another configuration: it comes first.
+fn caveat(told: &Told) -> String {
+    if told.unvisited.is_empty() {
+        return String::new();
+    }
+    let names = told.unvisited.join(", ");
+    format!(
+        "Caution: no packet of this traffic came to {names}, so the estimate is without them; if \
+         it should, describe other traffic (--traffic).\n\n"
+    )
 }
 
 /// The same as JSON.

@@ -19,6 +19,7 @@ pub fn text(address: &str, between: (&Sample, &Sample), rows: Option<usize>) -> 
     );
     let others = [
         ("Threads", view.threads()),
+        ("Gaps", view.gaps()),
         ("Ports", view.ports()),
         ("Drops", view.drops()),
         ("Functions", view.functions()),
@@ -28,8 +29,8 @@ pub fn text(address: &str, between: (&Sample, &Sample), rows: Option<usize>) -> 
         true => String::new(),
         false => format!("\n{title}\n{}", table.render()),
     });
-    let [threads, ports, rest @ ..] = sections;
-    let rest = rest.concat();
+    let [threads, gaps, ports, rest @ ..] = sections;
+    let (threads, rest) = (threads + &gaps, rest.concat());
     let taken = [&head, &threads, &ports, &rest].map(|text| text.lines().count());
     // The section's own heading and head, and a line about those left out.
     let room = rows.map(|rows| rows.saturating_sub(taken.iter().sum::<usize>() + 4));
@@ -100,6 +101,18 @@ impl View<'_> {
                 per(work.packets, work.batches),
                 self.now.clocks.get(at).map_or("-", |clock| clock_name(clock)).to_owned(),
             ]);
+        }
+        table
+    }
+
+    /// Threads that were away from their round for long.
+    fn gaps(&self) -> Table {
+        let head = ["thread", "away", "longest", "with waiting for a CPU", "cause"];
+        let mut table = Table::new(&head);
+        for gap in self.now.gaps.iter().filter(|gap| gap.whole > 0) {
+            let ms = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
+            let (thread, when) = (gap.thread.to_string(), gap.when.clone());
+            table.row(vec![thread, when, ms(gap.own), ms(gap.whole), gap.cause.clone()]);
         }
         table
     }

@@ -1,9 +1,10 @@
 //! `thruway top`: what a running Thruway does, as it does it.
 
 mod frame;
+mod keys;
 mod sample;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,15 +15,18 @@ use console::Term;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::ctl::Client;
+use crate::client::shown;
+use crate::reach::{address, reach};
+use keys::Keys;
 pub use sample::Sample;
 
 /// Arguments of `thruway top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name
+    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
+    /// not needed where one 'thruway run' of this user runs
     #[arg(value_name = "ADDRESS")]
-    address: String,
+    address: Option<String>,
     /// Print one view as text, and end; as it is where standard output is no terminal
     #[arg(long)]
     once: bool,
@@ -42,13 +46,14 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         bail!("--interval {}: give 0.05 to 3600 seconds", args.interval);
     }
     let interval = Duration::from_secs_f64(args.interval);
-    let mut client = Client::reach(&args.address)?;
+    let address = address(args.address.as_deref())?;
+    let mut client = reach(&address)?;
     let mut before = Sample::take(&mut client)?;
     if args.once || !std::io::stdout().is_terminal() {
         std::thread::sleep(interval);
         let now = Sample::take(&mut client)?;
-        let text = frame::text(&args.address, (&before, &now), None);
-        std::io::stdout().write_all(text.as_bytes())?;
+        let text = shown(&frame::text(&address, (&before, &now), None));
+        out!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
     let over = Arc::new(AtomicBool::new(false));
@@ -56,29 +61,33 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         signal_hook::flag::register(signal, Arc::clone(&over))?;
     }
     let screen = Screen::open()?;
-    while wait(interval, &over) {
+    let keys = Keys::open();
+    while wait(interval, &over, &keys) {
         let now = match Sample::take(&mut client) {
             Ok(now) => now,
             // A hot swap closes the former configuration's connections.
             Err(_) => {
-                client = Client::reach(&args.address)?;
+                client = reach(&address)?;
                 Sample::take(&mut client)?
             }
         };
         let (rows, columns) = screen.term.size();
         let rows = usize::from(rows);
-        let text = frame::text(&args.address, (&before, &now), Some(rows));
+        let text = shown(&frame::text(&address, (&before, &now), Some(rows)));
         screen.show(&text, (rows, usize::from(columns)))?;
         before = now;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits; false when it is over.
-fn wait(interval: Duration, over: &AtomicBool) -> bool {
+/// Waits; false when it is over: by a signal, or by `q`.
+fn wait(interval: Duration, over: &AtomicBool, keys: &Keys) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < interval && !over.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK.min(interval));
+        if keys.end() {
+            return false;
+        }
     }
     !over.load(Ordering::Relaxed)
 }
@@ -86,20 +95,22 @@ fn wait(interval: Duration, over: &AtomicBool) -> bool {
 /// The terminal's other screen, without a cursor; as it was when dropped.
 struct Screen {
     term: Term,
+    /// Nothing is bold.
+    plain: bool,
 }
 
 impl Screen {
     fn open() -> std::io::Result<Screen> {
         let term = Term::stdout();
         term.write_str("\x1b[?1049h\x1b[?25l\x1b[HOne moment...")?;
-        Ok(Screen { term })
+        Ok(Screen { term, plain: crate::log::no_colour() })
     }
 
     /// Shows a text, cut to the screen; headings are bold.
     fn show(&self, text: &str, (rows, columns): (usize, usize)) -> std::io::Result<()> {
         let lines = text.lines().take(rows).map(|line| {
             let cut: String = line.chars().take(columns).collect();
-            match line.starts_with(|c: char| c.is_alphabetic()) {
+            match line.starts_with(|c: char| c.is_alphabetic()) && !self.plain {
                 true => format!("\x1b[1m{cut}\x1b[0m\x1b[K"),
                 false => format!("{cut}\x1b[K"),
             }

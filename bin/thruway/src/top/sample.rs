@@ -4,7 +4,7 @@ use anyhow::{Context as _, anyhow};
 use thruway_element::{Entry, Topic};
 use thruway_elements::CATALOG;
 
-use crate::ctl::Client;
+use crate::client::Client;
 
 /// Counters at one time.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Sample {
     pub threads: Vec<Thread>,
     /// What each thread's clock is at.
     pub clocks: Vec<String>,
+    /// How long threads were away from their rounds.
+    pub gaps: Vec<Gap>,
     pub elements: Vec<Element>,
     pub ports: Vec<Port>,
     pub functions: Vec<Function>,
@@ -29,6 +31,18 @@ pub struct Thread {
     /// Packets that its sources made or took.
     pub made: u64,
     pub work: Work,
+}
+
+/// The longest time that a thread was away from its round.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Gap {
+    pub thread: u64,
+    /// `worst`, since the start, or `recent`.
+    pub when: String,
+    /// Nanoseconds that the cause took, and with what the thread waited for a processor.
+    pub own: u64,
+    pub whole: u64,
+    pub cause: String,
 }
 
 /// What elements did since the start.
@@ -136,6 +150,19 @@ impl Sample {
                 work: work(3)?,
                 drops: Vec::new(),
             }),
+            "gap" => {
+                let cause = (*words.get(5)?, *words.get(6)?);
+                self.gaps.push(Gap {
+                    thread: number(1)?,
+                    when: (*words.get(2)?).to_owned(),
+                    own: number(3)?,
+                    whole: number(4)?,
+                    cause: match cause {
+                        (kind, "-") => kind.to_owned(),
+                        (kind, name) => format!("{kind} {name}"),
+                    },
+                });
+            }
             "drop" => {
                 let element = self.elements.last_mut().filter(|one| one.name == words[1])?;
                 element.drops.push(((*words.get(2)?).to_owned(), number(3)?));
@@ -206,12 +233,14 @@ mod tests {
     #[test]
     fn statistics_are_read_line_by_line() {
         let text = "time\t1000\t400\nthread\t0\t250\t8\t24\t3\t600\nclock\t0\trunning\t1\n\
+                    gap\t0\tworst\t7\t9\ttask\tc\n\
                     element\tc\tCheckIPHeader\t8\t1\t99\ndrop\tc\tbad\t2\nfuture\tline\n";
         let sample = Sample::parse(text).unwrap();
         assert_eq!((sample.cycles, sample.nanoseconds), (1000, 400));
         let work = Work { packets: 24, batches: 3, cycles: 600 };
         assert_eq!(sample.threads, [Thread { idle_cycles: 250, made: 8, work }]);
         assert_eq!(sample.clocks, ["running"]);
+        assert_eq!((sample.gaps[0].own, sample.gaps[0].cause.as_str()), (7, "task c"));
         assert_eq!(sample.elements[0].work, Work { packets: 8, batches: 1, cycles: 99 });
         assert_eq!(sample.elements[0].drops, [("bad".to_owned(), 2)]);
     }

@@ -11,6 +11,7 @@ use super::collect::Collected;
 use super::{TraceArgs, Wanted, name};
 use crate::cli::{ConfigArgs, libraries, tell};
 use crate::load;
+use crate::signals::Receiver;
 
 /// How often is looked what was seen.
 const LOOK: Duration = Duration::from_millis(10);
@@ -48,11 +49,12 @@ pub fn run(
     };
     let name = name();
     router.write("trace", &wanted.start(&name)).map_err(anyhow::Error::new)?;
+    let signals = Receiver::new()?;
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(None);
     }
-    let _signals = crate::signals::receive(router.control())?;
+    signals.follow(router.control())?;
     let ask = format!("trace {name}");
     collected.take(&router.read(&ask)?)?;
     let watch = Watch {
@@ -99,7 +101,7 @@ impl Watch {
             let mut collected = self.collected.lock().unwrap_or_else(|poison| poison.into_inner());
             let done = collected.take(&answer).is_err() || collected.is_done();
             if done || limit.is_some_and(|limit| begin.elapsed() >= limit) {
-                self.control.halt();
+                self.control.end();
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_ways;
+mod neighbour;
 pub mod parts;
 mod sessions;
 
@@ -182,19 +183,23 @@ impl Watched {
         wait_for(handler, || (self.client.number(handler) > number).then_some(()));
     }
 
-    /// Stops the source, and checks that every packet is accounted for. Gives the drops.
+    /// Stops the source, and checks that every packet is accounted for. Gives how many were dropped
+    /// because the function failed; on a busy machine its ring may be full as well.
     fn settle(mut self) -> u64 {
         let client = &mut self.client;
         assert_eq!(client.ask("WRITE s.active false").0, 200);
         wait_for("the ring to be empty", || (client.number("nf.occupancy") == 0).then_some(()));
-        let drops = |client: &mut Client, element: &str| -> u64 {
+        let drops = |client: &mut Client, element: &str, of: &str| -> u64 {
             let text = client.read(&format!("{element}.drops"));
-            text.lines().filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum()
+            let lines = text.lines().filter(|line| line.ends_with(of));
+            lines.filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum()
         };
         let (came, left) = (client.number("c.count"), client.number("d.count"));
-        let lost = drops(client, "nf");
-        assert_eq!(came, left + lost, "{}", client.read("nf.drops"));
-        assert_eq!(drops(client, "n"), 0, "the neighbour loses nothing");
+        let all = drops(client, "nf", "");
+        assert_eq!(came, left + all, "{}", client.read("nf.drops"));
+        let lost = drops(client, "nf", " function-failed");
+        let (all, full) = (drops(client, "n", ""), drops(client, "n", " ring-full"));
+        assert_eq!(all, full, "the neighbour loses nothing: {}", client.read("n.drops"));
         assert_eq!(client.read("n.restarts"), "0");
         self.driver.interrupt().expect(0);
         lost
@@ -220,6 +225,39 @@ fn a_killed_function_comes_back_and_all_is_counted() {
         assert!(watched.client.read("nf.last_error").contains("signal 9"), "it is told why");
         let lost = watched.settle();
         assert_eq!(is_lossless, lost == 0 && policy == "open", "{policy} lost {lost}");
+    }
+}
+
+#[test]
+fn a_killed_function_is_logged_with_time_level_and_reason() {
+    for format in ["text", "json"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("control");
+        let text = format!(
+            "ControlSocket(UNIX, {}); Idle -> gate :: Nf({}) -> Discard",
+            socket.display(),
+            exec("passes")
+        );
+        let driver =
+            Running::start(thruway().args(["run", "-q", "--log-format", format, "-e", &text]));
+        let mut client = Client::unix(&socket);
+        let pid: i32 = client.read("gate.pid").parse().expect("a number");
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
+        let line = wait_for("the line", || {
+            driver.stderr().lines().find(|line| line.contains("ended")).map(str::to_owned)
+        });
+        wait_for("a restart", || driver.stderr().contains("restarted").then_some(()));
+        if format == "json" {
+            let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(event["level"], "ERROR", "{line}");
+            assert_eq!(event["function"], "gate", "{line}");
+            assert!(event["reason"].as_str().expect("text").contains("signal 9"), "{line}");
+            assert!(event["timestamp"].as_str().expect("text").ends_with('Z'), "{line}");
+        } else {
+            let form = r#"^20\d\d-\d\d-\d\dT[\d:.]+Z ERROR isolated function ended function="gate" pid=\d+ reason=".*signal 9"#;
+            assert!(regex::Regex::new(form).expect("a form").is_match(&line), "{line}");
+        }
+        driver.interrupt().expect(0);
     }
 }
 
@@ -359,4 +397,38 @@ fn packets_go_from_slot_to_slot() {
         assert_eq!(numbers[0] > 0 && numbers[1] > 0, hops, "{more}: {numbers:?}");
         assert_eq!(numbers[2..], [0, 600, 600], "{more}");
     }
+}
+
+/// What became of the packets of two equal runs of a function that adds more packets than its ring
+/// of auxiliary packets holds at once: bytes that came out, and the element's own figures.
+fn added(captures: &Captures, part: &str, aux_slots: u32, name: &str) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let text = format!(
+        "FromDump({}, STOP true) -> c :: Counter -> nf :: Nf({}, AUX_SLOTS {aux_slots})
+            -> d :: Counter -> ToDump({});
+         DriverManager(wait, wait 300ms, print c.count, print d.count, print nf.auxiliary,
+            print nf.drops, stop)",
+        captures.path("in"),
+        exec(part),
+        captures.path(name)
+    );
+    let done = run(&mut click(&["-e", &text])).expect(0);
+    let numbers = done.stdout.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+    (captures.written(name), numbers.collect())
+}
+
+#[test]
+fn what_a_function_adds_waits_for_room_and_each_loss_is_counted() {
+    let captures = Captures::new(&frames(1500));
+    // One packet more for each, by a ring of two: none is lost.
+    let (one, figures) = added(&captures, "doubles", 2, "one");
+    let (other, _) = added(&captures, "doubles", 2, "other");
+    assert_eq!(one.len(), 3000, "{figures:?}");
+    assert!(one == other, "two runs of one input differ");
+    // Five packets more for each, where three have room: no wait can help, and all is counted.
+    let (one, figures) = added(&captures, "adds:5", 2, "less");
+    let (other, again) = added(&captures, "adds:5", 2, "again");
+    let [came, left, added, ref drops @ ..] = figures[..] else { panic!("{figures:?}") };
+    assert_eq!((came, left, added), (1500, 1500 * 3, 1500 * 2), "{figures:?}");
+    assert_eq!(drops.iter().sum::<u64>(), 1500 * 3, "{figures:?}");
+    assert!(one == other && figures == again, "two runs of one input differ");
 }

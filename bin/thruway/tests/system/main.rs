@@ -6,14 +6,18 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod attacks;
 mod broadband;
 mod clients;
 mod control;
+mod distress;
 mod doctor;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
 mod estimate;
+mod evasion;
+mod first_use;
 mod footprint;
 mod frames;
 mod functions;
@@ -21,6 +25,7 @@ mod gateway;
 mod handover;
 mod hostile;
 mod idle;
+mod instances;
 mod interfaces;
 mod kinds;
 mod leavings;
@@ -36,6 +41,7 @@ mod rewriters;
 mod router;
 mod sessions;
 mod sockets;
+mod stops;
 mod streams;
 mod tags;
 mod threads;

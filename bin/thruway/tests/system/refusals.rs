@@ -27,7 +27,32 @@ fn wrong_texts_say_what_was_perhaps_meant() {
         .says(&["LIMIT: 'LIMT 5' is not an integer (no keyword 'LIMT'; did you mean LIMIT?)"]);
     check("Idle -> Queue(5, CAPACTY 5) -> Discard")
         .says(&["unknown keyword 'CAPACTY'; did you mean CAPACITY?"]);
+    // A text by its position is no place for what looks like a keyword with its value.
+    check("InfiniteSource(LIMT 4) -> Discard")
+        .says(&["unknown keyword 'LIMT'; did you mean LIMIT?", "config:1:16"]);
+    check("FromDump(CSV sessions.csv) -> Discard").says(&[
+        "unknown keyword 'CSV'; FromDump knows FILENAME",
+        "a text with blanks is written in quotes: \"CSV sessions.csv\"",
+    ]);
     check("Idle -> Queue(5, FROB 5) -> Discard").says(&["unknown keyword 'FROB'; Queue knows"]);
+}
+
+#[test]
+fn a_variable_that_the_configuration_does_not_know_is_an_error() {
+    let text = "define($PORT 1); FromDump(${LAN-a.pcap}) -> Strip($LEN) -> Discard";
+    for command in ["run", "check", "graph"] {
+        let go = |words: &[&str]| run(thruway().args([command, "-e", text, "LEN=14"]).args(words));
+        go(&["LANN=b.pcap"]).expect(1).says(&["unknown variable 'LANN'; did you mean 'LAN'?"]);
+        go(&["lan=b.pcap"]).expect(1).says(&["unknown variable 'lan'; did you mean 'LAN'?"]);
+        go(&["FROB=1"])
+            .expect(1)
+            .says(&["unknown variable 'FROB'; the configuration has LAN, LEN, PORT"]);
+    }
+    // What a value mentions counts, and what is only defined.
+    let words = ["LEN=$FROB", "FROB=14", "PORT=2"];
+    run(thruway().args(["check", "-e", text]).args(words)).expect(0);
+    // Click's driver takes any.
+    run(thruway().args(["click", "-q", "-e", "Idle -> Discard", "FROB=1"])).expect(0);
 }
 
 #[test]

@@ -106,7 +106,6 @@ impl Workload {
     fn rounds(&mut self, rounds: u64) -> Result<u64, CalibrateError> {
         self.write("source.stop", &rounds.to_string())?;
         self.write("source.active", "true")?;
-        self.router.resume();
         let begin = cycles();
         self.router.run_threads();
         Ok(cycles().wrapping_sub(begin))

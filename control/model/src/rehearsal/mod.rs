@@ -122,14 +122,15 @@ impl Rehearsal {
     pub fn run(&mut self, time: Duration) -> Counts {
         let before = self.counts();
         let control = Arc::clone(self.router.control());
+        // Of this run alone: the timer may be earlier than its beginning, or later than its end.
+        let run = control.run();
         let (done, stop) = std::sync::mpsc::channel::<()>();
         let timer = std::thread::spawn(move || {
             // Whichever comes first: the time, or the end of the run.
             if stop.recv_timeout(time).is_err() {
-                control.halt();
+                control.halt_run(run);
             }
         });
-        self.router.resume();
         let cpu = cpu_time();
         let outcome = self.router.run_threads();
         let cpu_ns = cpu_time().saturating_sub(cpu);

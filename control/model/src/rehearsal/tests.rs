@@ -92,3 +92,15 @@ fn a_port_without_traffic_is_named() {
     let told = wrong.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(told.starts_with("'in' receives packets from outside: say which"), "{told}");
 }
+
+/// Each run ends by its timer, though that may come before the run has begun.
+#[test]
+fn no_timer_is_missed() {
+    let (mut rehearsal, _) = rehearsed("InfiniteSource(LIMIT -1, BURST 32) -> Discard");
+    for _ in 0..300 {
+        rehearsal.run(Duration::ZERO);
+    }
+    // And none is for a later run.
+    let counts = rehearsal.run(Duration::from_millis(20));
+    assert!(counts.packets[0] > 0);
+}

@@ -1,7 +1,7 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
     Verdict, reasons,
 };
 use thruway_packet::Batch;
@@ -10,6 +10,7 @@ use thruway_packet::Batch;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Strip",
+        aliases: &[Alias { name: "FlowStrip", summary: "the same, in MiddleClick's context" }],
         topic: Topic::Bytes,
         summary: "takes bytes off the front of packets",
         docs: "Takes the first LENGTH bytes off every packet: 14 for an Ethernet header. The bytes \

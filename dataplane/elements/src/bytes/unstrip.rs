@@ -1,8 +1,8 @@
 //! Unstrip: gives bytes back to the front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
-    Ty, Verdict,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec,
+    Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -10,6 +10,7 @@ use thruway_packet::{Batch, Packet};
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Unstrip",
+        aliases: &[Alias { name: "FlowUnstrip", summary: "the same, in MiddleClick's context" }],
         topic: Topic::Bytes,
         summary: "gives bytes back to the front of packets",
         docs: "Puts LENGTH bytes in front of every packet. After Strip these are the bytes that it \

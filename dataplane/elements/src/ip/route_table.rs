@@ -1,7 +1,7 @@
 //! The table of routes behind the elements that route by address: how routes are written, changed
 //! by handlers and shown, for IPv4 and IPv6 alike.
 
-use std::fmt;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,6 +11,10 @@ use thruway_element::{
     Addresses, ArgErrors, Args, Env, FromArg, HandlerError, Ip6Prefix, IpPrefix, Shared,
 };
 use thruway_lpm::{Fib4, Fib6, Key, LpmError, Prefix, Route};
+
+mod written;
+
+use written::{Change, Shown, Written, parse};
 
 /// Longest file of routes, in bytes: some ten million routes.
 const FILE_BYTES_MAX: u64 = 1 << 28;
@@ -53,6 +57,7 @@ pub(crate) trait Fib: Send + Sync + Sized + 'static {
     fn new() -> Result<Self, LpmError>;
     fn get(&self, prefix: Prefix<Self::Key>) -> Option<Route<Self::Key>>;
     fn replace(&self, prefix: Prefix<Self::Key>, route: Route<Self::Key>) -> Result<(), LpmError>;
+    fn insert_all(&self, routes: &[Entry<Self::Key>]) -> Result<usize, (usize, LpmError)>;
     fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError>;
     fn routes(&self) -> Vec<Entry<Self::Key>>;
     fn clear(&self);
@@ -74,6 +79,10 @@ macro_rules! changes {
             route: Route<Self::Key>,
         ) -> Result<(), LpmError> {
             $table::replace(self, prefix, route).map(|_| ())
+        }
+
+        fn insert_all(&self, routes: &[Entry<Self::Key>]) -> Result<usize, (usize, LpmError)> {
+            $table::insert_all(self, routes)
         }
 
         fn remove(&self, prefix: Prefix<Self::Key>) -> Result<(), LpmError> {
@@ -123,64 +132,6 @@ impl Fib for SharedFib6 {
     }
 }
 
-/// A route as written; a removal may leave the output away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Written<K> {
-    prefix: Prefix<K>,
-    gateway: K,
-    port: Option<u32>,
-}
-
-impl<K: Key> Written<K> {
-    fn of(prefix: Prefix<K>, route: Route<K>) -> Written<K> {
-        Written { prefix, gateway: route.gateway, port: Some(route.port) }
-    }
-
-    /// Whether a removal written so means this route.
-    fn means(&self, route: Route<K>) -> bool {
-        self.port.is_none_or(|port| route == Route { gateway: self.gateway, port })
-    }
-}
-
-impl<K: Key> fmt::Display for Written<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gateway = Shown(self.gateway);
-        write!(f, "{} {gateway} {}", self.prefix, self.port.map_or(-1, i64::from))
-    }
-}
-
-/// A gateway, `-` when there is none.
-struct Shown<K>(K);
-
-impl<K: Key> fmt::Display for Shown<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == K::zero() { f.write_str("-") } else { self.0.fmt_address(f) }
-    }
-}
-
-/// What a line asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// A route where there is none yet.
-    Add,
-    /// A route, whatever there is.
-    Set,
-    /// No route.
-    Remove,
-}
-
-impl Change {
-    /// The change that handler or command `word` makes.
-    fn named(word: &str) -> Option<Change> {
-        match word {
-            "add" => Some(Change::Add),
-            "set" => Some(Change::Set),
-            "remove" => Some(Change::Remove),
-            _ => None,
-        }
-    }
-}
-
 /// What a prefix had before a change.
 type Before<K> = (Prefix<K>, Option<Route<K>>);
 
@@ -219,11 +170,19 @@ impl<F: Fib> RouteTable<F> {
             changing: Mutex::new(()),
         };
         let mut errors = Vec::new();
+        let (mut routes, mut places) = (Vec::new(), Vec::new());
         for (index, text) in args.rest() {
-            match table.first(env, text) {
-                Ok(new) => table.doubles += usize::from(!new),
+            match table.entry(env, text) {
+                Ok(entry) => {
+                    routes.push(entry);
+                    places.push(index);
+                }
                 Err(message) => errors.push(args.rest_error(index, message)),
             }
+        }
+        match table.fib.insert_all(&routes) {
+            Ok(doubles) => table.doubles = doubles,
+            Err((at, error)) => errors.push(args.rest_error(places[at], error.to_string())),
         }
         table.fib.publish();
         if errors.is_empty() { Ok(table) } else { Err(ArgErrors(errors)) }
@@ -246,15 +205,10 @@ impl<F: Fib> RouteTable<F> {
         Some(format!("{name}: warning: {routes} for prefixes that have one; the first stays"))
     }
 
-    /// Enters a route of the configuration; false if the prefix has one, which stays, as in Click.
-    fn first(&self, env: &Env<'_>, text: &str) -> Result<bool, String> {
+    /// A route of the configuration. (Of several for one prefix the first stays, as in Click.)
+    fn entry(&self, env: &Env<'_>, text: &str) -> Result<Entry<F::Key>, String> {
         let written: Written<F::Key> = parse(env, text, Change::Add)?;
-        let route = self.route(&written)?;
-        if self.fib.get(written.prefix).is_some() {
-            return Ok(false);
-        }
-        self.fib.replace(written.prefix, route).map_err(|error| error.to_string())?;
-        Ok(true)
+        Ok((written.prefix, self.route(&written)?))
     }
 
     fn route(&self, written: &Written<F::Key>) -> Result<Route<F::Key>, String> {
@@ -277,12 +231,17 @@ impl<F: Fib> RouteTable<F> {
     }
 
     fn load_lines(&self, env: &Env<'_>, text: &str) -> Result<(), String> {
+        let (mut routes, mut places) = (Vec::new(), Vec::new());
         for (at, line) in text.lines().enumerate() {
             let line = bare(line, "#");
             if !line.is_empty() {
-                self.first(env, line).map_err(|error| format!("line {}: {error}", at + 1))?;
+                let entry = self.entry(env, line);
+                routes.push(entry.map_err(|error| format!("line {}: {error}", at + 1))?);
+                places.push(at + 1);
             }
         }
+        let entered = self.fib.insert_all(&routes);
+        entered.map_err(|(at, error)| format!("line {}: {error}", places[at]))?;
         self.fib.publish();
         Ok(())
     }
@@ -333,6 +292,18 @@ impl<F: Fib> RouteTable<F> {
     /// Handler `ctrl`: a command a line, all or none.
     fn control(&self, text: &str) -> Result<(), HandlerError> {
         let _alone = self.changing();
+        if let Some(routes) = self.with_env(|env| self.additions(env, text)) {
+            let done = self.fib.insert_all(&routes);
+            if let Err((at, _)) = done {
+                self.undo(routes[..at].iter().map(|(prefix, _)| (*prefix, None)).collect());
+            }
+            self.fib.publish();
+            let refused = |(at, error): (usize, LpmError)| {
+                let (prefix, route) = routes[at];
+                format!("no room for route '{}': {error}", Written::of(prefix, route))
+            };
+            return done.map(|_| ()).map_err(|why| HandlerError::refused(refused(why)));
+        }
         let mut before = Vec::new();
         let done = self.with_env(|env| self.run_lines(env, text, &mut before));
         if done.is_err() {
@@ -340,6 +311,21 @@ impl<F: Fib> RouteTable<F> {
         }
         self.fib.publish();
         done.map_err(HandlerError::refused)
+    }
+
+    /// The routes of lines that only add some, for different prefixes that have none: these can be
+    /// entered at once. `None` where something is otherwise, or wrong.
+    fn additions(&self, env: &Env<'_>, text: &str) -> Option<Vec<Entry<F::Key>>> {
+        let mut seen = HashSet::new();
+        let mut routes = Vec::new();
+        for line in text.lines().map(|line| bare(line, "//")).filter(|line| !line.is_empty()) {
+            let (_, rest) =
+                line.split_once(char::is_whitespace).filter(|(word, _)| *word == "add")?;
+            let entry = self.entry(env, rest).ok()?;
+            let is_new = self.fib.get(entry.0).is_none() && seen.insert(entry.0);
+            routes.push(is_new.then_some(entry)?);
+        }
+        Some(routes)
     }
 
     fn run_lines(
@@ -444,34 +430,6 @@ pub(super) fn read_file(file: &str) -> std::io::Result<String> {
         return Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes")));
     }
     Ok(text)
-}
-
-/// The route that `text` says: `ADDR/MASK [GATEWAY] OUTPUT`, the output optional in a removal.
-fn parse<K: Address>(env: &Env<'_>, text: &str, change: Change) -> Result<Written<K>, String> {
-    let wrong = || match change {
-        Change::Remove => "expected 'ADDR/MASK [GATEWAY OUTPUT]'".to_owned(),
-        _ => "expected 'ADDR/MASK [GATEWAY] OUTPUT'".to_owned(),
-    };
-    let mut words = text.split_ascii_whitespace();
-    let prefix = words.next().and_then(|word| K::parse_prefix(word, env)).ok_or_else(wrong)?;
-    let mut word = words.next();
-    let mut gateway = K::zero();
-    match word.map(|word| (word, K::parse(word, env))) {
-        Some(("-", _)) => word = words.next(),
-        Some((_, Some(addr))) => {
-            gateway = addr;
-            word = words.next();
-        }
-        _ => {}
-    }
-    let port = match word.map(|word| i64::from(i32::from_arg(word, env).unwrap_or(i32::MIN))) {
-        None | Some(-1) if change == Change::Remove => None,
-        Some(port) if port > i64::from(i32::MIN) => {
-            Some(u32::try_from(port).map_err(|_| "bad OUTPUT".to_owned())?)
-        }
-        _ => return Err(wrong()),
-    };
-    if words.next().is_some() { Err(wrong()) } else { Ok(Written { prefix, gateway, port }) }
 }
 
 #[cfg(test)]

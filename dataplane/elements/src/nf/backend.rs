@@ -1,9 +1,9 @@
 //! The process behind an element, as the element sees it.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault};
+use thruway_element::Later;
+use thruway_exchange::{Arena, Doorbell, Mapped, PeerFault, WakeLine};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// One thread's end of a generation of a function.
@@ -11,7 +11,7 @@ pub(super) struct HostEnd {
     pub storage: Mapped,
     pub bell: Doorbell,
     /// Written by the Worker when this Master sleeps.
-    pub wake: Arc<OwnedFd>,
+    pub wake: Arc<WakeLine>,
 }
 
 /// A supervised function.
@@ -34,8 +34,11 @@ pub(super) trait Function: Send + Sync {
     /// Sets the threshold after which it hands packets back, of the present generation.
     fn set_worker_threshold(&self, threshold: u32);
 
-    /// Reads (`write: false`) or writes a handler inside the function.
-    fn call(&self, write: bool, text: &str) -> Result<String, String>;
+    /// The function has had a packet for too long: it is ended, and started again as configured.
+    fn report_hang(&self, generation: u32);
+
+    /// Reads (`write: false`) or writes a handler inside the function. Never waits.
+    fn ask(&self, write: bool, text: &str) -> Later;
 
     /// Ends it for good.
     fn stop(&self);

@@ -16,8 +16,9 @@ pub static ENTRY: Entry = Entry::new(
         summary: "stands for an element that runs in the process of an Nf",
         docs: "Isolate puts it in the place of each element that it takes out of the \
                configuration, under the same name: its handlers are those of that element, and \
-               are passed on to the process of NF. It has no ports. An answer is waited for, up \
-               to two seconds.",
+               are passed on to the process of NF. It has no ports. No thread waits for an answer: \
+               a control client has it when it comes, after two seconds an error; a Script goes on \
+               when it comes.",
         example: "Idle -> s :: Strip(14) -> Discard; Isolate(s)",
         ports: "0/0",
         args: &[Arg::required("NF", Ty::Element, "full name of the Nf that it belongs to")],
@@ -45,7 +46,7 @@ impl IsolatedElement {
         let call = format!("{}.{handler} {text}", self.name);
         let function = self.function.function();
         let function = function.ok_or_else(|| HandlerError::refused("it does not run yet"))?;
-        function.call(write, call.trim_end()).map_err(HandlerError::refused)
+        function.ask(write, call.trim_end()).or_later()
     }
 }
 

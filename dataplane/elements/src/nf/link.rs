@@ -1,6 +1,6 @@
 //! One thread's end of a function: packets parked while it has their slots.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::Cx;
@@ -54,7 +54,7 @@ pub(super) enum Refused {
 
 /// One generation's end for one thread.
 pub(super) struct Link {
-    master: Master<Mapped>,
+    pub(super) master: Master<Mapped>,
     end: HostEnd,
     /// Packets whose slots the function has, by slot.
     parked: Box<[Option<Packet>]>,
@@ -63,6 +63,8 @@ pub(super) struct Link {
     /// Of a member of a group: where frames come from, and each slot's frame.
     frames: Option<(Arc<Frames>, Box<[Framed]>)>,
     news: News,
+    /// Packets that the function could not add, as counted so far.
+    aux_lost: u64,
 }
 
 /// What slots tell of sessions.
@@ -132,6 +134,7 @@ impl Link {
                 of_slot: vec![Told::default(); if has_sessions { slots } else { 0 }].into(),
                 ..News::default()
             },
+            aux_lost: 0,
         }
     }
 
@@ -248,7 +251,7 @@ impl Link {
         limit: u32,
     ) -> Result<u32, PeerFault> {
         let headroom = self.end.storage.layout().shape.headroom;
-        let Link { master, parked, marks, frames, news, .. } = self;
+        let Link { master, parked, marks, frames, news, aux_lost, .. } = self;
         let now = cx.now();
         outlet.open_hops();
         let taken = master.poll(now as u64, limit, |token| match token.origin {
@@ -305,6 +308,7 @@ impl Link {
             }),
             Err(fault) => Err(fault),
         };
+        count_aux_lost(cx, master.figures().aux_lost, aux_lost);
         // What came before a fault was good.
         outlet.flush(cx);
         outlet.clear_dropped(cx);
@@ -383,14 +387,21 @@ impl Link {
 
     /// What to watch while resting.
     pub fn wake(&self) -> BorrowedFd<'_> {
-        self.end.wake.as_fd()
+        self.end.wake.host_end()
     }
 
     /// Takes an earlier wake-up off.
     pub fn quiet(&self) {
-        let mut count = [0; 8];
-        // Not blocking: there may be none.
-        let _ = rustix::io::read(&*self.end.wake, &mut count);
+        self.end.wake.clear();
+    }
+}
+
+/// Counts packets that the function could not add, in all, beyond those counted before.
+#[inline]
+fn count_aux_lost(cx: &mut Cx<'_>, all: u64, counted: &mut u64) {
+    let lost = all - std::mem::replace(counted, all);
+    if lost > 0 {
+        cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
     }
 }
 

@@ -3,6 +3,7 @@
 mod backend;
 mod carried;
 mod group;
+mod hang;
 mod isolate;
 mod isolated_element;
 mod isolated_ports;

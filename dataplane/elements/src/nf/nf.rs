@@ -10,6 +10,7 @@ use thruway_exchange::Tuning;
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
+use super::hang::HANG_TIMER;
 use super::link::Link;
 use super::reminders::STREAM_TIMER;
 use super::replica::Nf;
@@ -53,8 +54,10 @@ then sleep (hybrid). It is woken when more than MASTER_THRESHOLD packets wait, o
 them for longer than AGE; it hands back after WORKER_THRESHOLD packets or when none waits.\n\
 While half of the ring is in use, captures (FromDump, FromDevice) and functions upstream wait. A \
 packet that finds the ring full waits with at most 255 others, or is dropped.\n\
-A function that ends, hangs for longer than HANG, or breaks the protocol is ended and started \
-again, at first at once, then after growing pauses. Meanwhile ON_FAILURE decides: with open, \
+A function that ends, has a packet for longer than HANG, or breaks the protocol is ended and started \
+again: at once, 32 times in a row and then twice a second; starts that fail are tried again after \
+growing pauses. With STANDBY the next process has been started in its sandbox and waits, so that \
+it works within milliseconds; it costs the memory of an idle program. Meanwhile ON_FAILURE decides: with open, \
 packets pass unchanged through output 0, those that it had first; with closed they are dropped; \
 with restart those that it had are dropped, and new ones (as many as SLOTS) wait for at most HOLD. \
 Its neighbours go on in any case.\n\
@@ -82,7 +85,8 @@ With MODE group, the function shares a region of frames with the other members o
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
 CLASS is a traffic class as FlowDispatcher takes it.\n\
-Handler `handler` asks the function itself; the thread waits for the answer, two seconds at most.\n\
+Handler `handler` asks the function itself. No thread waits for the answer: a control client has it \
+when it comes, after two seconds an error; a Script goes on when it comes.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
 relaxed the function runs without it, and handler `sandbox` tells. When the configuration is \
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
@@ -129,9 +133,10 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("ON_FAILURE", Ty::Choice(&["open", "closed", "restart"]), "packets meanwhile")
         .or("closed"),
     Arg::keyword("HOLD", Ty::Time, "ON_FAILURE restart: longest wait of a packet").or("500ms"),
-    Arg::keyword("HANG", Ty::Time, "it is restarted when it makes no progress for so long")
-        .or("1s"),
+    Arg::keyword("HANG", Ty::Time, "it is restarted when it has a packet for longer").or("1s"),
     Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time it has to begin").or("5s"),
+    Arg::keyword("STANDBY", Ty::Bool, "whether a second process waits to take its place")
+        .or("true"),
     Arg::keyword("ISOLATION", Ty::Choice(&["strict", "relaxed"]), "whether all must be in force")
         .or("strict"),
     Arg::keyword("LIBRARIES", Ty::Str, "directories of libraries, before the system's"),
@@ -159,7 +164,7 @@ const HANDLERS: &[Handler] = &[
     Handler::sum("latency", "batches by the time from hand-over to return: a line `<LIMIT COUNT`"),
     Handler::read("restarts", "times it was started again").shared(),
     Handler::read("peer_faults", "times it broke the protocol").shared(),
-    Handler::read("hangs", "times it made no progress").shared(),
+    Handler::read("hangs", "times it had a packet for longer than HANG").shared(),
     Handler::read("cpu_time", "processor time of all its processes, seconds").shared(),
     Handler::read("state", "where it stands: running, restarting, stopped").shared(),
     Handler::read("pid", "its process, 0 if there is none").shared(),
@@ -182,6 +187,7 @@ reasons! {
         Empty = "empty": "it has no bytes",
         NoFrame = "no-frame": "its group had no free frame",
         Dropped = "function-dropped": "the function dropped it",
+        AuxFull = "aux-full": "the function could not add it: AUX_SLOTS were in use, as it says",
         Damaged = "damaged": "what came back has not even what CARRY adds",
         Stray = "stray": "the function made it, which one of streams cannot",
         Failed = "function-failed": "the function had it when it failed, or did not run",
@@ -248,6 +254,7 @@ impl Element for Nf {
             return self.run_without(cx);
         }
         let mut worked = self.collect(cx);
+        self.expect_back(cx);
         // After what is back was taken: a function is not woken for packets that it is done with.
         if self.tuning.master_threshold > 0
             && let Some(State { link: Some(link), .. }) = &mut self.running
@@ -290,8 +297,10 @@ impl Element for Nf {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
-        if token == STREAM_TIMER {
-            return self.remind(cx);
+        match token {
+            STREAM_TIMER => return self.remind(cx),
+            HANG_TIMER => return self.look_for_hang(cx),
+            _ => {}
         }
         if let Some(State { link: Some(link), .. }) = &mut self.running {
             link.check_age(cx.now());
@@ -321,7 +330,7 @@ impl Element for Nf {
                 Ok(self.worker_threshold.unwrap_or(self.settings.worker_threshold).to_string())
             }
             "generation" => Ok(state.function.generation().to_string()),
-            "handler" => state.function.call(false, param).map_err(HandlerError::refused),
+            "handler" => state.function.ask(false, param).or_later(),
             _ => report::figure(&state.figures(), name)
                 .or_else(|| report::told(name).map(|what| state.function.tell(what)))
                 .ok_or_else(|| HandlerError::no_read(name)),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thruway_element::{HandlerError, Later, Promise};
 use thruway_exchange::{Arena, GroupRegion, PeerFault};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
@@ -19,13 +20,13 @@ use super::settings::Settings;
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Starts the function's process and waits until it has attached. `arena`: scratch of sessions that
-/// a predecessor of the same settings in this respect had.
+/// a predecessor of the same settings in this respect had. `label`: the element's name, for the log.
 pub(super) fn start(
-    settings: &Settings,
+    (label, settings): (String, &Settings),
     group: Option<GroupRegion>,
     arena: Option<Arc<Arena>>,
 ) -> Result<Arc<dyn Function>, String> {
-    let spec = FunctionSpec { arena, ..spec(settings, group) };
+    let spec = FunctionSpec { label, arena, ..spec(settings, group) };
     let function = Process::start(spec).map_err(|error| match error {
         HostError::Exited { .. } => format!(
             "{error}, before it attached: a function is a program that calls run() of the library \
@@ -71,6 +72,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
             hang: Some(settings.hang).filter(|hang| !hang.is_zero()),
             drain: DRAIN,
         },
+        standby: settings.standby,
         ..FunctionSpec::new(program)
     }
 }
@@ -161,9 +163,17 @@ impl Function for Isolated {
         }
     }
 
-    fn call(&self, write: bool, text: &str) -> Result<String, String> {
+    fn report_hang(&self, generation: u32) {
+        self.function.report_hang(generation);
+    }
+
+    fn ask(&self, write: bool, text: &str) -> Later {
         let kind = if write { Kind::Write } else { Kind::Read };
-        self.function.call(kind, text).map_err(|error| error.to_string())
+        let (promise, later) = Promise::new();
+        self.function.ask(kind, text, move |answer| {
+            promise.keep(answer.map_err(|error| HandlerError::refused(error.to_string())));
+        });
+        later
     }
 
     fn stop(&self) {

@@ -11,6 +11,7 @@ use thruway_stream::content::{Content, HasContent};
 
 use super::backend::Shared;
 use super::group;
+use super::hang::Hang;
 use super::link::{Came, Link};
 use super::nf::Lost;
 use super::process;
@@ -28,7 +29,7 @@ const STREAM_BACKLOG_MAX: usize = 1 << 16;
 ///
 /// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
 const PATIENCE: u32 = 64;
-/// Rounds between two looks whether the eventfd must be taken off while resting: a wake-up that
+/// Rounds between two looks whether the wake-up line must be cleared while resting: a wake-up that
 /// comes late must not keep the thread awake.
 const QUIET_EVERY: u32 = 16;
 /// Token of the timer that ends the age of waiting packets.
@@ -68,6 +69,7 @@ pub(super) struct Nf {
     pub worker_threshold: Option<u32>,
     /// Tokens that came from another function and are not counted yet.
     pub came: usize,
+    pub hang: Hang,
 }
 
 impl Nf {
@@ -95,6 +97,7 @@ impl Nf {
             resting: false,
             worker_threshold: None,
             came: 0,
+            hang: Hang::default(),
         })
     }
 
@@ -133,7 +136,9 @@ impl Nf {
             };
             let region = frames.as_ref().map(|frames| frames.region.clone());
             let (entries, arena) = self.entries();
-            let settings = &self.settings;
+            let node = cx.node();
+            let label = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+            let settings = (label, &self.settings);
             let function = self.shared.start(|| process::start(settings, region, arena));
             let function = function.and_then(|function| match &entries {
                 Some(_) if function.arena().is_none() => Err(NO_SCRATCH.to_owned()),
@@ -326,6 +331,7 @@ impl Nf {
     #[inline]
     pub fn collect(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.pressing.is_felt(cx) {
+            self.excuse(cx);
             return false;
         }
         let Some(State { link: Some(link), outlet, latency, entries, .. }) = &mut self.running
@@ -477,6 +483,6 @@ impl Nf {
         let Some(state) = &self.running else {
             return Err(HandlerError::refused("the function was not started yet"));
         };
-        state.function.call(true, text).map(drop).map_err(HandlerError::refused)
+        state.function.ask(true, text).or_later().map(drop)
     }
 }

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use rustix::event::{EventfdFlags, eventfd};
-use thruway_element::{Addresses, Args, Env, Run, Shared};
-use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage};
+use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
+use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage, WakeLine};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
 use thruway_region::Pages;
@@ -21,6 +20,8 @@ struct Played {
     threshold: AtomicU32,
     ready: Mutex<Option<Mapped>>,
     faults: Mutex<Vec<(u32, PeerFault)>>,
+    hangs: Mutex<Vec<u32>>,
+    unanswered: Mutex<Vec<Promise>>,
     arena: Mutex<Option<Arc<Arena>>>,
 }
 
@@ -32,7 +33,7 @@ impl Function for Played {
     fn take_end(&self, _replica: u32) -> Option<HostEnd> {
         let storage = self.ready.lock().unwrap().take()?;
         let bell = Doorbell::new(Control::create().unwrap(), None);
-        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        let wake = WakeLine::new().unwrap();
         Some(HostEnd { storage, bell, wake: Arc::new(wake) })
     }
 
@@ -52,8 +53,20 @@ impl Function for Played {
         self.threshold.store(threshold, Ordering::Relaxed);
     }
 
-    fn call(&self, write: bool, text: &str) -> Result<String, String> {
-        if write { Err(format!("no handler '{text}'")) } else { Ok(text.to_uppercase()) }
+    fn report_hang(&self, generation: u32) {
+        self.hangs.lock().unwrap().push(generation);
+    }
+
+    fn ask(&self, write: bool, text: &str) -> Later {
+        let (promise, later) = Promise::new();
+        match text {
+            "mute" => self.unanswered.lock().unwrap().push(promise),
+            _ if write => {
+                promise.keep(Err(HandlerError::refused(format!("no handler '{text}'"))));
+            }
+            _ => promise.keep(Ok(text.to_uppercase())),
+        }
+        later
     }
 
     fn stop(&self) {
@@ -95,6 +108,8 @@ impl Stage {
             threshold: AtomicU32::new(0),
             ready: Mutex::default(),
             faults: Mutex::default(),
+            hangs: Mutex::default(),
+            unanswered: Mutex::default(),
             arena: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
@@ -298,6 +313,80 @@ fn a_stop_counts_what_is_lost() {
     stage.rig.finish().unwrap();
     assert_eq!(stage.dropped(Lost::Unfinished), 2);
     assert_eq!(stage.rig.read("packets_in", "").unwrap(), "2");
+}
+
+/// How often the function was reported as hanging, by generation.
+fn hangs(stage: &Stage) -> usize {
+    stage.function.hangs.lock().unwrap().len()
+}
+
+#[test]
+fn a_function_hangs_that_has_a_packet_for_longer_than_hang() {
+    let mut stage = Stage::new(&["HANG 1s"]);
+    let ms = |n: i64| n * 1_000_000;
+    // Without packets it cannot.
+    stage.run();
+    stage.rig.pass_on_time(ms(5000));
+    stage.push(&[b"1"]);
+    stage.run();
+    stage.rig.pass_on_time(ms(999));
+    assert_eq!(hangs(&stage), 0);
+    stage.rig.pass_on_time(ms(1));
+    assert_eq!(*stage.function.hangs.lock().unwrap(), [1]);
+}
+
+#[test]
+fn what_a_function_gives_back_does_not_excuse_what_it_keeps() {
+    let mut stage = Stage::new(&["HANG 1s"]);
+    stage.push(&[b"1", b"2", b"3"]);
+    stage.run();
+    // One packet at a time, just before the time is up.
+    stage.rig.pass_on_time(900_000_000);
+    stage.done += 1;
+    stage.storage.word(Word::WorkerProduced).store(1, Ordering::Release);
+    assert_eq!(stage.run()[0].len(), 1);
+    stage.push(&[b"4"]);
+    stage.rig.pass_on_time(99_000_000);
+    assert_eq!(hangs(&stage), 0);
+    stage.rig.pass_on_time(1_000_000);
+    assert_eq!(hangs(&stage), 1);
+    // What came later has its own time.
+    let mut stage = Stage::new(&["HANG 1s"]);
+    stage.push(&[b"1"]);
+    stage.run();
+    for _ in 0..10 {
+        stage.rig.pass_on_time(900_000_000);
+        stage.push(&[b"2"]);
+        stage.done = stage.done.wrapping_add(1);
+        stage.storage.word(Word::WorkerProduced).store(stage.done, Ordering::Release);
+        assert_eq!(stage.run()[0].len(), 1);
+    }
+    assert_eq!(hangs(&stage), 0);
+}
+
+#[test]
+fn a_function_that_is_not_woken_yet_does_not_hang() {
+    let mut stage = Stage::new(&["HANG 1s", "MASTER_THRESHOLD 4", "AGE 2s"]);
+    stage.push(&[b"1"]);
+    stage.run();
+    stage.rig.pass_on_time(2_900_000_000);
+    assert_eq!(hangs(&stage), 0);
+    stage.rig.pass_on_time(100_000_000);
+    assert_eq!(hangs(&stage), 1);
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_not_waited_for() {
+    let mut stage = Stage::new(&[]);
+    let Err(HandlerError::Later(later)) = stage.rig.read("handler", "mute") else {
+        panic!("no answer that comes later");
+    };
+    assert_eq!(later.get(), None);
+    stage.push(&[b"1"]);
+    stage.works(|_, _| {});
+    assert_eq!(stage.run()[0].len(), 1);
+    stage.function.unanswered.lock().unwrap().pop().expect("a question").keep(Ok("!".into()));
+    assert_eq!(later.get(), Some(Ok("!".into())));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use thruway_element::{
 
 use thruway_flow::rendezvous::{Rendezvous, RendezvousError};
 
-use crate::random::{Random, fresh_seed};
+use crate::random::Secret;
 use crate::rewriters::class::{Class, others_by_state, tcp_by_state};
 use crate::rewriters::handlers;
 use crate::rewriters::input::{Context, Rule};
@@ -222,6 +222,7 @@ fn keeper(args: &Args<'_>) -> Result<(Keeper, u32), ArgError> {
 /// Where the replicas of a rewriter in several threads find each other's mappings.
 fn meeting(
     args: &Args<'_>,
+    class: Class,
     keeper: &Keeper,
     capacity: u32,
 ) -> Result<Option<Arc<Rendezvous>>, ArgErrors> {
@@ -237,8 +238,12 @@ fn meeting(
     if args.env().threads < 2 {
         return Ok(None);
     }
-    let seeds = [fresh_seed() << 32 | fresh_seed(), fresh_seed() << 32 | fresh_seed()];
-    let make = || Rendezvous::new(capacity, WORDS, seeds).map(Arc::new);
+    let mut secret = Secret::fresh();
+    let seeds = [secret.next(), secret.next()];
+    let make = || {
+        let all = Rendezvous::new(capacity, WORDS, seeds)?;
+        Ok(Arc::new(if class.follows_tcp() { all.following_tcp(capacity)? } else { all }))
+    };
     let made: Arc<Result<Arc<Rendezvous>, RendezvousError>> = args.shared("meeting", make);
     match &*made {
         Ok(meeting) => Ok(Some(Arc::clone(meeting))),
@@ -260,9 +265,9 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let (dst, aggregate) = (args.get("DST_ANNO")?, args.get("SET_AGGREGATE")?);
     let reap = if args.given("REAP_TIME") { "REAP_TIME" } else { "REAP_INTERVAL" };
     let reap_ns = i64::from(seconds(args, reap)?) * 1_000_000_000;
-    let mut random = Random::of_element(args, fresh_seed() << 32 | fresh_seed());
+    let mut random = Secret::fresh();
     let seeds = [random.next(), random.next()];
-    let meeting = meeting(args, &keeper, capacity)?;
+    let meeting = meeting(args, class, &keeper, capacity)?;
     let store = matches!(keeper, Keeper::Own).then(|| {
         let mut store = Box::new(Store::new(capacity, owner.clone(), seeds));
         meeting.into_iter().for_each(|meeting| store.share(meeting));

@@ -1,8 +1,9 @@
 //! What tells the rewriters apart: which packets have a flow, what of it is the key of a mapping,
 //! and what is set.
 
+use thruway_flow::tcp::Segment;
 use thruway_packet::Packet;
-use thruway_wire::checksum::Delta;
+use thruway_wire::checksum::{Delta, Sum};
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::icmp::icmp_type;
 use thruway_wire::ip_protocol::{DCCP, ICMP, TCP, UDP};
@@ -42,6 +43,11 @@ const FORWARD_DONE: u8 = 1;
 const BOTH_DONE: u8 = 3;
 const FORWARD_DATA: u8 = 4;
 const BOTH_DATA: u8 = 12;
+/// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another connection.
+pub(super) fn is_done(state: u8) -> bool {
+    state & BOTH_DONE == BOTH_DONE
+}
+
 /// Bits of another mapping's: packets up to three, and whether there was a reply.
 const REPLIED: u8 = 1;
 const PACKET: u8 = 2;
@@ -183,13 +189,33 @@ impl Class {
         }
     }
 
-    /// What a packet tells of its mapping, from what was told before.
+    /// Whether TCP's segments tell of mappings.
+    pub(super) fn follows_tcp(self) -> bool {
+        matches!(self, Class::Ip | Class::Tcp)
+    }
+
+    /// What is read of a packet whose numbers tell whether it counts.
     #[inline]
-    pub(super) fn track(self, packet: &Packet, state: u8, is_reply: bool) -> u8 {
+    pub(super) fn segment(self, packet: &Packet) -> Option<Segment> {
+        let head = packet.network_head::<20>().filter(|head| head[9] == TCP)?;
+        if !self.follows_tcp() {
+            return None;
+        }
+        let (header, _) = Ipv4Header::ref_from_prefix(head).ok()?;
+        let len = usize::from(header.total_len()).saturating_sub(header.header_len());
+        let pseudo = || Sum::pseudo_v4(header.src(), header.dst(), TCP, len);
+        let read = Segment::read_cut(packet.transport(), len, pseudo);
+        Some(read.unwrap_or(Segment::NONE))
+    }
+
+    /// What a packet tells of its mapping, from what was told before. Of a TCP segment those `flags`
+    /// count; it tells nothing if there are none.
+    #[inline]
+    pub(super) fn track(self, told: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
         match self {
-            Class::Ip | Class::Tcp => match packet.network_head::<20>() {
-                Some(head) if head[9] == TCP => track_tcp(packet, head, state, is_reply),
-                _ => track_packets(state, is_reply),
+            Class::Ip | Class::Tcp => match told {
+                Some((segment, flags)) => track_tcp(segment, flags, state, is_reply),
+                None => track_packets(state, is_reply),
             },
             Class::Udp => track_packets(state, is_reply),
             Class::Address | Class::Pair | Class::Ping => state,
@@ -234,16 +260,17 @@ pub(super) struct Quoted {
 }
 
 #[inline]
-fn track_tcp(packet: &Packet, head: &[u8; 20], mut state: u8, is_reply: bool) -> u8 {
-    let Some(tcp) = packet.transport().first_chunk::<14>() else { return state };
-    let header_len = usize::from(head[0] & 15) * 4 + usize::from(tcp[12] >> 4) * 4;
-    let has_payload = header_len < usize::from(u16::from_be_bytes([head[2], head[3]]));
+fn track_tcp(segment: &Segment, told: u8, mut state: u8, is_reply: bool) -> u8 {
+    if told == 0 {
+        return state;
+    }
+    let has_payload = segment.len > 0;
     let shift = u8::from(is_reply);
-    if tcp[13] & flags::RST != 0 {
+    if told & flags::RST != 0 {
         state |= BOTH_DONE;
-    } else if tcp[13] & flags::FIN != 0 {
+    } else if told & flags::FIN != 0 {
         state |= FORWARD_DONE << shift;
-    } else if tcp[13] & flags::SYN != 0 || has_payload {
+    } else if told & flags::SYN != 0 || has_payload {
         state &= !(FORWARD_DONE << shift);
     }
     if has_payload { state | FORWARD_DATA << shift } else { state }

@@ -4,7 +4,7 @@ use thruway_element::text::split_words;
 use thruway_element::{Args, Names, Shared};
 use thruway_wire::flow::FiveTuple;
 
-use crate::random::Random;
+use crate::random::Secret;
 use crate::rewriters::mapper::Mapper;
 use crate::rewriters::pattern::Pattern;
 
@@ -194,7 +194,7 @@ impl Rule {
     pub(super) fn decide(
         &self,
         flow: &FiveTuple<u32>,
-        random: &mut Random,
+        random: &mut Secret,
         is_taken: impl FnMut(&FiveTuple<u32>) -> bool,
     ) -> Decision {
         let found = match self {

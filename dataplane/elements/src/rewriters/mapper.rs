@@ -7,7 +7,7 @@ use thruway_element::{Addresses, ArgErrors, Declared};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 use thruway_wire::flow::FiveTuple;
 
-use crate::random::Random;
+use crate::random::Secret;
 use crate::rewriters::input::{Context, Outputs};
 use crate::rewriters::pattern::Pattern;
 use crate::rewriters::ring::Ring;
@@ -100,7 +100,7 @@ impl Mapper {
     pub(super) fn choose(
         &self,
         flow: &FiveTuple<u32>,
-        random: &mut Random,
+        random: &mut Secret,
         mut is_taken: impl FnMut(&FiveTuple<u32>) -> bool,
     ) -> Option<(FiveTuple<u32>, Outputs)> {
         let mut by = |at: usize| {

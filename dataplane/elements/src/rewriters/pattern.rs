@@ -8,7 +8,7 @@ use thruway_element::{IpPrefix, Names};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 use thruway_wire::flow::FiveTuple;
 
-use crate::random::Random;
+use crate::random::Secret;
 
 /// Values of a range that are looked at for one new mapping: with fewer, an exhausted range is soon
 /// known; the next mapping goes on where this one stopped.
@@ -28,7 +28,7 @@ enum First {
     /// That of the packet, if it is one of them; else a random one.
     Own,
     /// A random one.
-    Random,
+    Secret,
     /// The one behind that of the last mapping.
     Next,
 }
@@ -56,7 +56,7 @@ type Span = ((u32, u32), First);
 fn order(word: &str) -> (&str, First) {
     match word.as_bytes().last() {
         Some(b'#') => (&word[..word.len() - 1], First::Next),
-        Some(b'?') => (&word[..word.len() - 1], First::Random),
+        Some(b'?') => (&word[..word.len() - 1], First::Secret),
         _ => (word, First::Own),
     }
 }
@@ -178,7 +178,7 @@ impl Pattern {
     pub(super) fn choose(
         &self,
         flow: &FiveTuple<u32>,
-        random: &mut Random,
+        random: &mut Secret,
         mut is_taken: impl FnMut(&FiveTuple<u32>) -> bool,
     ) -> Option<FiveTuple<u32>> {
         let mut to = FiveTuple {
@@ -315,14 +315,14 @@ mod tests {
     #[test]
     fn numbers_follow_each_other_and_begin_again() {
         let pattern = pattern("1.0.0.1 1024-1026# - -").unwrap();
-        let mut random = Random::from_seed(1);
+        let mut random = Secret::from_seed(1);
         let mut ports = || pattern.choose(&flow(5, 1025), &mut random, |_| false).unwrap().src_port;
         assert_eq!([ports(), ports(), ports(), ports()], [1024, 1025, 1026, 1024]);
     }
 
     #[test]
     fn the_own_port_comes_first_where_nobody_forbids_it() {
-        let mut random = Random::from_seed(1);
+        let mut random = Secret::from_seed(1);
         let mut port_of = |text: &str, taken: &[u16]| {
             let is_taken = |to: &FiveTuple<u32>| taken.contains(&to.src_port);
             let to = pattern(text).unwrap().choose(&flow(5, 5000), &mut random, is_taken);
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_large_range_is_gone_through_a_part_at_a_time() {
         let pattern = pattern("1.0.0.1 1-65535# - -").unwrap();
-        let mut random = Random::from_seed(1);
+        let mut random = Secret::from_seed(1);
         let mut tries = 0;
         let mut port = None;
         while port.is_none() {
@@ -362,7 +362,7 @@ mod tests {
             let high = low.saturating_add(len);
             let pattern = pattern(&format!("9.9.9.9 {low}-{high}{mark} {rest}")).unwrap();
             let own = if near { low.saturating_add(own % 50) } else { own };
-            let mut random = Random::from_seed(seed);
+            let mut random = Secret::from_seed(seed);
             let mut taken = HashSet::new();
             for n in 0..=u32::from(high - low) + 1 {
                 let from = flow(src, own);
@@ -384,7 +384,7 @@ mod tests {
         #[test]
         fn any_words_are_read_or_refused(text in "([-0-9./#?a-z]{1,12} ){0,6}") {
             if let Ok(read) = pattern(&text) {
-                prop_assert!(read.choose(&flow(1, 1), &mut Random::from_seed(1), |_| false).is_some());
+                prop_assert!(read.choose(&flow(1, 1), &mut Secret::from_seed(1), |_| false).is_some());
             }
         }
     }

@@ -8,7 +8,7 @@ use thruway_flow::table::Found;
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 use thruway_wire::flow::FiveTuple;
 
-use crate::random::Random;
+use crate::random::Secret;
 use crate::rewriters::class::{Class, NO_KEY, Quoted};
 use crate::rewriters::handlers;
 use crate::rewriters::input::{Decision, Rule};
@@ -77,7 +77,7 @@ pub(super) struct Rewriter {
     pub owner: u16,
     /// Its limits, until it has joined.
     pub limits: Owner,
-    pub random: Random,
+    pub random: Secret,
     pub names: Names,
     /// What the inputs were made of, to be compared with a successor's.
     pub texts: Vec<String>,
@@ -112,7 +112,7 @@ struct Working<'a> {
     input: &'a mut Input,
     number: u16,
     annos: Annos,
-    random: &'a mut Random,
+    random: &'a mut Secret,
     store: &'a mut Store,
     now: u32,
 }
@@ -169,8 +169,12 @@ impl Working<'_> {
     #[inline]
     fn pass(&mut self, packet: &mut Packet, way: Way, is_first: bool) -> Verdict {
         let class = self.class;
-        let track = |state, is_reply| class.track(packet, state, is_reply);
-        let Some(met) = self.store.meet(way, self.now, is_first, track) else {
+        let segment = class.segment(packet);
+        let track = |state, is_reply, flags| {
+            class.track(segment.as_ref().map(|segment| (segment, flags)), state, is_reply)
+        };
+        let packet_is = (segment.as_ref(), is_first);
+        let Some(met) = self.store.meet(way, self.now, packet_is, track) else {
             return Verdict::drop(Bad::Failed);
         };
         let ends = class.ends(&met);
@@ -248,7 +252,7 @@ fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way,
 }
 
 impl Rewriter {
-    pub(super) fn new(class: Class, limits: Owner, random: Random, names: Names) -> Rewriter {
+    pub(super) fn new(class: Class, limits: Owner, random: Secret, names: Names) -> Rewriter {
         Rewriter {
             class,
             inputs: Vec::new(),

@@ -1,7 +1,7 @@
 //! Consistent hashing: addresses go to servers, and hardly any to another one when servers come or
 //! go (D. Karger et al., "Consistent hashing and random trees", STOC 1997).
 
-use crate::random::Random;
+use crate::random::Secret;
 
 /// Largest number of points of one server.
 const NODES_MAX: u32 = 1 << 16;
@@ -17,7 +17,7 @@ pub(super) struct Ring {
 
 /// Where an address lies. Neighbours lie far from each other.
 fn place(addr: u32) -> u64 {
-    Random::from_seed(u64::from(addr)).next()
+    Secret::from_seed(u64::from(addr)).next()
 }
 
 impl Ring {
@@ -41,7 +41,7 @@ impl Ring {
             if servers[..at].contains(server) {
                 return Err(format!("server ID {server} stands twice"));
             }
-            let mut random = Random::from_seed(u64::from(seed) << 16 | u64::from(*server));
+            let mut random = Secret::from_seed(u64::from(seed) << 16 | u64::from(*server));
             points.extend((0..nodes).map(|_| (random.next(), at as u32)));
         }
         points.sort_unstable();

@@ -7,16 +7,21 @@
 
 mod ageing;
 pub(super) mod sharing;
+mod shown;
 
 use std::sync::Arc;
+
+pub(super) use shown::Shown;
 
 use thruway_flow::Hasher;
 use thruway_flow::rendezvous::{RecordId, Rendezvous};
 use thruway_flow::table::{Found, Pool, Shape};
+use thruway_flow::tcp::{Segment, Side};
 use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::rewriters::class::is_done;
 use crate::rewriters::heap::{Entry, Heap, Places, is_before};
 use crate::rewriters::input::Outputs;
 use crate::rewriters::sequence::Sequences;
@@ -92,6 +97,8 @@ pub(super) struct Mapping {
     /// Its own replies come under the key that it was made under.
     is_own_reply: u8,
     rest: [u8; 2],
+    /// Of TCP, the numbers of who began it and of who answers, unless other threads know it.
+    sides: [Side; 2],
 }
 
 /// How long an owner's mappings of one protocol are kept, in ticks.
@@ -136,19 +143,6 @@ pub(super) struct Way {
     pub index: u32,
     /// It is that of the replies.
     pub is_reply: bool,
-}
-
-/// A mapping for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
-    pub flow: FiveTuple<u32>,
-    pub rewritten: FiveTuple<u32>,
-    pub outputs: Outputs,
-    pub input: u16,
-    /// What is added to sequence numbers, forward and of replies.
-    pub added: [i32; 2],
-    /// Seconds until it may be forgotten.
-    pub left_s: i64,
 }
 
 impl Places for Pool {
@@ -238,14 +232,15 @@ impl Store {
     }
 
     /// A packet meets a mapping: what it becomes. `track` says what the packet tells, from what was
-    /// told before; the first one goes forward, whatever its replies look like.
+    /// told before, the direction, and those flags of a TCP segment that count; the first packet goes
+    /// forward, whatever its replies look like.
     #[inline(always)]
     pub(super) fn meet(
         &mut self,
         way: Way,
         now: u32,
-        is_first: bool,
-        track: impl Fn(u8, bool) -> u8,
+        (segment, is_first): (Option<&Segment>, bool),
+        track: impl Fn(u8, bool, u8) -> u8,
     ) -> Option<Met> {
         let (head, words, scratch) = self.pool.whole_mut(way.index);
         let mapping = Mapping::mut_from_bytes(scratch).ok()?;
@@ -255,9 +250,14 @@ impl Store {
         head.seen = now;
         let before = head.state;
         let after = match mapping.meeting {
-            0 => track(before, is_reply),
+            0 => {
+                let told = |segment| believed(&mut mapping.sides, before, is_reply, segment);
+                track(before, is_reply, segment.map_or(0, told))
+            }
             record => {
-                sharing::tell(self.meeting.as_ref(), record, now, |state| track(state, is_reply))
+                let told = |state, flags| track(state, is_reply, flags);
+                let packet = (segment, is_reply, now);
+                sharing::tell(self.meeting.as_ref(), record, packet, told)
             }
         };
         if before != after {
@@ -363,6 +363,7 @@ impl Store {
             anno: new.anno,
             is_own_reply: u8::from(*reply == key),
             rest: [0; 2],
+            sides: [Side::default(); 2],
         };
         scratch.copy_from_slice(mapping.as_bytes());
         if is_guaranteed {
@@ -420,41 +421,17 @@ impl Store {
             }
         }
     }
+}
 
-    /// The mappings of an owner's for which `wants` holds, by protocol.
-    pub(super) fn list(
-        &self,
-        owner: u16,
-        now: u32,
-        wants: impl Fn(u8) -> bool,
-    ) -> impl Iterator<Item = Shown> {
-        let mine = move |index: &u32| {
-            if !self.pool.is_linked(*index) {
-                return false;
-            }
-            let last = self.pool.key(*index)[3];
-            owner_of(last) == usize::from(owner) && wants(last as u8)
-        };
-        (0..self.pool.extent()).filter(mine).filter_map(move |index| self.shown(index, now))
+/// The flags of a segment that count, once its numbers have been noted.
+#[inline]
+fn believed(sides: &mut [Side; 2], state: u8, is_reply: bool, segment: &Segment) -> u8 {
+    if is_done(state) && segment.begins() {
+        *sides = [Side::default(); 2];
     }
-
-    fn shown(&self, index: u32, now: u32) -> Option<Shown> {
-        let mapping = Mapping::ref_from_bytes(self.pool.scratch(index)).ok()?;
-        let key = self.pool.key(index);
-        let reply = self.pool.alias_key(index).unwrap_or(key);
-        let (_, over) = self.times(index);
-        let left = over.wrapping_sub(now) as i32;
-        let sequences = mapping.sequences.checked_sub(1);
-        let added = |is_reply| sequences.map_or(0, |n| self.sequences.now(n, is_reply));
-        Some(Shown {
-            flow: flow_of(key, key[3]),
-            rewritten: flow_of(reply, key[3]).reversed(),
-            outputs: Outputs { forward: mapping.forward, reply: mapping.reply },
-            input: self.pool.head(index).leaf,
-            added: [added(false), added(true)],
-            left_s: (i64::from(left) * TICK_NS + 500_000_000).div_euclid(1_000_000_000),
-        })
-    }
+    let [forward, reply] = sides;
+    let (own, other) = if is_reply { (reply, forward) } else { (forward, reply) };
+    if own.goes_on(segment) { segment.flags } else { own.follow(other, segment) }
 }
 
 /// There is no room for a mapping.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod errors;
+mod forged;
 
 use std::collections::HashMap;
 
@@ -177,6 +178,7 @@ fn packets() -> impl Strategy<Value = Vec<(usize, Plain, bool)>> {
     let payload = prop::collection::vec(any::<u8>(), 0..5);
     let plain = (protocol, (addr(), port()), (addr(), port()), 0u8..32, payload, any::<bool>());
     let plain = plain.prop_map(|(protocol, src, dst, flags, payload, udp_checksum)| Plain {
+        numbers: (7, 8),
         protocol,
         src,
         dst,
@@ -255,7 +257,7 @@ proptest! {
         let payload = if zeros { vec![0; 4] } else { vec![1, 2, 3] };
         let request = |src, ident, dst| {
             let ends = ((src, ident), (dst, ident));
-            Plain { protocol: 1, src: ends.0, dst: ends.1, flags: 0, payload: payload.clone(), udp_checksum: true }
+            Plain { protocol: 1, src: ends.0, dst: ends.1, flags: 0, numbers: (0, 0), payload: payload.clone(), udp_checksum: true }
         };
         let (output, bytes) = push(&mut rig, 0, &request(src, ident, dst).written()).unwrap();
         let new = u16::from_be_bytes([bytes[24], bytes[25]]);

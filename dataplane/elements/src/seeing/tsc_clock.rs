@@ -1,7 +1,9 @@
 //! TSCClock: what the clocks of the threads are at.
 
+use crate::dialect::ignored;
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas,
+    Spec, Topic,
 };
 use thruway_packet::cycles;
 
@@ -9,6 +11,7 @@ use thruway_packet::cycles;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "TSCClock",
+        aliases: &[Alias { name: "JiffieClock", summary: "the same; time is never coarser here" }],
         topic: Topic::Seeing,
         summary: "tells what the clocks by the processor's cycle counter are at",
         docs: "Every thread has a clock by the processor's cycle counter, which finds its rate, is \
@@ -16,11 +19,19 @@ pub static ENTRY: Entry = Entry::new(
                is not to be relied upon, the system's clock takes its place. `thruway run` takes it \
                by itself, with this element or without; with --clock system, and with `thruway \
                click`, time is the system's. So the element installs nothing, and FastClick's \
-               arguments (INSTALL, NOWAIT, BASE, VERBOSE) are refused. Its handlers tell what a \
+               arguments have no effect. Its handlers tell what a \
                thread's clock is at; those that are of a thread take its number, 0 if there is none.",
         example: "TSCClock; InfiniteSource(LIMIT 1, STOP true) -> Discard",
         ports: "0/0",
         processing: "/",
+        args: &[
+            ignored("BASE"),
+            ignored("INSTALL"),
+            ignored("MINPRECISION"),
+            ignored("NOWAIT"),
+            ignored("READ"),
+            ignored("VERBOSE"),
+        ],
         handlers: &[
             Handler::read("now", "the time of this round, nanoseconds since the epoch"),
             Handler::read("cycles", "the cycle counter"),

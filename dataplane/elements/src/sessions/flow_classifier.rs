@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
@@ -48,7 +49,15 @@ pub static ENTRY: Entry = Entry::new(
                Timeouts are counted from the last packet: TCP_NEW before the handshake is complete, \
                TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after both or a RST; \
                UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP (RFC 5508) and \
-               OTHER then. A SYN for a closed connection begins a new session.",
+               OTHER then. A SYN for a closed connection begins a new session.\n\n\
+               What a TCP segment tells counts only if its receiver would take it (RFC 5961): a RST \
+               with the number that is expected next, FIN and data inside the window, an \
+               acknowledgement of what was sent, no SYN inside a connection, and of these a right \
+               checksum (or one that a local sender left to the network card). Other segments go on \
+               as well, for the ends to judge, and are counted (stray): whoever cannot see a \
+               connection cannot end its session. Of a connection that was not seen to open the \
+               numbers are taken as they come, until both sides agree. Sessions that are more than a \
+               connection (pair, source) end by their timeouts OTHER, whatever TCP tells.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         speaks_for_threads: true,
@@ -78,6 +87,19 @@ pub static ENTRY: Entry = Entry::new(
                 "whether packets that nobody behind wants or counts are dropped here",
             )
             .or("true"),
+            ignored("AGGCACHE"),
+            ignored("AGGTRUST"),
+            ignored("BUILDER"),
+            ignored("CACHERINGSIZE"),
+            ignored("CACHESIZE"),
+            ignored("CLEAN_TIMER"),
+            ignored("EARLYDROP"),
+            ignored("NOCUT"),
+            ignored("OPTIMIZE"),
+            ignored("ORDERED"),
+            ignored("RESERVE"),
+            ignored("VERBOSE"),
+            ignored("VERBOSE_FCB"),
         ],
         drops: Bad::DROPS,
         handlers: &[
@@ -94,6 +116,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
             Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
             Handler::sum("handed", "packets handed to the threads that serve their sessions"),
+            Handler::sum("stray", "TCP segments that tell nothing: wrong numbers or checksum"),
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
         ],
         cost: &[
@@ -363,6 +386,7 @@ impl Element for FlowClassifier {
             "evicted" => sum(|c| c.evicted),
             "refused" => sum(|c| c.refused),
             "handed" => flows.handed(),
+            "stray" => flows.stray(),
             "levels" => {
                 let mut text = String::new();
                 for (at, (now, embryonic, c)) in counts.iter().enumerate() {

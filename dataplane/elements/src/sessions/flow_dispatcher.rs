@@ -1,13 +1,15 @@
 //! FlowDispatcher: packets sorted by what the elements behind want of them.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Hop, Operation, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler,
+    HandlerError, Hop, Operation, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
-    Base, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef, parse_class,
+    Base, DROP, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef, parse_class,
 };
+
+use super::class_output::{Output, split};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::ip::dispatch::{Sorter, drop_for, verdict};
@@ -16,10 +18,20 @@ use crate::ip::dispatch::{Sorter, drop_for, verdict};
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "FlowDispatcher",
+        aliases: &[
+            Alias { name: "CTXDispatcher", summary: BY_CONTEXT },
+            Alias { name: "FlowContextDispatcher", summary: BY_CONTEXT },
+        ],
         topic: Topic::Sessions,
         summary: "sorts packets by traffic class",
         docs: "Each argument is a CLASS; a packet leaves by the output of the first that it is of, \
-               and is dropped where it is of none. There is one output for each class.\n\n\
+               and is dropped where it is of none. There is one output for each class. A class that \
+               consists of patterns or is - may name its output instead, as in FastClick: \
+               FlowDispatcher(9/01 0, 9/06 0, - drop) sends ICMP and TCP to output 0. A class \
+               without a number then takes the output after the highest one so far.\n\n\
+               As CTXDispatcher and FlowContextDispatcher, FastClick's further rules hold: a class \
+               whose output is not connected is dropped, and the last output takes what is of no \
+               class if no class leads to it.\n\n\
                A CLASS is an expression of IPClassifier's (tcp && dst port 80), which holds for \
                IPv4 packets only; or arp, arp request, arp reply, ip, ip6, tcp6, udp6, icmp6, http \
                (TCP port 80 over IPv4, either end); a pattern of Classifier's (12/0806 20/0001); \
@@ -62,6 +74,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 );
+
+const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 
 reasons! {
     /// Why a packet goes no further.
@@ -148,12 +162,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 /// The classes that the user wrote.
 fn rules(args: &Args<'_>) -> Result<Vec<Rule>, ArgErrors> {
-    let outputs = args.env().outputs;
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     let names = args.names();
-    for (output, (index, text)) in args.rest().enumerate() {
-        match parse_class(text, &names) {
-            Ok(expr) => rules.push(Rule::new(expr, output as u32)),
+    let mut outputs = Outputs::of(args);
+    for (index, text) in args.rest() {
+        let (class, output) = split(text);
+        let is_rest = class == "-";
+        match parse_class(class, &names) {
+            Ok(expr) => match outputs.next(output, is_rest) {
+                Ok(output) => rules.push(Rule::new(expr, output)),
+                Err(message) => errors.push(args.rest_error(index, message)),
+            },
             Err(error) => {
                 let hint =
                     error.suggestion.map_or(String::new(), |s| format!("; did you mean '{s}'?"));
@@ -164,26 +183,84 @@ fn rules(args: &Args<'_>) -> Result<Vec<Rule>, ArgErrors> {
     if !errors.is_empty() {
         return Err(ArgErrors(errors));
     }
-    if !rules.is_empty() && rules.len() != outputs {
-        return Err(ArgErrors::whole(format!(
-            "{} classes, but {outputs} outputs are connected; write one class for each output, or \
+    if let Some((at, same)) = useless_rule(&rules) {
+        return Err(never(args, at, same).into());
+    }
+    outputs.finish(&mut rules).map_err(ArgErrors::whole)?;
+    Ok(rules)
+}
+
+/// The outputs of classes, as they are written or follow from those before.
+struct Outputs {
+    connected: u32,
+    /// The output of the next class that names none.
+    next: u32,
+    /// Some class named its output.
+    explicit: bool,
+    /// FastClick's rules for outputs hold.
+    by_context: bool,
+}
+
+impl Outputs {
+    fn of(args: &Args<'_>) -> Outputs {
+        let connected = u32::try_from(args.env().outputs).unwrap_or(u32::MAX);
+        let by_context = args.class() != "FlowDispatcher";
+        Outputs { connected, next: 0, explicit: false, by_context }
+    }
+
+    /// The output of a class; `is_rest`: it is the class of every packet.
+    fn next(&mut self, written: Option<Output>, is_rest: bool) -> Result<u32, String> {
+        self.explicit |= written.is_some();
+        let output = match written {
+            Some(Output::Drop) => return Ok(DROP),
+            Some(Output::Port(port)) => port,
+            None => self.next,
+        };
+        let is_connected = output < self.connected;
+        if is_connected || written.is_none() {
+            self.next = self.next.max(output.saturating_add(1));
+        }
+        match is_connected {
+            true => Ok(output),
+            false if self.by_context && (written.is_some() || is_rest) => Ok(DROP),
+            false if self.explicit => Err(format!(
+                "output {output} is not connected; connect it, or write drop in its place"
+            )),
+            // One error about all classes says it, when they are counted.
+            false => Ok(output),
+        }
+    }
+
+    /// Checks that classes and outputs fit, and gives the last output the rest where it is due.
+    fn finish(&self, rules: &mut Vec<Rule>) -> Result<(), String> {
+        let connected = self.connected;
+        if rules.is_empty() || self.next == connected {
+            return Ok(());
+        }
+        if self.by_context && self.next < connected {
+            if rules.iter().all(|rule| rule.expr != Expr::Const(true)) {
+                rules.push(Rule::new(Expr::Const(true), connected - 1));
+            }
+            return Ok(());
+        }
+        if self.by_context || (self.explicit && self.next < connected) {
+            return Ok(());
+        }
+        Err(format!(
+            "{} classes, but {connected} outputs are connected; write one class for each output, or \
              none, so that they follow from the elements behind",
             rules.len()
-        )));
-    }
-    match useless_rule(&rules) {
-        Some(useless) => Err(never(args, useless).into()),
-        None => Ok(rules),
+        ))
     }
 }
 
 /// That no packet is sorted by a class.
-fn never(args: &Args<'_>, (at, same): (usize, Option<usize>)) -> ArgError {
+fn never(args: &Args<'_>, at: usize, same: Option<usize>) -> ArgError {
     let index = args.rest().nth(at).map_or(0, |(index, _)| index);
     let message = match same {
-        Some(other) => format!("no packet is left for output {at}: class {other} is the same"),
+        Some(other) => format!("no packet is left for class {at}: class {other} is the same"),
         None => format!(
-            "no packet is left for output {at}: an earlier class takes all, or this one contradicts \
+            "no packet is left for class {at}: an earlier class takes all, or this one contradicts \
              itself; the first class that a packet is of counts, so write - last"
         ),
     };

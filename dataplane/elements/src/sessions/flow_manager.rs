@@ -6,6 +6,8 @@ use thruway_element::{
 use thruway_flow::Timeouts;
 use thruway_flow::manager::Bounds;
 
+use crate::dialect::ignored;
+
 use super::flow_classifier::{self, FlowClassifier, seconds, sessions_max};
 
 /// See the spec.
@@ -42,18 +44,18 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("TIMEOUT", Ty::Time, "until a session without packets ends").or("0"),
             Arg::keyword("EARLYDROP", Ty::Bool, "whether unwanted packets are dropped here")
                 .or("true"),
-            Arg::keyword("RESERVE", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("VERBOSE", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("VERBOSE_FCB", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("AGGCACHE", Ty::Bool, IGNORED).or("false"),
-            Arg::keyword("AGGTRUST", Ty::Bool, IGNORED).or("false"),
-            Arg::keyword("CACHESIZE", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("CACHERINGSIZE", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("BUILDER", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("CLEAN_TIMER", Ty::UInt, IGNORED).or("0"),
-            Arg::keyword("NOCUT", Ty::Bool, IGNORED).or("false"),
-            Arg::keyword("ORDERED", Ty::Bool, IGNORED).or("true"),
-            Arg::keyword("OPTIMIZE", Ty::Bool, IGNORED).or("true"),
+            ignored("RESERVE"),
+            ignored("VERBOSE"),
+            ignored("VERBOSE_FCB"),
+            ignored("AGGCACHE"),
+            ignored("AGGTRUST"),
+            ignored("CACHESIZE"),
+            ignored("CACHERINGSIZE"),
+            ignored("BUILDER"),
+            ignored("CLEAN_TIMER"),
+            ignored("NOCUT"),
+            ignored("ORDERED"),
+            ignored("OPTIMIZE"),
         ],
         replicas: Replicas::Apart(
             "each has the sessions that begin in its thread; directions that come in by two \
@@ -65,7 +67,6 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 const BY_ADDRESSES: &str = "for packets that begin with a marked IP header";
-const IGNORED: &str = "accepted and ignored";
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let by_addresses = args.class().starts_with("FlowIPManager");

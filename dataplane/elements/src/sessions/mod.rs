@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod alone;
+mod class_output;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;

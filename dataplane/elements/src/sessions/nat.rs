@@ -26,7 +26,7 @@ use thruway_packet::Batch;
 use thruway_port::interface;
 use zerocopy::FromBytes;
 
-use crate::random::{Random, fresh_seed};
+use crate::random::Secret;
 use kind::Kind;
 use mapping::Mappings;
 use ports::{Pool, Ports, Share};
@@ -259,7 +259,7 @@ fn check_blocks(args: &Args<'_>, rules: &Rules, share: Share, block: u32) -> Res
 }
 
 /// Empty tables.
-fn tables_of(made_of: &MadeOf, mut random: Random) -> (Ports, Option<Mappings>) {
+fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>) {
     let (mappings, permits, block, host_blocks) = made_of.sizes;
     let seeds = [random.next(), random.next()];
     let mappings = (mappings > 0).then(|| Mappings::new(mappings, permits, seeds));
@@ -283,11 +283,7 @@ impl Nat {
             Some(_) => LogTo::File(args.get("LOG")?, None),
         };
         let (made_of, filter) = layout(args, &rules, !matches!(log, LogTo::Nowhere))?;
-        let seed = match args.opt("SEED")? {
-            Some(seed) => seed,
-            None => fresh_seed() << 32 | fresh_seed(),
-        };
-        let mut random = Random::of_element(args, seed);
+        let mut random = Secret::of_element(args, args.opt("SEED")?);
         let tables = random.next() as u32 | 1;
         let (ports, mappings) = tables_of(&made_of, random);
         let translator = Translator {
@@ -396,7 +392,7 @@ impl Element for Nat {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let (ports, mappings) = tables_of(&self.made_of, Random::from_seed(0));
+        let (ports, mappings) = tables_of(&self.made_of, Secret::from_seed(0));
         let translator = &mut self.translator;
         Some(Box::new(Tables {
             made_of: self.made_of.clone(),

@@ -20,6 +20,8 @@ pub(crate) struct Plain {
     pub(crate) dst: (u32, u16),
     /// Of TCP.
     pub(crate) flags: u8,
+    /// Of TCP: sequence and acknowledgement number.
+    pub(crate) numbers: (u32, u32),
     /// What is behind the transport header.
     pub(crate) payload: Vec<u8>,
     /// UDP with a checksum.
@@ -34,6 +36,7 @@ impl Plain {
             src: (tuple.src, tuple.src_port),
             dst: (tuple.dst, tuple.dst_port),
             flags,
+            numbers: (7, 8),
             payload: vec![7; 4],
             udp_checksum: true,
         }
@@ -55,7 +58,9 @@ impl Plain {
         let mut segment = vec![0; 20];
         let len = match self.protocol {
             6 => {
-                TcpHeader::new((src.1, dst.1), 7, 8, self.flags).emit(&mut segment).unwrap();
+                let (seq, ack) = self.numbers;
+                let header = TcpHeader::new((src.1, dst.1), seq, ack, self.flags);
+                header.emit(&mut segment).unwrap();
                 20
             }
             17 => {

@@ -4,12 +4,14 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Reason, Replicas, Size, Spec, Stream, StreamPlan,
-    Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Exception,
+    Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Reason, Replicas, Size, Spec,
+    Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
-use thruway_stream::http::{Asks, Enter, EnterState, Fault, OnRefused, Rules, Settings, Shown};
+use thruway_stream::http::{
+    Asks, Bounds, Enter, EnterState, Fault, OnEncoded, OnRefused, Rules, Settings, Shown,
+};
 use thruway_stream::stage::Memory;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -31,18 +33,26 @@ pub static ENTRY: Entry = Entry::new(
                those that most receivers read in one way, and counts them. REFUSED says what \
                becomes of a connection with a message that is refused: close, or pass (it goes on, \
                and functions see nothing more of it; but where they hold back or change \
-               lengths, it is closed within a message that they see). After CONNECT or a change of protocol that \
-               the server agreed to, functions see nothing more either; with UPGRADE false clients \
-               cannot ask for another protocol.\n\n\
+               lengths, it is closed within a message that they see). After CONNECT or a change of \
+               protocol that the server agreed to, functions see nothing more either: with UPGRADE \
+               false, the default where a function looks at bodies, CONNECT is refused, and clients \
+               cannot ask for another protocol (websocket, h2c).\n\n\
                TYPES are the types of bodies that functions see, parted by spaces: TYPE, \
-               TYPE/SUBTYPE, +SUFFIX, none (bodies without a type), *. By default, all where \
-               functions change nothing, else what text comes in: none text application/json \
-               application/javascript application/xml application/xhtml+xml \
-               application/x-javascript application/x-www-form-urlencoded multipart/form-data \
-               +json +xml. Bodies that are compressed are not shown, whatever their type: with \
-               IDENTITY true servers are asked not to compress, with WHOLE true not to answer in \
-               ranges (which would hide a word that lies in two). ENCODED refuse refuses messages \
-               whose body is compressed all the same.\n\n\
+               TYPE/SUBTYPE, +SUFFIX, none (bodies without a type), *, which is the default. \
+               Others pass unseen.\n\n\
+               ENCODED says what becomes of bodies with a content coding. unpack: where a function \
+               looks at bodies, those in gzip, deflate and br are unpacked, shown, and sent on \
+               unpacked (Content-Encoding is taken out of the head, the framing written anew), so \
+               that receivers get what functions saw, whatever they make of a coding; other codings, \
+               several, and bodies that are not what their coding says are refused, and so are \
+               those that unpack to more than UNPACK_MAX bytes, to more than UNPACK_RATIO bytes for \
+               one (beyond 1 MiB), or, in one packet, to more than 1 MiB and 8 bytes for each of \
+               its bytes. UNPACK_TOTAL bounds the memory for it. Clients' \
+               Accept-Encoding is limited to what can be unpacked. pass lets all of these through \
+               unseen, refuse refuses them. With IDENTITY true servers are asked not to compress, \
+               with WHOLE true not to answer in ranges (which hide a word that lies in two).\n\n\
+               Where a function looks at bodies, those in chunks are framed anew, without \
+               extensions and trailers.\n\n\
                Heads have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions of a chunk at \
                most EXTENSION_MAX bytes.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
@@ -56,11 +66,13 @@ pub static ENTRY: Entry = Entry::new(
                 .or("close"),
             Arg::keyword("TYPES", Ty::Str, "types of bodies that functions see"),
             Arg::keyword("IDENTITY", Ty::Bool, "ask servers not to compress").or("false"),
-            Arg::keyword("ENCODED", Ty::Choice(&["pass", "refuse"]), "bodies that are compressed")
-                .or("pass"),
+            Arg::keyword("ENCODED", Ty::Choice(&ENCODED), "bodies that are compressed")
+                .or("unpack"),
+            Arg::keyword("UNPACK_MAX", Ty::Size, "most bytes that a body unpacks to").or("1G"),
+            Arg::keyword("UNPACK_RATIO", Ty::UInt, "most bytes for one").or("200"),
+            Arg::keyword("UNPACK_TOTAL", Ty::Size, "bytes of memory for unpacking").or("64M"),
             Arg::keyword("WHOLE", Ty::Bool, "ask servers for whole bodies").or("false"),
-            Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol")
-                .or("true"),
+            Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol"),
             Arg::keyword("HEAD_MAX", Ty::Size, "longest head, in bytes").or("16K"),
             Arg::keyword("FIELDS_MAX", Ty::UInt, "most fields of a head").or("128"),
             Arg::keyword("EXTENSION_MAX", Ty::UInt, "longest extensions of a chunk").or("256"),
@@ -70,6 +82,8 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("responses", "responses seen, interim ones (1xx) included"),
             Handler::sum("shown", "messages whose body functions were shown"),
             Handler::sum("hidden", "messages whose body they were not, by its type or encoding"),
+            Handler::sum("unpacked", "messages whose body was unpacked for them"),
+            Handler::sum("unpack_memory", "bytes of memory that unpacking takes now"),
             Handler::sum("switched", "connections that became tunnels or changed protocol"),
             Handler::sum("refused", "connections refused"),
             Handler::sum("refused_reasons", "the same by reason"),
@@ -87,6 +101,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 );
+
+/// What becomes of bodies that are compressed.
+const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
 
 /// Of both ends of the context.
 pub(super) const DROPS: [Drop; 1] =
@@ -108,8 +125,10 @@ struct HttpIn {
     /// Packets that came.
     packets: u64,
     needs: Needs,
-    /// The types are not configured: they follow from what functions do.
-    is_typed: bool,
+    /// TYPES, where they are given.
+    types: Option<String>,
+    /// UPGRADE, where it is given.
+    upgrade: Option<bool>,
     out: Vec<Packet>,
     problem: Option<String>,
 }
@@ -125,13 +144,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("FIELDS_MAX", "must be at least 1").into());
     }
     let types = args.opt::<String>("TYPES")?;
-    let shown = Shown::parse(types.as_deref().unwrap_or(Shown::TEXT))
+    let shown = Shown::parse(types.as_deref().unwrap_or(Shown::ALL))
         .map_err(|why| args.error("TYPES", why.to_string()))?;
-    let asks = Asks {
-        identity: args.get("IDENTITY")?,
-        whole: args.get("WHOLE")?,
-        stay: !args.get::<bool>("UPGRADE")?,
-    };
+    let upgrade = args.opt::<bool>("UPGRADE")?;
+    let (identity, whole) = (args.get("IDENTITY")?, args.get("WHOLE")?);
+    let asks = Asks { identity, whole, stay: upgrade == Some(false), known: false };
     let passes = args.choice("REFUSED")? == 1;
     let settings = Settings {
         rules: Rules {
@@ -142,22 +159,38 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         },
         shown,
         resize: false,
+        looks: false,
         asks,
-        refuse_encoded: args.choice("ENCODED")? == 1,
+        encoded: encoded(args)?,
         on_refused: if passes { OnRefused::Pass } else { OnRefused::Close },
     };
     // Heads that are not complete are held back.
-    let needs = Needs { stall: true, resize: asks.any(), close: !passes, ..Needs::ORDER };
+    let needs = Needs { stall: true, resize: true, close: !passes, ..Needs::ORDER };
     let mut enter = Enter::new(settings);
     enter.share(args.env().threads);
     Ok(Box::new(HttpIn {
         enter,
         packets: 0,
         needs: needs.complete(),
-        is_typed: types.is_some(),
+        types,
+        upgrade,
         out: Vec::new(),
         problem: None,
     }))
+}
+
+/// What becomes of bodies that are compressed, within which bounds.
+fn encoded(args: &Args<'_>) -> Result<OnEncoded, ArgErrors> {
+    let bounds = Bounds {
+        bytes: args.get::<Size>("UNPACK_MAX")?.0,
+        ratio: args.get("UNPACK_RATIO")?,
+        memory: usize::try_from(args.get::<Size>("UNPACK_TOTAL")?.0).unwrap_or(usize::MAX),
+    };
+    if bounds.ratio == 0 {
+        return Err(args.error("UNPACK_RATIO", "must be at least 1").into());
+    }
+    let choices = [OnEncoded::Unpack(bounds), OnEncoded::Pass, OnEncoded::Refuse];
+    Ok(choices[args.choice("ENCODED")?])
 }
 
 impl HttpIn {
@@ -168,6 +201,8 @@ impl HttpIn {
             "responses" => counts.responses,
             "shown" => counts.shown,
             "hidden" => counts.hidden,
+            "unpacked" => counts.unpacked,
+            "unpack_memory" => self.enter.unpack_memory() as u64,
             "switched" => counts.switched,
             "refused" => counts.refused.iter().sum(),
             "tolerated" => counts.tolerated.iter().sum(),
@@ -192,17 +227,22 @@ impl Element for HttpIn {
 
     fn take_stream(&mut self, plan: &StreamPlan) {
         self.enter.set_resize(plan.needs.resize || plan.needs.stall);
-        let changes = plan.needs.change || plan.needs.resize;
-        if let Ok(all) = Shown::parse(Shown::ALL)
-            && !self.is_typed
-            && !changes
-        {
-            self.enter.set_shown(all);
-        }
+        let looks = plan.needs.order;
+        self.enter.set_looks(looks);
+        let settings = self.enter.settings();
+        let unpacks = matches!(settings.encoded, OnEncoded::Unpack(_));
+        let stay = !self.upgrade.unwrap_or(!looks);
+        let asks = Asks { known: looks && unpacks, stay, ..settings.asks };
+        self.enter.set_asks(asks);
         self.problem = (plan.within != Some(Layer::Tcp)).then(|| {
             "HTTP is what TCP carries: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut"
                 .into()
         });
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let settings = self.enter.settings();
+        if settings.looks { exceptions(settings, &self.types) } else { Vec::new() }
     }
 
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
@@ -227,7 +267,8 @@ impl Element for HttpIn {
 
     fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
         if let Ok(mut state) = State::read_from_bytes(state) {
-            self.enter.forget(&mut state.memory);
+            let State { memory, enter } = &mut state;
+            self.enter.forget(memory, enter);
         }
     }
 
@@ -256,6 +297,39 @@ impl Element for HttpIn {
             self.enter.take_over(*enter);
         }
     }
+}
+
+/// What functions cannot inspect, and what is done then.
+fn exceptions(settings: &Settings, types: &Option<String>) -> Vec<Exception> {
+    let row = |what, (done, open), argument| {
+        let fails = Fails::open_if(open);
+        Exception { what, done, fails, argument }
+    };
+    let passes = settings.on_refused == OnRefused::Pass;
+    let refused = if passes { ("pass unseen", true) } else { ("reset", false) };
+    let lenient = settings.rules.lenient;
+    let odd = if lenient { ("show one reading", true) } else { refused };
+    let (known, unknown) = match settings.encoded {
+        OnEncoded::Unpack(_) => (("unpack, send unpacked", false), refused),
+        OnEncoded::Pass => (("pass unseen", true), ("pass unseen", true)),
+        OnEncoded::Refuse => (refused, refused),
+    };
+    let of_types = if types.is_some() { ("pass unseen", true) } else { ("show", false) };
+    let switch = if settings.asks.stay { refused } else { ("pass unseen", true) };
+    let ranges =
+        if settings.asks.whole { ("ask for the whole", false) } else { ("show each", true) };
+    vec![
+        row("messages that receivers may read differently", odd, "POLICY"),
+        row("messages that no receiver should take", refused, "REFUSED"),
+        row("bodies in gzip, deflate, br", known, "ENCODED"),
+        row("bodies in other codings, or not what theirs says", unknown, "ENCODED"),
+        row("bodies that unpack beyond the bounds", unknown, "UNPACK_MAX, _RATIO, _TOTAL"),
+        row("bodies of other types than TYPES", of_types, "TYPES"),
+        row("CONNECT, change of protocol", switch, "UPGRADE"),
+        row("content that spans two ranges", ranges, "WHOLE"),
+        row("chunk extensions, trailers", ("leave out", false), ""),
+        row("other charsets than the words' (UTF-16), escapes", ("show as they are", true), ""),
+    ]
 }
 
 /// A line for each reason that there is.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Layer, Load,
-    Needs, Operation, Replicas, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
-    stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
+    HandlerError, Layer, Load, Needs, Operation, Replicas, Spec, Stage, Stream, StreamFunction,
+    Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -255,6 +255,24 @@ impl Element for IntrusionPrevention {
 
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Function(if self.drops { Guard::NEEDS } else { Needs::ORDER }))
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, (done, open), argument| {
+            let fails = Fails::open_if(open);
+            Exception { what, done, fails, argument }
+        };
+        let matched = if self.drops { ("end the session", false) } else { ("alert", true) };
+        let wrong = match self.wanted.lenient {
+            true => ("do without", true),
+            false => ("load nothing", false),
+        };
+        vec![
+            row("a match of drop or reject", matched, "DROP"),
+            row("an evaluation that is too costly", ("take it for a match", false), ""),
+            row("what spans packets, beyond DIRECTIONS_MAX", ("pass", true), "DIRECTIONS_MAX"),
+            row("rules that are wrong", wrong, "LENIENT"),
+        ]
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {

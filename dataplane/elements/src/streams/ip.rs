@@ -1,12 +1,14 @@
 //! IPIn, IPOut: the payload of IP packets.
 
+use crate::dialect::ignored;
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Layer, Needs, Operation, Pressing, Reason,
-    Replicas, Spec, Stream, StreamPlan, Topic, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Exception, Fails, Layer, Needs,
+    Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::segment::{Parts, finish, protocol};
+use thruway_stream::unseen::{self, unseen};
 
 /// See the spec.
 pub static IN: Entry = Entry::new(
@@ -17,7 +19,9 @@ pub static IN: Entry = Entry::new(
         docs: "What follows the IP header (and its extensions) becomes the content of packets that \
                have a session; each packet stands for itself, nothing is put in order. A context of \
                another layer (TCPIn, UDPIn) may begin behind it. Padding is cut off. Packets \
-               without a session (not IP, fragments) pass by unseen.\n\n\
+               without a session (not IP) pass by unseen; but fragments (put an IPReassembler in \
+               front) and IP packets whose headers do not say what they carry are dropped where a \
+               function looks at payload, unless UNSEEN is pass.\n\n\
                It is FlowClassifier that finds sessions and headers, so it must be upstream. The \
                context ends at IPOut. Until then 12 bytes of the packet's annotations, those of \
                an IPv6 next hop, are in use.",
@@ -25,16 +29,27 @@ pub static IN: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[Arg::keyword(
+            "UNSEEN",
+            Ty::Choice(&["drop", "pass"]),
+            "what functions cannot be shown",
+        )
+        .or("drop")],
         drops: &[
             Drop::new("bad-ip", "says that it is longer than it is"),
             Drop::new("full", "an isolated function of the context has no room for more"),
+            Drop::new(unseen::REASONS[0].0, unseen::REASONS[0].1),
+            Drop::new(unseen::REASONS[1].0, unseen::REASONS[1].1),
         ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once()],
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
-    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<IpIn>::default()) },
+    |args: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> {
+        let refuses_unseen = (args.choice("UNSEEN")? == 0, false);
+        Ok(Box::new(IpIn { refuses_unseen, pressing: Pressing::default() }))
+    },
 );
 
 /// See the spec.
@@ -50,6 +65,7 @@ pub static OUT: Entry = Entry::new(
                   -> IPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[ignored("CHECKSUM"), ignored("READONLY")],
         drops: &[
             Drop::new("closed", "a function has closed the session"),
             Drop::new("too-long", "longer than an IP packet can be"),
@@ -62,8 +78,9 @@ pub static OUT: Entry = Entry::new(
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::new(IpOut)) },
 );
 
-#[derive(Default)]
 struct IpIn {
+    /// What functions cannot be shown goes no further: it is to be so, it is so.
+    refuses_unseen: (bool, bool),
     pressing: Pressing,
 }
 
@@ -72,13 +89,28 @@ impl Element for IpIn {
         Some(Stream::Enter(Layer::Ip, Needs::NOTHING))
     }
 
+    fn exceptions(&self) -> Vec<Exception> {
+        if !self.refuses_unseen.1 && self.refuses_unseen.0 {
+            return Vec::new();
+        }
+        let spans = Exception {
+            what: "content that spans packets",
+            done: "pass",
+            fails: Fails::Open,
+            argument: "",
+        };
+        vec![Exception::unseen(self.refuses_unseen.1), spans]
+    }
+
     fn take_stream(&mut self, plan: &StreamPlan) {
         self.pressing = Pressing::before(&plan.leaves);
+        self.refuses_unseen.1 = self.refuses_unseen.0 && plan.needs.order;
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let is_pressed = self.pressing.is_felt(cx);
-        cx.sift(batch, |packet| match enter(packet, is_pressed) {
+        let refuses_unseen = self.refuses_unseen.1;
+        cx.sift(batch, |packet| match enter(packet, is_pressed, refuses_unseen) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
@@ -86,8 +118,11 @@ impl Element for IpIn {
     }
 }
 
-fn enter(packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
+fn enter(packet: &mut Packet, is_pressed: bool, refuses_unseen: bool) -> Result<(), Reason> {
     packet.set_content_mark(Content::NONE);
+    if let Some(why) = refuses_unseen.then(|| unseen(packet, 0)).flatten() {
+        return Err(Reason(2 + why as u8));
+    }
     if packet.fcb() == 0 || packet.network_offset().is_none() {
         return Ok(());
     }

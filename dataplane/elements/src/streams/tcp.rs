@@ -2,11 +2,12 @@
 
 use std::any::Any;
 
+use crate::dialect::ignored;
 use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession, Pressing,
-    Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Exception, Fails, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation,
+    PerSession, Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -14,6 +15,7 @@ use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
+use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -22,16 +24,23 @@ mod follow;
 use follow::Follow;
 
 /// Reasons of the engine, as those of the elements.
-const DROPS: [Drop; Why::ALL.len() + 1] = {
+const DROPS: [Drop; Why::ALL.len() + 1 + unseen::REASONS.len()] = {
     let mut drops = [Drop::new("no-room", "there are as many connections as may be"); _];
     let mut at = 0;
     while at < Why::ALL.len() {
         drops[at] = Drop::new(Why::ALL[at].1, Why::ALL[at].2);
         at += 1;
     }
+    let mut at = 0;
+    while at < unseen::REASONS.len() {
+        drops[UNSEEN.0 as usize + at] = Drop::new(unseen::REASONS[at].0, unseen::REASONS[at].1);
+        at += 1;
+    }
     drops
 };
 const NO_ROOM: Reason = Reason(Why::ALL.len() as u8);
+/// The first of [`unseen::REASONS`].
+const UNSEEN: Reason = Reason(NO_ROOM.0 + 1);
 
 /// See the spec.
 pub static IN: Entry = Entry::new(
@@ -83,7 +92,12 @@ pub static IN: Entry = Entry::new(
                should take (wrong checksums and numbers, forged RST, data before the handshake, \
                overlaps that differ) goes no further; in front of a StatefulFirewall or whatever \
                else goes by TCP's flags.\n\n\
-               Packets that are not TCP, fragments, and ICMP errors pass by unseen.",
+               Packets that are not TCP, and ICMP errors, pass by unseen. So do, where no function \
+               looks at payload, packets that functions cannot be shown: fragments that may be of \
+               TCP (put an IPReassembler in front), segments without a session, and IP packets \
+               whose headers do not say what they carry (cut short, contradictory, or more than 8 \
+               extension headers). Where a function looks, these are dropped, unless UNSEEN is \
+               pass.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> TCPOut -> Discard",
         ports: "1-/=",
@@ -105,8 +119,15 @@ pub static IN: Entry = Entry::new(
                 .or("5min"),
             Arg::keyword("AT_BOUND", Ty::Choice(&["drop", "pass", "reset"]), "beyond these")
                 .or("drop"),
+            Arg::keyword("UNSEEN", Ty::Choice(&["drop", "pass"]), "what functions cannot be shown")
+                .or("drop"),
             Arg::keyword("CONNECTIONS_MAX", Ty::UInt, "most connections, in one thread")
                 .or("1048576"),
+            ignored("FLOWDIRECTION"),
+            ignored("OUTNAME"),
+            ignored("REORDER"),
+            ignored("RETURNNAME"),
+            ignored("VERBOSE"),
         ],
         drops: &DROPS,
         handlers: &[
@@ -159,6 +180,7 @@ pub static OUT: Entry = Entry::new(
                   -> TCPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        args: &[ignored("CHECKSUM"), ignored("READONLY"), ignored("SEQUENCE")],
         drops: &DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -198,6 +220,8 @@ struct TcpIn {
     pick_up: Option<bool>,
     /// Whatever functions need, this is done.
     least: Mode,
+    /// What functions cannot be shown goes no further.
+    refuses_unseen: bool,
     follow: Follow,
     out: Out,
     /// Functions of the context that may have no room for more.
@@ -246,6 +270,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         threads,
         pick_up,
         least,
+        refuses_unseen: args.choice("UNSEEN")? == 0,
         follow,
         out,
         pressing: Pressing::default(),
@@ -302,6 +327,13 @@ impl Element for TcpIn {
         Some(Demand { closed_s, ..IN.spec.wants.demand_of(session) })
     }
 
+    fn exceptions(&self) -> Vec<Exception> {
+        match self.settings.mode {
+            Mode::Follow => Vec::new(),
+            mode => exceptions(&self.settings, mode >= Mode::Guard, self.refuses_unseen),
+        }
+    }
+
     fn take_stream(&mut self, plan: &StreamPlan) {
         let mode = Mode::of(plan.needs).max(self.least);
         self.settings.mode = mode;
@@ -327,17 +359,24 @@ impl Element for TcpIn {
         let now = cx.now();
         let is_pressed = self.pressing.is_felt(cx);
         let (tcp, out) = (&mut self.tcp, &mut self.out);
-        let mut refused = 0;
+        let refuses_unseen = self.refuses_unseen && self.settings.mode > Mode::Follow;
+        let (mut refused, mut hidden) = (0, [0; unseen::REASONS.len()]);
         cx.take_sessions::<State>(batch, |packet, known| {
             let known = known.filter(|known| !known.related && is_tcp(&packet));
             match known {
-                None => pass(out, port, packet),
+                None => match refuses_unseen.then(|| unseen(&packet, ip_protocol::TCP)).flatten() {
+                    Some(why) => hidden[why as usize] += 1,
+                    None => pass(out, port, packet),
+                },
                 Some(_) if is_pressed => out.drop(Why::Full, packet),
                 Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
             }
         });
         if refused > 0 {
             cx.count_drops(NO_ROOM, refused);
+        }
+        for (at, count) in hidden.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            cx.count_drops(Reason(UNSEEN.0 + at as u8), count);
         }
         send(cx, &mut self.out, batch);
         self.arm(cx);
@@ -406,6 +445,39 @@ impl Element for TcpIn {
             self.tcp.set_settings(self.settings);
         }
     }
+}
+
+/// What functions cannot inspect, and what is done then.
+fn exceptions(settings: &Settings, guards: bool, refuses_unseen: bool) -> Vec<Exception> {
+    let row = |what, (done, open), argument| {
+        let fails = Fails::open_if(open);
+        Exception { what, done, fails, argument }
+    };
+    let picked = if settings.pick_up { ("show the rest", true) } else { ("refuse", false) };
+    let bound = match settings.at_bound {
+        AtBound::Drop => ("drop", false),
+        AtBound::Pass => ("pass", true),
+        AtBound::Reset => ("reset", false),
+    };
+    let again = if guards { ("send what was shown", false) } else { ("pass", true) };
+    let mut rows = vec![
+        Exception::unseen(refuses_unseen),
+        row("connections that were not seen to open", picked, "PICK_UP"),
+        row("more than BUFFER or TOTAL to keep", bound, "AT_BOUND"),
+        row("more than CONNECTIONS_MAX connections", ("drop", false), "CONNECTIONS_MAX"),
+        row("bytes sent again, or otherwise", again, "GUARD"),
+    ];
+    if guards {
+        let urgent = match settings.urgent {
+            Urgent::Clear => ("make it part of the stream", false),
+            Urgent::Pass => ("pass", true),
+            Urgent::Drop => ("drop", false),
+        };
+        let sums = if settings.verify { ("drop", false) } else { ("show", true) };
+        rows.push(row("urgent data", urgent, "URGENT"));
+        rows.push(row("wrong checksums", sums, "CHECKSUM"));
+    }
+    rows
 }
 
 /// What would have to be otherwise about a context.

@@ -1,13 +1,15 @@
 //! UDPIn, UDPOut: the payload of UDP datagrams.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Layer, Load, Needs,
-    Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Exception, Fails, Layer,
+    Load, Needs, Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty,
+    Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::segment::{Parts, finish, protocol};
+use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 
 /// See the spec.
@@ -21,7 +23,10 @@ pub static IN: Entry = Entry::new(
                function may hold bytes back until the session's next datagram, so that what spans \
                two is found; bytes then move from one datagram to the next.\n\n\
                TIMEOUT is how long a session without packets is kept, in seconds. Other packets \
-               than UDP pass by unseen. What the UDP header calls longer than the packet, or with \
+               than UDP pass by unseen. Packets that functions cannot be shown (fragments that may \
+               be of UDP: put an IPReassembler in front; datagrams without a session; IP packets \
+               whose headers do not say what they carry) are dropped where a function looks at \
+               payload, unless UNSEEN is pass. What the UDP header calls longer than the packet, or with \
                a wrong checksum (0 is none), is dropped. FlowClassifier must be upstream. The \
                context ends at UDPOut.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
@@ -31,11 +36,16 @@ pub static IN: Entry = Entry::new(
         args: &[
             Arg::keyword("TIMEOUT", Ty::UInt, "seconds that an idle session is kept"),
             Arg::keyword("STREAM", Ty::Bool, "whether a session is one stream").or("false"),
+            Arg::keyword("UNSEEN", Ty::Choice(&["drop", "pass"]), "what functions cannot be shown")
+                .or("drop"),
         ],
         drops: &[
             Drop::new("bad-datagram", "its lengths contradict each other"),
             Drop::new("bad-checksum", "its checksum is wrong"),
             Drop::new("full", "an isolated function of the context has no room for more"),
+            Drop::new(unseen::REASONS[0].0, unseen::REASONS[0].1),
+            Drop::new(unseen::REASONS[1].0, unseen::REASONS[1].1),
+            Drop::new(unseen::REASONS[2].0, unseen::REASONS[2].1),
         ],
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
@@ -75,6 +85,8 @@ pub static OUT: Entry = Entry::new(
 struct UdpIn {
     timeout: Option<u32>,
     stream: bool,
+    /// What functions cannot be shown goes no further: it is to be so, it is so.
+    refuses_unseen: (bool, bool),
     pressing: Pressing,
 }
 
@@ -84,7 +96,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("TIMEOUT", "must be at least 1 second").into());
     }
     let (stream, pressing) = (args.get("STREAM")?, Pressing::default());
-    Ok(Box::new(UdpIn { timeout, stream, pressing }))
+    let refuses_unseen = (args.choice("UNSEEN")? == 0, false);
+    Ok(Box::new(UdpIn { timeout, stream, refuses_unseen, pressing }))
 }
 
 impl Element for UdpIn {
@@ -102,8 +115,22 @@ impl Element for UdpIn {
         Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
     }
 
+    fn exceptions(&self) -> Vec<Exception> {
+        if !self.refuses_unseen.1 && self.refuses_unseen.0 {
+            return Vec::new();
+        }
+        let spans = Exception {
+            what: "content that spans datagrams",
+            done: if self.stream { "show" } else { "pass" },
+            fails: Fails::open_if(!self.stream),
+            argument: "STREAM",
+        };
+        vec![Exception::unseen(self.refuses_unseen.1), spans]
+    }
+
     fn take_stream(&mut self, plan: &StreamPlan) {
         self.pressing = Pressing::before(&plan.leaves);
+        self.refuses_unseen.1 = self.refuses_unseen.0 && plan.needs.order;
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
@@ -119,8 +146,10 @@ impl Element for UdpIn {
 impl UdpIn {
     fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
         packet.set_content_mark(Content::NONE);
-        if packet.fcb() == 0 || protocol(packet) != Some(ip_protocol::UDP) {
-            return Ok(());
+        let is_datagram = packet.fcb() != 0 && protocol(packet) == Some(ip_protocol::UDP);
+        if !is_datagram || unseen::is_fragment4(packet) {
+            let unseen = self.refuses_unseen.1.then(|| unseen(packet, ip_protocol::UDP)).flatten();
+            return unseen.map_or(Ok(()), |why| Err(Reason(3 + why as u8)));
         }
         if is_pressed {
             return Err(Reason(2));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
+    HandlerError, Layer, Load, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty,
+    Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -94,6 +95,8 @@ struct WordMatcher {
     with: Vec<u8>,
     mask: u8,
     stage: Stage,
+    /// It is shown messages' bodies.
+    has_messages: bool,
     /// When the words are known.
     matcher: Option<Matcher>,
     /// What the element had that stood here before a hot swap.
@@ -141,6 +144,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         with: with.unwrap_or_default(),
         mask,
         stage: Stage::new(hold(args)?),
+        has_messages: false,
         matcher: None,
         kept: None,
     }))
@@ -186,6 +190,28 @@ impl Element for WordMatcher {
 
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Function(self.mode.needs()))
+    }
+
+    fn take_context(&mut self, layer: Layer) {
+        self.has_messages |= layer == Layer::Http;
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, done, fails, argument| Exception { what, done, fails, argument };
+        let (found, fails) = match self.mode {
+            Mode::Alert => ("count", Fails::Open),
+            Mode::Close => ("end the connection", Fails::Closed),
+            Mode::Mask | Mode::Remove | Mode::Replace => ("change it", Fails::Closed),
+        };
+        let mut rows = vec![row("a word", found, fails, "MODE")];
+        if fails == Fails::Closed && self.mode != Mode::Close {
+            let what = "a word whose end comes after HOLD";
+            rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
+        }
+        if self.has_messages {
+            rows.push(row("a word in the head of a message", "pass", Fails::Open, ""));
+        }
+        rows
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {

@@ -7,7 +7,7 @@ use super::Master;
 use crate::storage::Storage;
 
 impl<S: Storage> Master<S> {
-    /// Declares that the Master goes to sleep and wants its eventfd written when something comes
+    /// Declares that the Master goes to sleep and wants its wake-up line written when something comes
     /// back. False, and nothing declared, when something is there already: look, do not sleep.
     pub fn rest(&mut self) -> bool {
         let word = self.storage.word(Word::MasterWaits);

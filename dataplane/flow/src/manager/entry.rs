@@ -16,6 +16,7 @@ use crate::manager::way_back::WayBack;
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
+use crate::tcp::Segment;
 
 /// How packets begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,7 +50,7 @@ pub(super) struct Item {
     at: u16,
     pub leaf: LeafId,
     pub protocol: u8,
-    pub tcp_flags: u8,
+    pub segment: Segment,
     pub exchanged: bool,
     /// It quotes a packet of the session.
     pub related: bool,
@@ -143,7 +144,7 @@ impl Manager {
             at,
             leaf,
             protocol: look.protocol,
-            tcp_flags: look.tcp_flags,
+            segment: look.segment,
             exchanged: false,
             related: false,
         };
@@ -197,22 +198,22 @@ impl Manager {
         }
         let mut refused = false;
         for at in 0..work.items.len() {
-            let item = work.items[at];
+            let item = &work.items[at];
             let packet = &mut packets[usize::from(item.at)];
             let mut found = work.found[at];
             if self.levels[level].is_changed {
                 // A packet before it may have begun or ended this session.
                 found = self.levels[level].find(&work.key(at));
             }
-            match self.meet(level, found, &item) {
+            match self.meet(level, found, item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
                 None if item.related => {
                     // Where nobody knows the session its own class stays.
-                    if let Some(fcb) = self.join(level, &work.key(at), &item) {
+                    if let Some(fcb) = self.join(level, &work.key(at), item) {
                         packet.set_fcb(fcb.0);
                     }
                 }
-                None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
+                None => match self.begin(level as LevelId, &work.key(at), item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
                         self.levels[level].counts.refused += 1;
@@ -237,7 +238,7 @@ impl Manager {
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
         let shared = state.meeting.is_some();
-        let (life, seen, word, is_retired) =
+        let (mut life, seen, word, is_retired) =
             if shared { state.look(index) } else { (Life(head.state), head.seen, HERE, false) };
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
@@ -251,7 +252,8 @@ impl Manager {
         }
         if word & here(direction) == 0 {
             match self.seek((level, index), direction, item) {
-                Served::Here => {}
+                // It may have been a guest's.
+                Served::Here => life = self.levels[level].look(index).0,
                 Served::There(fcb) => return Some(fcb),
                 Served::Over => return self.over(level, index, Ended::Closed),
             }
@@ -271,21 +273,29 @@ impl Manager {
                 return self.over(level, index, Ended::Closed);
             }
         }
-        if life.begins_anew(item.tcp_flags) || is_retired {
+        if life.begins_anew(item.segment.flags) || is_retired {
             return self.over(level, index, Ended::Closed);
         }
         let state = &mut self.levels[level];
-        let after =
-            if state.is_one_way { life.opened() } else { life.after(direction, item.tcp_flags) };
+        let goes_on = state.touch(index, direction, item, now);
+        let after = if state.is_one_way {
+            life.opened()
+        } else {
+            let flags = match goes_on {
+                true => item.segment.flags,
+                false => state.believe(index, direction, &item.segment),
+            };
+            let is_stray = flags == 0 && item.segment.flags != 0 && state.follows_tcp;
+            self.stray += u64::from(is_stray);
+            life.after(direction, flags)
+        };
+        let state = &mut self.levels[level];
         if after.0 != head.state {
             state.advance(index, after);
         }
         if shared {
             state.tell(index, now, after);
         }
-        let record = state.pool.head_mut(index);
-        record.seen = now;
-        record.leaf = item.leaf;
         if head.leaf != item.leaf {
             self.count_moved(head.leaf, item.leaf);
         }
@@ -322,7 +332,7 @@ impl Manager {
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])];
         let state = &self.levels[usize::from(level)];
         let place = self.crew.as_ref().map(|crew| Place { crew, entry: self.entry });
-        let beginning = Begin { now, tcp_flags: item.tcp_flags, limits, place };
+        let beginning = Begin { now, tcp_flags: item.segment.flags, limits, place };
         let mut met = state.meet(key, item.exchanged, &beginning);
         if let Some(owner) = met.as_mut().and_then(|met| self.server(level, met))
             && let Some(met) = met
@@ -330,7 +340,8 @@ impl Manager {
             return Ok(self.host_guest((level, key), item, met, owner));
         }
         let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
-        let life = Life::begin(item.protocol, item.tcp_flags, direction);
+        let state = &self.levels[usize::from(level)];
+        let life = state.first_life(met.as_ref(), direction, item);
         let index = match self.insert(level, key, life) {
             Ok(index) => index,
             Err(refused) => {
@@ -345,6 +356,7 @@ impl Manager {
             state.hold(index, met);
             state.tell(index, now, life);
         }
+        state.begin_sides(index, direction, &item.segment);
         let head = state.pool.head_mut(index);
         head.seen = now;
         head.leaf = item.leaf;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
+use crate::manager::numbers::SIDE_WORDS;
 use crate::manager::reader::{Key, is_narrow};
 use crate::plan::{Level, Serving};
 use crate::rendezvous::Rendezvous;
@@ -73,6 +74,8 @@ pub(crate) struct Extra {
     pub links: usize,
     /// Its record in the rendezvous and 1; where other threads serve sessions of the level.
     pub meeting: Option<usize>,
+    /// The first word of the two [`crate::tcp::Side`]s, where they are not in the rendezvous.
+    pub sides: Option<usize>,
     len: usize,
 }
 
@@ -81,11 +84,14 @@ impl Extra {
     pub fn new(level: &Level, is_linked: bool, meets: bool) -> Extra {
         let links = usize::from(is_linked);
         let behind = links + level.links.len();
+        let end = behind + usize::from(meets);
+        let sides = level.follows_tcp() && !meets;
         Extra {
             children: is_linked.then_some(0),
             links,
             meeting: meets.then_some(behind),
-            len: behind + usize::from(meets),
+            sides: sides.then_some(end),
+            len: end + if sides { SIDE_WORDS * 2 } else { 0 },
         }
     }
 }
@@ -112,6 +118,8 @@ pub(crate) struct LevelState {
     pub hand: u32,
     /// Whether it has only one direction.
     pub is_one_way: bool,
+    /// Whether its sessions are single connections, whose TCP segments tell of their life.
+    pub follows_tcp: bool,
     /// Whether sessions were begun since the present batch was looked up.
     pub is_changed: bool,
 }
@@ -147,6 +155,7 @@ impl LevelState {
             candidates: VecDeque::with_capacity(bounds.embryonic_max as usize * 2),
             hand: 0,
             is_one_way: !level.session.both_ways,
+            follows_tcp: level.follows_tcp(),
             is_changed: false,
         }
     }
@@ -188,6 +197,7 @@ impl LevelState {
             self.remember(index);
         }
         self.pool.head_mut(index).state = life.0;
+        self.forget_sides(index);
     }
 
     /// Notes an embryonic session or a guest as one that may be evicted.

@@ -2,10 +2,12 @@
 //! are, and whether they are whole enough to belong to a session.
 
 use thruway_packet::Packet;
+use thruway_wire::checksum::Sum;
 use thruway_wire::ip_protocol;
 use thruway_wire::ipv6_ext::upper_layer;
 
 use crate::plan::Family;
+use crate::tcp::Segment;
 
 /// What a packet is to sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,12 +37,20 @@ pub struct Look {
     pub protocol: u8,
     /// TCP's flags, else 0.
     pub tcp_flags: u8,
+    /// What else is read of TCP, else [`Segment::NONE`].
+    pub segment: Segment,
     /// Source and destination port; of an ICMP query its identifier, twice.
     pub ports: [u16; 2],
 }
 
-const NOTHING: Look =
-    Look { kind: Kind::NotIp, family: Family::Other, protocol: 0, tcp_flags: 0, ports: [0; 2] };
+const NOTHING: Look = Look {
+    kind: Kind::NotIp,
+    family: Family::Other,
+    protocol: 0,
+    tcp_flags: 0,
+    segment: Segment::NONE,
+    ports: [0; 2],
+};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -78,14 +88,41 @@ pub(super) fn look_usual(frame: &[u8]) -> Option<Look> {
         ip_protocol::UDP => (8, usize::from(word(38)), 0),
         _ => return None,
     };
-    let look = Look {
+    if !(shortest..=carried).contains(&len) {
+        return None;
+    }
+    let segment = match head.last_chunk::<20>() {
+        Some(header) if head[23] == ip_protocol::TCP => {
+            let bytes = &frame[USUAL_TRANSPORT..USUAL_NETWORK + total];
+            let pseudo = || pseudo4(&frame[USUAL_NETWORK..], carried);
+            Segment::whole(header, bytes, (carried - len) as u16, pseudo)
+        }
+        _ => Segment::NONE,
+    };
+    Some(Look {
         kind: Kind::Whole,
         family: Family::V4,
         protocol: head[23],
         tcp_flags,
+        segment,
         ports: [word(34), word(36)],
-    };
-    (shortest..=carried).contains(&len).then_some(look)
+    })
+}
+
+/// The sum of the pseudo header of `len` bytes of TCP behind this IPv4 header.
+#[cold]
+fn pseudo4(network: &[u8], len: usize) -> Sum {
+    let address = |at| network.get(at..).and_then(|rest| rest.first_chunk::<4>());
+    let [src, dst] = [12, 16].map(|at| address(at).map_or(0, |bytes| u32::from_be_bytes(*bytes)));
+    Sum::pseudo_v4(src, dst, ip_protocol::TCP, len)
+}
+
+/// The same behind an IPv6 header.
+#[cold]
+fn pseudo6(network: &[u8], len: usize) -> Sum {
+    let address = |at| network.get(at..).and_then(|rest| rest.first_chunk::<16>());
+    let [src, dst] = [8, 24].map(|at| address(at).copied().unwrap_or_default());
+    Sum::pseudo_v6(&src, &dst, ip_protocol::TCP, len)
 }
 
 /// Looks at a packet that begins with an Ethernet header, and marks its headers.
@@ -184,7 +221,8 @@ fn ipv4(bytes: &[u8]) -> Option<(Look, usize)> {
     if u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0 {
         return Some((Look { kind: Kind::Fragment, ..look }, header_len));
     }
-    Some((upper(look, bytes.get(header_len..total).unwrap_or(&[])), header_len))
+    let carried = bytes.get(header_len..total).unwrap_or(&[]);
+    Some((upper(look, carried, || pseudo4(bytes, carried.len())), header_len))
 }
 
 fn look_ipv6(packet: &mut Packet, offset: usize) -> Look {
@@ -207,12 +245,13 @@ fn ipv6(bytes: &[u8]) -> Option<(Look, usize)> {
     if found.fragment.is_some_and(|fragment| !fragment.is_atomic()) {
         return Some((Look { kind: Kind::Fragment, ..look }, header_len));
     }
-    Some((upper(look, found.bytes), header_len))
+    let pseudo = || pseudo6(bytes, found.bytes.len());
+    Some((upper(look, found.bytes, pseudo), header_len))
 }
 
 /// What stands behind the IP header: `bytes` from there to the packet's end.
 #[inline]
-fn upper(look: Look, bytes: &[u8]) -> Look {
+fn upper(look: Look, bytes: &[u8], pseudo: impl FnOnce() -> Sum) -> Look {
     let word = |at: usize| match bytes.get(at..) {
         Some([a, b, ..]) => u16::from_be_bytes([*a, *b]),
         _ => 0,
@@ -222,7 +261,9 @@ fn upper(look: Look, bytes: &[u8]) -> Look {
     match look.protocol {
         ip_protocol::TCP => match bytes.first_chunk::<20>() {
             Some(head) if (20..=bytes.len()).contains(&(usize::from(head[12] >> 4) * 4)) => {
-                Look { kind: Kind::Whole, ports, tcp_flags: head[13] & 0x3f, ..look }
+                let segment = Segment::read(bytes, pseudo).unwrap_or(Segment::NONE);
+                let tcp_flags = head[13] & 0x3f;
+                Look { kind: Kind::Whole, ports, tcp_flags, segment, ..look }
             }
             _ => malformed,
         },
@@ -310,7 +351,7 @@ pub fn quoted<'a>(look: &Look, transport: &'a [u8]) -> Option<Quoted<'a>> {
         _ if ip_protocol::has_ports(protocol) => [word(2), word(0)],
         _ => return None,
     };
-    let look = Look { kind: Kind::Whole, family: look.family, protocol, tcp_flags: 0, ports };
+    let look = Look { kind: Kind::Whole, family: look.family, protocol, ports, ..NOTHING };
     Some(Quoted { look, network })
 }
 

@@ -45,7 +45,11 @@ pub fn meetings(
         let all = settings.bounds.sessions_max.saturating_mul(threads as u32);
         let records = all.min(rendezvous::RECORDS_MAX);
         let words = FIRST_WORD + level.shared_words;
-        let make = || Rendezvous::new(records, words, settings.seeds).map(Arc::new);
+        let make = || {
+            let all = Rendezvous::new(records, words, settings.seeds)?;
+            let all = if level.follows_tcp() { all.following_tcp(records)? } else { all };
+            Ok(Arc::new(all))
+        };
         level.meets().then(make).transpose()
     });
     levels.collect()
@@ -117,7 +121,7 @@ fn direction(
 impl LevelState {
     /// The record that this session's other half may hold, too.
     #[inline]
-    fn record(&self, index: u32) -> Option<(&Rendezvous, RecordId)> {
+    pub(super) fn record(&self, index: u32) -> Option<(&Rendezvous, RecordId)> {
         let (meeting, at) = (self.meeting.as_deref()?, self.extra.meeting?);
         let number = (self.pool.extra(index, at) & RECORD).checked_sub(1)?;
         Some((meeting, RecordId::from_index(number)))

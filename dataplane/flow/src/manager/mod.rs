@@ -15,6 +15,7 @@ mod level;
 mod list;
 mod look;
 mod meeting;
+mod numbers;
 mod reader;
 mod seats;
 mod state;
@@ -104,6 +105,8 @@ pub struct Manager {
     classes: Vec<ClassCounts>,
     /// Packets without a session, by [`Kind`].
     sessionless: [u64; 6],
+    /// TCP segments that told nothing, as their receiver would not take them.
+    stray: u64,
     swept: i64,
     /// Time of the batch that is under way, in ticks.
     now: u32,
@@ -178,6 +181,7 @@ impl Manager {
             classes,
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
+            stray: 0,
             swept: 0,
             now: 0,
             entry: 0,
@@ -219,6 +223,12 @@ impl Manager {
     /// Packets of a kind that had no session.
     pub fn sessionless(&self, kind: Kind) -> u64 {
         self.sessionless[kind as usize]
+    }
+
+    /// TCP segments that changed nothing that is known of their sessions: their numbers are out of the
+    /// window, or their checksum is wrong.
+    pub fn stray(&self) -> u64 {
+        self.stray
     }
 
     /// How a level's table stands.

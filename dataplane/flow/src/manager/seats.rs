@@ -267,7 +267,7 @@ impl Manager {
         let bits = state.pool.extra(index, at) & HERE | here(direction);
         state.set_served(index, bits);
         if was_guest {
-            let life = Life::begin(item.protocol, item.tcp_flags, direction);
+            let life = state.fresh_life(item);
             state.take_in(index, Life(life.0 | state.told(index)));
             state.pool.head_mut(index).leaf = item.leaf;
             self.count_begun(item.leaf);
@@ -304,7 +304,7 @@ impl Manager {
         owner: u16,
     ) -> Fcb {
         let state = &mut self.levels[usize::from(level)];
-        let life = Life::begin(item.protocol, item.tcp_flags, met.direction);
+        let life = state.fresh_life(item);
         // Nobody has to go for it.
         let has_room = state.now < state.bounds.sessions_max;
         match has_room.then(|| state.insert_guest(key, life)) {

@@ -172,6 +172,7 @@ fn take_record(
     copy.flags |= head.flags & Head::USER_FLAGS;
     new.set_served(at, new.served_as(old.word(index)));
     new.publish_again(at, (old, index), &way.rooms);
+    new.take_sides(at, (old, index));
     if let Some(whole) = aliased {
         // As above.
         let _ = new.also(at, &whole, head.flags & REPLY_EXCHANGED != 0);

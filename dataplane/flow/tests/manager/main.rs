@@ -1,6 +1,7 @@
 //! The flow manager on packets: against a map of five-tuples, and what floods, translations, ICMP
 //! errors, coarser sessions and another configuration do to it.
 
+mod forged;
 mod takeover;
 mod threads;
 
@@ -12,6 +13,7 @@ use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
 use thruway_flow::manager::{At, Bounds, Input, Manager, Refusal, Settings, meetings};
 use thruway_flow::{Direction, Ended, Fcb, Phase, SessionDef, Timeouts, consolidate};
 use thruway_packet::{Batch, Packet};
+use thruway_wire::checksum::Sum;
 use thruway_wire::flow::FiveTuple;
 
 const ENTRY: u32 = 0;
@@ -49,11 +51,16 @@ fn bounded(sessions_max: u32, embryonic_max: u32) -> Settings {
     Settings { bounds: Bounds { sessions_max, embryonic_max }, ..Settings::default() }
 }
 
-/// An Ethernet frame with an IPv4 packet of this five-tuple.
+/// An Ethernet frame with an IPv4 packet of this five-tuple; of TCP with the numbers of ends that begin
+/// with 0 and send nothing.
 fn frame(tuple: &FiveTuple<u32>, tcp_flags: u8) -> Packet {
     let mut transport = [tuple.src_port.to_be_bytes(), tuple.dst_port.to_be_bytes()].concat();
     if tuple.protocol == 6 {
-        transport.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1, 0x50, tcp_flags, 0, 9, 0, 0, 0, 0]);
+        let (seq, ack) = (u8::from(tcp_flags & 0x02 == 0), tcp_flags >> 4 & 1);
+        transport.extend_from_slice(&[0, 0, 0, seq, 0, 0, 0, ack, 0x50, tcp_flags, 0, 9, 0, 0]);
+        transport.extend_from_slice(&[0, 0]);
+        let sum = Sum::pseudo_v4(tuple.src, tuple.dst, 6, transport.len()).with(&transport);
+        transport[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
     } else {
         transport.extend_from_slice(&[0, 8, 0, 0]);
     }

@@ -84,6 +84,9 @@ fn connections() {
         text("a[0,1] => [0,1,2]b"),
         "1: connection mismatch: 2 outputs connected to 3 inputs"
     );
+    assert_eq!(text("a[2-1] -> b"), "1: empty port range; write [1-2]");
+    assert_eq!(text("a[0-] -> b"), "1: expected last port number of the range");
+    assert_eq!(text("a[0-1023,0-1023] -> b"), "1: more than 1024 ports in one list");
     assert_eq!(text("a[] => []b"), "1: at most one expandable port allowed per connection");
 }
 

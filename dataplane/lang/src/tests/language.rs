@@ -42,6 +42,10 @@ fn lists_of_ports_and_elements() {
         edges(&graph("a, b :: Any; a => [0,1,2]b")),
         ["a[0] -> [0]b", "a[1] -> [1]b", "a[2] -> [2]b"]
     );
+    assert_eq!(
+        edges(&graph("a, b :: Any; a[0-2] => [5, 1-2]b")),
+        ["a[0] -> [5]b", "a[1] -> [1]b", "a[2] -> [2]b"]
+    );
     assert_eq!(edges(&graph("a, b :: Any; a[] => [2,3]b")), ["a[0] -> [2]b", "a[1] -> [3]b"]);
     assert_eq!(edges(&graph("a, b :: Any; a[1,] => [2,3]b")), ["a[1] -> [2]b", "a[2] -> [3]b"]);
     assert_eq!(

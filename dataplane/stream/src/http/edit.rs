@@ -7,7 +7,8 @@ use super::line::{all_token, is_control};
 const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
 /// Fields that are sums of the body (RFC 9530, RFC 3230, RFC 1864): no longer true when it changes.
-const DIGESTS: [&[u8]; 4] = [b"content-digest", b"repr-digest", b"digest", b"content-md5"];
+pub(super) const DIGESTS: [&[u8]; 4] =
+    [b"content-digest", b"repr-digest", b"digest", b"content-md5"];
 
 /// A change of a head's fields. Case of names does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

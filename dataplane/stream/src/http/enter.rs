@@ -7,11 +7,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::asks::Asks;
 use super::fault::{Fault, Faults};
 use super::framing::Connection;
-use super::groups::{Groups, Sent, Told, split, strip};
-use super::head::Kind;
+use super::groups::{Groups, Sent, Told, UNPACKED_MAX, split, strip};
+use super::head::{Kind, View};
 use super::length::BodyLength;
 use super::reader::{Finish, Piece, Reader, Rules, Step};
 use super::shown::Shown;
+use super::unpack::{Bounds, Coding, Unpackers};
 use crate::content::{HasContent, Layer, flag};
 use crate::stage::{Hold, Memory, Stage};
 
@@ -29,6 +30,18 @@ pub enum OnRefused {
     Pass,
 }
 
+/// What becomes of bodies with a coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnEncoded {
+    /// They go on, and functions are not shown them.
+    Pass,
+    /// Their connection is refused.
+    Refuse,
+    /// Where a function looks at bodies, they are unpacked within these bounds and go on so; those
+    /// whose coding is not known are refused.
+    Unpack(Bounds),
+}
+
 /// How messages are read and shown.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -39,10 +52,13 @@ pub struct Settings {
     /// Functions may change the length of bodies, or hold bytes back that would then stand behind
     /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
     pub resize: bool,
+    /// A function looks at bodies: nothing may be in a message that it is not shown. Chunks are
+    /// framed anew, without extensions and trailers.
+    pub looks: bool,
     /// What requests are made to ask for.
     pub asks: Asks,
-    /// Bodies with a content encoding are refused.
-    pub refuse_encoded: bool,
+    /// What becomes of bodies with a coding.
+    pub encoded: OnEncoded,
     /// What becomes of what is refused.
     pub on_refused: OnRefused,
 }
@@ -55,6 +71,8 @@ pub struct EnterState {
     /// By direction: see [`BODY_SHOWN`].
     message: [u8; 2],
     spare: [u8; 6],
+    /// By direction: number + 1 of what unpacks the body, 0 for none.
+    unpacking: [u32; 2],
 }
 
 /// The message that is under way is shown.
@@ -73,6 +91,8 @@ pub struct EnterCounts {
     pub shown: u64,
     /// Messages with a body that they are not shown.
     pub hidden: u64,
+    /// Messages whose body is unpacked for them.
+    pub unpacked: u64,
     /// Connections that became something else than HTTP.
     pub switched: u64,
     /// Connections closed because there was no memory.
@@ -90,6 +110,7 @@ impl Default for EnterCounts {
             responses: 0,
             shown: 0,
             hidden: 0,
+            unpacked: 0,
             switched: 0,
             no_memory: 0,
             refused: [0; Fault::ALL.len()],
@@ -106,6 +127,9 @@ pub struct Enter {
     told: Vec<Told>,
     groups: Groups,
     head: Vec<u8>,
+    unpackers: Unpackers,
+    /// What was unpacked of the packet at hand, and how much more may be.
+    unpacked: (Vec<u8>, usize),
     /// Bytes of the packet at hand, with those that were kept of earlier ones.
     seen: usize,
     /// What happened.
@@ -123,6 +147,8 @@ impl Enter {
             told: Vec::with_capacity(MAX_TOLD),
             groups: Groups::default(),
             head: Vec::with_capacity(settings.rules.head_bytes as usize * 2),
+            unpackers: Unpackers::default(),
+            unpacked: (Vec::new(), 0),
             seen: 0,
             counts: EnterCounts::default(),
             settings,
@@ -132,6 +158,9 @@ impl Enter {
     /// As one of so many threads: it has its part of the memory.
     pub fn share(&mut self, threads: usize) {
         self.stage.share(threads);
+        if let OnEncoded::Unpack(bounds) = &mut self.settings.encoded {
+            bounds.memory /= threads.max(1);
+        }
     }
 
     /// Whether functions may change lengths or hold bytes back.
@@ -139,19 +168,25 @@ impl Enter {
         self.settings.resize = resize;
     }
 
+    /// Whether a function looks at bodies.
+    pub fn set_looks(&mut self, looks: bool) {
+        self.settings.looks = looks;
+    }
+
+    /// What requests are made to ask for.
+    pub fn set_asks(&mut self, asks: Asks) {
+        self.settings.asks = asks;
+    }
+
     /// What it was made with, and what was set since.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Which bodies are shown.
-    pub fn set_shown(&mut self, shown: Shown) {
-        self.settings.shown = shown;
-    }
-
     /// Goes on with what another one holds of connections, and with its counts.
     pub fn take_over(&mut self, other: Enter) {
         self.stage.take_over(other.stage);
+        self.unpackers = other.unpackers;
         self.counts = other.counts;
     }
 
@@ -160,9 +195,19 @@ impl Enter {
         self.stage.holding()
     }
 
+    /// Bytes of memory that unpacking takes.
+    pub fn unpack_memory(&self) -> usize {
+        self.unpackers.memory()
+    }
+
     /// The connection is over.
-    pub fn forget(&mut self, memory: &mut Memory) {
+    pub fn forget(&mut self, memory: &mut Memory, state: &mut EnterState) {
         self.stage.forget(memory);
+        self.stop_unpacking(state);
+    }
+
+    fn stop_unpacking(&mut self, state: &mut EnterState) {
+        state.unpacking.iter_mut().for_each(|number| self.unpackers.close(number));
     }
 
     /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
@@ -183,6 +228,8 @@ impl Enter {
         packet.set_content_mark(mark);
         let came = packet.content().len();
         self.told.clear();
+        self.unpacked.0.clear();
+        self.unpacked.1 = Bounds::of_packet(came);
         self.seen = came;
         let kind = if direction & 1 == 0 { Kind::Request } else { Kind::Response };
         let mut stage = std::mem::take(&mut self.stage);
@@ -201,10 +248,11 @@ impl Enter {
         self.seen = cursor.remaining();
         if let Err(fault) = self.tell_all(state, kind, cursor) {
             self.counts.refused[fault as usize] += 1;
+            self.stop_unpacking(state);
             // The rest of a message whose framing was taken away cannot go on as it is, nor
             // can it overtake what functions hold back of it.
             let is_within = state.message.iter().any(|message| message & BODY_SHOWN != 0);
-            let is_held = self.settings.resize && is_within;
+            let is_held = self.reframes() && is_within;
             if self.settings.on_refused == OnRefused::Close || is_held {
                 state.connection.refuse(fault);
                 return Next::Close;
@@ -233,12 +281,15 @@ impl Enter {
             }
             if piece == Piece::Head {
                 self.head(state, kind, len, cursor)?;
+            } else if matches!(piece, Piece::Body { .. }) && state.unpacking[kind as usize] != 0 {
+                self.unpack(state, kind, &cursor.chunk()[..len])?;
+                cursor.advance(len);
             } else {
                 cursor.advance(len);
                 self.push(piece, len, state, kind);
             }
             if piece == Piece::End {
-                state.message[kind as usize] = 0;
+                self.end_message(state, kind)?;
             }
         }
         if cursor.is_last() {
@@ -262,16 +313,56 @@ impl Enter {
         }
         if finish != Finish::Clean {
             self.push(Piece::End, 0, state, kind);
-            state.message[kind as usize] = 0;
+            if finish == Finish::CutShort {
+                self.unpackers.close(&mut state.unpacking[kind as usize]);
+            }
+            self.end_message(state, kind)?;
         }
         Ok(())
     }
 
+    fn end_message(&mut self, state: &mut EnterState, kind: Kind) -> Result<(), Fault> {
+        state.message[kind as usize] = 0;
+        let unpacking = &mut state.unpacking[kind as usize];
+        let ended = self.unpackers.finish(*unpacking);
+        self.unpackers.close(unpacking);
+        ended
+    }
+
+    /// Part of a body with a coding: what it unpacks to takes its place.
+    fn unpack(&mut self, state: &EnterState, kind: Kind, bytes: &[u8]) -> Result<(), Fault> {
+        let OnEncoded::Unpack(bounds) = self.settings.encoded else { return Err(Fault::Encoded) };
+        let (out, budget) = &mut self.unpacked;
+        let before = out.len();
+        let number = state.unpacking[kind as usize];
+        self.unpackers.feed(number, (bytes, &bounds), (out, *budget))?;
+        let mut made = out.len() - before;
+        *budget = budget.saturating_sub(made);
+        let piece = Piece::Body { last: false };
+        let len = bytes.len();
+        let packed = Told { is_stripped: true, ..Told::new(piece, len) };
+        self.told.push(Told { is_shown: true, ..packed });
+        while made > 0 {
+            let len = made.min(UNPACKED_MAX);
+            let unpacked = Told { sent: 0, is_unpacked: true, ..Told::new(piece, len) };
+            self.told.push(Told { is_shown: true, ..unpacked });
+            made -= len;
+        }
+        Ok(())
+    }
+
+    /// Whether the framing of messages may be written anew.
+    fn reframes(&self) -> bool {
+        self.settings.resize || self.settings.looks
+    }
+
     fn push(&mut self, piece: Piece, len: usize, state: &EnterState, kind: Kind) {
         let message = state.message[kind as usize];
-        let is_stripped = message & REFRAMED != 0 && piece == Piece::Framing;
+        // What trailers say no function is shown (RFC 9110 section 6.5.1 has them left out).
+        let is_framing = matches!(piece, Piece::Framing | Piece::Trailer);
+        let is_stripped = message & REFRAMED != 0 && is_framing;
         let is_shown = message & BODY_SHOWN != 0;
-        self.told.push(Told { piece, len, sent: len, is_shown, is_stripped, flags: 0 });
+        self.told.push(Told { is_shown, is_stripped, ..Told::new(piece, len) });
     }
 
     /// A message begins.
@@ -285,17 +376,29 @@ impl Enter {
         let view = self.reader.view(&cursor.chunk()[..len]);
         let (body, asked) = (self.reader.body(), self.reader.asked());
         let has_body = body != BodyLength::None;
-        if has_body && self.settings.refuse_encoded && Shown::is_encoded(view) {
-            return Err(Fault::Encoded);
+        if self.settings.asks.stay && view.method() == b"CONNECT" {
+            return Err(Fault::Tunnel);
         }
-        let is_shown = !has_body || self.settings.shown.shows(view);
-        let is_resized = self.settings.resize && is_shown && has_body;
+        if self.settings.asks.stay && state.connection.way(kind).is_opaque() {
+            // The client's wish was taken out of its request.
+            return Err(Fault::UnaskedSwitch);
+        }
+        let (is_shown, coding) = self.shows(view, has_body)?;
+        let has_chunks = body == BodyLength::Chunked;
+        let is_resized = is_shown
+            && has_body
+            && (self.settings.resize || coding.is_some() || (self.settings.looks && has_chunks));
         let is_reframed = is_resized && body != BodyLength::UntilClose;
-        let closes = kind == Kind::Request && asked.is_old && self.settings.resize;
+        let closes = kind == Kind::Request && asked.is_old && self.reframes();
         self.head.clear();
-        if kind == Kind::Request && (self.settings.asks.any() || closes) {
+        let asks = if kind == Kind::Request { self.settings.asks } else { Asks::default() };
+        if asks.any() || closes || coding.is_some() {
             // The changes are our own: they can be made.
-            let _ = self.settings.asks.rewrite(view, closes, &mut self.head);
+            let _ = asks.rewrite(view, (closes, coding.is_some()), &mut self.head);
+        }
+        if let (Some(coding), OnEncoded::Unpack(bounds)) = (coding, self.settings.encoded) {
+            state.unpacking[kind as usize] = self.unpackers.open(coding, &bounds)?;
+            self.counts.unpacked += 1;
         }
         let now = if self.head.is_empty() || self.head == cursor.chunk()[..len] {
             cursor.advance(len);
@@ -312,10 +415,27 @@ impl Enter {
         }
         state.message[kind as usize] =
             (u8::from(is_shown && !is_switched) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
-        let piece = Piece::Head;
-        self.told.push(Told { piece, len: now, sent: len, is_shown, is_stripped: false, flags });
+        self.told.push(Told { sent: len, is_shown, flags, ..Told::new(Piece::Head, now) });
         self.count(state, kind, (has_body, is_shown));
         Ok(())
+    }
+
+    /// Whether the body behind a head is shown, and how it is packed where it is to be unpacked.
+    fn shows(&self, view: View<'_>, has_body: bool) -> Result<(bool, Option<Coding>), Fault> {
+        if !has_body {
+            return Ok((true, None));
+        }
+        let has_type = self.settings.shown.has_type(view);
+        if !Shown::is_encoded(view) {
+            return Ok((has_type, None));
+        }
+        match self.settings.encoded {
+            OnEncoded::Refuse => Err(Fault::Encoded),
+            OnEncoded::Unpack(_) if self.settings.looks && has_type => {
+                Coding::of(view).map(|coding| (true, Some(coding)))
+            }
+            OnEncoded::Unpack(_) | OnEncoded::Pass => Ok((false, None)),
+        }
     }
 
     fn count(&mut self, state: &EnterState, kind: Kind, (has_body, is_shown): (bool, bool)) {
@@ -355,13 +475,13 @@ impl Enter {
         let ends_properly = self.told.last().is_some_and(|told| told.piece == Piece::End)
             && !self.is_cut_short(state, kind);
         let is_last = packet.content_mark().has(flag::LAST);
-        if self.groups.is_empty() || (is_last && self.settings.resize && ends_properly) {
+        if self.groups.is_empty() || (is_last && self.reframes() && ends_properly) {
             self.groups.add_empty();
         }
         strip(&mut packet, &self.told);
         let sent = Sent { kept: self.seen.saturating_sub(came), came };
         let place = out.len();
-        if !split(packet, &self.groups, sent, out) {
+        if !split(packet, (&self.groups, &self.unpacked.0), sent, out) {
             self.counts.no_memory += 1;
             let packet = out.drain(place..).next();
             out.extend(packet.map(closing));

@@ -69,6 +69,7 @@ faults! {
     BadTransferEncoding = "bad-transfer-encoding", false: "a Transfer-Encoding that is no list of tokens",
     ChunkedNotLast = "chunked-not-last", true: "a Transfer-Encoding that does not end in chunked",
     ChunkedTwice = "chunked-twice", false: "chunked is not the only last coding",
+    TransferCoded = "transfer-coded", true: "a transfer coding besides chunked",
     TransferEncodingIn10 = "transfer-encoding-in-1.0", true: "Transfer-Encoding in an HTTP/1.0 message",
     BodyNotAllowed = "body-not-allowed", true: "a length or encoding in a response that has no body",
     // Chunks.
@@ -84,7 +85,11 @@ faults! {
     UnaskedSwitch = "unasked-switch", false: "a change of protocol that was not asked for",
     EarlySwitch = "early-switch", false: "a change of protocol while other requests are under way",
     TooManyParts = "too-many-parts", false: "a packet has more parts of messages than the limit",
-    Encoded = "encoded", false: "a body with a content encoding, where that is configured not to pass",
+    Encoded = "encoded", false: "a body with a coding that is not known, or several, where these do not pass",
+    BadCoding = "bad-coding", false: "a body that is not what its content coding says",
+    Bomb = "bomb", false: "a body unpacks to more than the limits of size, ratio or work",
+    UnpackMemory = "unpack-memory", false: "no memory to unpack one more body",
+    Tunnel = "tunnel", false: "a CONNECT request, where no other protocol may follow",
     HeadCutShort = "head-cut-short", false: "the connection ends within a head",
 }
 

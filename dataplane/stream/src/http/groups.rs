@@ -14,7 +14,11 @@ use crate::splice::splice;
 /// Opaque packets that this context made, to be told from those that came so.
 pub const OURS: u8 = flag::FIRST;
 
-/// Most packets that one becomes.
+/// Most unpacked bytes in a packet: a small frame has room for them, and most receivers take a
+/// segment of that size.
+pub const UNPACKED_MAX: usize = 1400;
+
+/// Most packets that one becomes, besides those of unpacked bytes.
 pub const MAX_GROUPS: usize = 128;
 
 /// What bytes of a packet were told to be.
@@ -29,8 +33,18 @@ pub struct Told {
     pub is_shown: bool,
     /// They do not go on: the framing is written anew behind the functions.
     pub is_stripped: bool,
+    /// They are none of the packet's: they were unpacked from some that were stripped.
+    pub is_unpacked: bool,
     /// Flags of a head besides those that all heads have.
     pub flags: u8,
+}
+
+impl Told {
+    /// So many bytes of a packet that go on as they came, and are not shown.
+    pub fn new(piece: Piece, len: usize) -> Told {
+        let (is_shown, is_stripped, is_unpacked, flags) = (false, false, false, 0);
+        Told { piece, len, sent: len, is_shown, is_stripped, is_unpacked, flags }
+    }
 }
 
 /// What one packet is made of: bytes that follow each other.
@@ -41,17 +55,28 @@ pub struct Group {
     prefix: usize,
     body: usize,
     suffix: usize,
+    /// The body is not the packet's, but was unpacked.
+    is_unpacked: bool,
     /// Bytes that the sender sent up to the group's end, from the packet's first byte on.
     sent: usize,
 }
 
 impl Group {
     fn new(layer: Layer, flags: u8) -> Group {
-        Group { layer, flags, prefix: 0, body: 0, suffix: 0, sent: 0 }
+        Group { layer, flags, prefix: 0, body: 0, suffix: 0, is_unpacked: false, sent: 0 }
     }
 
-    fn len(&self) -> usize {
-        self.prefix + self.body + self.suffix
+    /// Bytes of it that are the packet's.
+    fn own(&self) -> usize {
+        self.prefix + self.suffix + if self.is_unpacked { 0 } else { self.body }
+    }
+
+    /// Whether unpacked bytes may go on in it: no group has more of them than a packet takes.
+    fn takes_unpacked(&self, len: usize) -> bool {
+        !self.is_opaque()
+            && self.suffix == 0
+            && (self.is_unpacked || self.body == 0)
+            && self.body + len <= UNPACKED_MAX
     }
 
     fn is_opaque(&self) -> bool {
@@ -63,6 +88,8 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     all: Vec<Group>,
+    /// How many of them have unpacked bytes.
+    unpacked: usize,
     is_open: bool,
     sent: usize,
 }
@@ -75,6 +102,7 @@ impl Groups {
     /// Begins with nothing.
     pub fn clear(&mut self) {
         self.all.clear();
+        self.unpacked = 0;
         (self.is_open, self.sent) = (false, 0);
     }
 
@@ -113,6 +141,12 @@ impl Groups {
                     group.sent = sent;
                 }
             }
+            Piece::Body { .. } if told.is_unpacked => {
+                let group = self.open(Layer::Http, 0, |group| group.takes_unpacked(len));
+                let is_new = !std::mem::replace(&mut group.is_unpacked, true);
+                (group.body, group.sent) = (group.body + len, sent);
+                self.unpacked += usize::from(is_new);
+            }
             Piece::Body { .. } if told.is_shown => {
                 let group = self.open(Layer::Http, 0, |g| !g.is_opaque() && g.suffix == 0);
                 (group.body, group.sent) = (group.body + len, sent);
@@ -137,7 +171,7 @@ impl Groups {
                 (group.body, group.sent) = (group.body + len, sent);
             }
         }
-        if self.all.len() > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
+        if self.all.len() - self.unpacked > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
     }
 
     /// A packet of its own for what is no message's: an end of the direction that is not to be
@@ -180,7 +214,7 @@ pub fn strip(packet: &mut Packet, told: &[Told]) {
     }
     let content = packet.content_mut();
     let (mut from, mut to) = (0, 0);
-    for told in told {
+    for told in told.iter().filter(|told| !told.is_unpacked) {
         if !told.is_stripped {
             content.copy_within(from..from + told.len, to);
             to += told.len;
@@ -192,17 +226,23 @@ pub fn strip(packet: &mut Packet, told: &[Told]) {
     let _ = splice(packet, place.start + to, from - to, &[]);
 }
 
-/// Makes a packet of each group (there is at least one); the content is the groups' bytes, and
-/// nothing but these is in the packet behind the TCP header. False when there is no memory for
-/// that: then some are not made.
+/// Makes a packet of each group (there is at least one); the content is the groups' bytes, with
+/// those that were unpacked, and nothing but these is in the packet behind the TCP header. False
+/// when there is no memory for that: then some are not made.
 #[must_use]
-pub fn split(packet: Packet, groups: &Groups, sent: Sent, out: &mut Vec<Packet>) -> bool {
+pub fn split(
+    packet: Packet,
+    (groups, unpacked): (&Groups, &[u8]),
+    sent: Sent,
+    out: &mut Vec<Packet>,
+) -> bool {
     let Some(parts) = Parts::of_changed_tcp(&packet) else { return false };
     let (mark, place) = (packet.content_mark(), out.len());
     let took = usize::from(mark.took);
     out.push(packet);
     let last = groups.all.len() - 1;
-    let (mut at, mut told) = (parts.payload, 0);
+    let (mut at, mut told, mut unpacked) = (parts.payload, 0, unpacked);
+    let mut first: &[u8] = &[];
     for (index, group) in groups.all.iter().enumerate() {
         let until = if index == last { took } else { sent.share(group.sent, took) };
         let mut mark = mark_of(mark, group, parts.payload - parts.network);
@@ -210,28 +250,36 @@ pub fn split(packet: Packet, groups: &Groups, sent: Sent, out: &mut Vec<Packet>)
         if index < last {
             mark.flags &= !(flag::LAST & !group.flags);
         }
+        let taken = if group.is_unpacked { group.body } else { 0 };
+        let Some((body, rest)) = unpacked.split_at_checked(taken) else { return false };
+        unpacked = rest;
         if index > 0 {
-            let range = at..at + group.len();
+            let range = at..at + group.own();
             let Some(mut made) = carve(&out[place], &parts, range) else { return false };
+            if !splice(&mut made, parts.payload + group.prefix, 0, body) {
+                return false;
+            }
             let mask = if index == last { u8::MAX } else { !(tcp_flags::FIN | tcp_flags::PSH) };
             set_header(&mut made, &parts, mask, told as u32);
             mark.flags |= flag::CHANGED;
             made.set_content_mark(mark);
             out.push(made);
         } else {
+            mark.flags |= if body.is_empty() { 0 } else { flag::CHANGED };
             out[place].set_content_mark(mark);
+            first = body;
         }
-        at += group.len();
+        at += group.own();
         told = until;
     }
     if last > 0 {
-        let first = &mut out[place];
-        set_header(first, &parts, !(tcp_flags::FIN | tcp_flags::PSH), 0);
-        first.truncate(parts.payload + groups.all[0].len());
-        let mark = first.content_mark();
-        first.set_content_mark(with_flags(mark, mark.flags | flag::CHANGED));
+        let packet = &mut out[place];
+        set_header(packet, &parts, !(tcp_flags::FIN | tcp_flags::PSH), 0);
+        packet.truncate(parts.payload + groups.all[0].own());
+        let mark = packet.content_mark();
+        packet.set_content_mark(with_flags(mark, mark.flags | flag::CHANGED));
     }
-    true
+    splice(&mut out[place], parts.payload + groups.all[0].prefix, 0, first)
 }
 
 /// The annotation of a group's packet.

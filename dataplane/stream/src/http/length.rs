@@ -50,6 +50,7 @@ impl Declared {
             }
             judge.fault(Fault::ChunkedNotLast)?;
         }
+        judge.fault_if(coded, Fault::TransferCoded)?;
         Ok(Declared { content_length: None, chunked, coded })
     }
 

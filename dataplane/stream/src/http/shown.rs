@@ -64,11 +64,13 @@ impl Shown {
         view.declared().coded || !codings.all(is_plain)
     }
 
-    /// Whether the body behind a head is shown.
+    /// Whether the body behind a head is shown as it is.
     pub fn shows(&self, view: View<'_>) -> bool {
-        if Shown::is_encoded(view) {
-            return false;
-        }
+        !Shown::is_encoded(view) && self.has_type(view)
+    }
+
+    /// Whether a body of the type that a head says is shown.
+    pub fn has_type(&self, view: View<'_>) -> bool {
         let mut types = view.values(b"content-type");
         // Two types are as good as none: nobody knows which one counts.
         let only = types.next().filter(|_| types.next().is_none());

@@ -5,7 +5,7 @@ use thruway_packet::Packet;
 use thruway_payload::{Content, Layer, Next, StreamCursor, flag};
 use thruway_stream::content::HasContent;
 use thruway_stream::http::{
-    Asks, Enter, EnterState, Kind, Leave, LeaveState, OnRefused, Rules, Settings, Shown,
+    Asks, Enter, EnterState, Kind, Leave, LeaveState, OnEncoded, OnRefused, Rules, Settings, Shown,
 };
 use thruway_stream::stage::{Hold, Memory, Stage};
 
@@ -169,7 +169,8 @@ impl Chain {
         for packet in inside {
             self.leave.packet((memory, state), (way, 1), packet, &mut out);
         }
-        if !self.edit.resizes() && !was_holding && self.enter.holding() == 0 {
+        let reframes = self.edit.resizes() || self.enter.settings().looks;
+        if !reframes && !was_holding && self.enter.holding() == 0 {
             // Parts of what was one packet are one again.
             assert_eq!(out.len(), 1, "of {parts}");
         }
@@ -227,7 +228,8 @@ pub fn settings() -> Settings {
         shown: Shown::parse(Shown::TEXT).unwrap(),
         resize: false,
         asks: Asks::default(),
-        refuse_encoded: false,
+        looks: false,
+        encoded: OnEncoded::Pass,
         on_refused: OnRefused::Close,
     }
 }

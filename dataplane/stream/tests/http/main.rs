@@ -4,6 +4,7 @@
 mod any_bytes;
 mod captures;
 mod chain;
+mod coded;
 mod context;
 mod edits;
 mod feeder;

@@ -4,7 +4,7 @@ use super::birth::{NAMESPACES, NO_NUMBER};
 use super::cgroup::{Groups, Hierarchies};
 use super::child::{Message, Planned};
 use super::script::{Step, Way};
-use super::{Measure, NOBODY, Order, Outcome, SETUP_TIMEOUT, SandboxReport};
+use super::{Measure, NOBODY, Order, Outcome, SETUP_TIMEOUT, SandboxReport, own_user};
 use crate::error::HostError;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -16,6 +16,9 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// Time between two looks at a process that took too long, until it can be killed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The highest there is: a function can be started again, its host has everybody's packets.
+const OOM_SCORE: &str = "1000";
 
 /// Attending to a new process until it is the program, in a thread of its own: the one that made
 /// the process stands still.
@@ -84,6 +87,15 @@ impl<'a> Attending<'a> {
                 self.report.set(measure, Outcome::Applied);
             }
         }
+        let user = [Measure::UserNamespace, Measure::UnprivilegedUser];
+        let missing = user.into_iter().find(|measure| self.report.is_missing(*measure));
+        // Without namespaces it takes its own user without one.
+        let missing =
+            missing.filter(|what| self.way != Way::Without || *what == Measure::UnprivilegedUser);
+        let own = missing.map_or(Outcome::Applied, |measure| {
+            Outcome::Missing(format!("it needs the {measure}"))
+        });
+        self.report.set(Measure::OwnUser, own);
         for measure in self.plan.iter().filter_map(|planned| planned.step.measure()) {
             let asked = measure != Measure::CpuAffinity || !self.order.limits.cpus.is_empty();
             let outcome = if asked { Outcome::Applied } else { Outcome::NotAsked };
@@ -164,8 +176,10 @@ impl<'a> Attending<'a> {
     /// The host's part of a step.
     fn help(&mut self, step: Step) -> Result<(), Errno> {
         let pid = self.pid().ok_or(Errno::SRCH)?;
-        if step == Step::MapUser {
-            return self.map_user(pid);
+        match step {
+            Step::MapUser => return self.map_user(pid),
+            Step::OomScore => return write_of(pid, "oom_score_adj", OOM_SCORE),
+            _ => {}
         }
         let hierarchies = Hierarchies::of_this_process();
         self.groups = Groups::confine(&hierarchies, &self.order.limits, pid, &mut self.report);
@@ -184,24 +198,30 @@ impl<'a> Attending<'a> {
     fn map_user(&self, pid: i32) -> Result<(), Errno> {
         let (user, group) = match self.way {
             Way::Without => return Ok(()),
-            Way::Privileged => (NOBODY, NOBODY),
+            Way::Privileged => {
+                let own = own_user(pid).filter(|_| !self.report.is_missing(Measure::OwnUser));
+                let number = own.unwrap_or(NOBODY);
+                (number, number)
+            }
             // An ordinary user can give but its own.
             Way::Unprivileged => {
                 (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
             }
         };
-        let write = |file: &str, text: String| {
-            fs::write(format!("/proc/{pid}/{file}"), text)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        };
-        write("setgroups", "deny".into())?;
-        write("gid_map", format!("{NOBODY} {group} 1"))?;
-        write("uid_map", format!("{NOBODY} {user} 1"))
+        write_of(pid, "setgroups", "deny")?;
+        write_of(pid, "gid_map", &format!("{NOBODY} {group} 1"))?;
+        write_of(pid, "uid_map", &format!("{NOBODY} {user} 1"))
     }
 
     fn failed(&self, why: &str) -> HostError {
         HostError::Setup { path: self.order.program.path.clone(), why: why.into() }
     }
+}
+
+/// Writes to a file of proc(5) of a process.
+fn write_of(pid: i32, file: &str, text: &str) -> Result<(), Errno> {
+    fs::write(format!("/proc/{pid}/{file}"), text)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 fn exec_hint(error: i32) -> &'static str {

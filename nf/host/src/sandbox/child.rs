@@ -7,7 +7,7 @@
 
 use super::birth::Body;
 use super::script::{NEW_ROOT, ROOT_OPTIONS, Scene, Step};
-use super::{CONTROL_FD, NOBODY};
+use super::{CONTROL_FD, NOBODY, own_user};
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -73,7 +73,7 @@ pub(super) fn run(body: &mut Body<'_>) -> ! {
 
 fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(), Errno> {
     match step {
-        Step::Enlist | Step::MapUser => ask(index, ends),
+        Step::Enlist | Step::OomScore | Step::MapUser => ask(index, ends),
         Step::Session => session(),
         Step::PrivateMounts => {
             let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -86,7 +86,7 @@ fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(),
         Step::ReadOnlyRoot => read_only(),
         Step::LeaveGroups => rustix::thread::set_thread_groups(&[]),
         Step::UserNamespace => unshare_user(),
-        Step::BecomeNobody => become_nobody(),
+        Step::BecomeNobody => become_nobody(scene),
         Step::DropCapabilities => drop_capabilities(),
         Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true),
         Step::Affinity => match &scene.cpus {
@@ -210,8 +210,11 @@ fn ask(index: i32, ends: &Ends) -> Result<(), Errno> {
     }
 }
 
-fn become_nobody() -> Result<(), Errno> {
-    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+fn become_nobody(scene: &Scene) -> Result<(), Errno> {
+    // Without namespaces its number is the one that the host sees, too.
+    let own = scene.takes_own_user.then(|| rustix::process::getpid().as_raw_pid());
+    let number = own.and_then(own_user).unwrap_or(NOBODY);
+    let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
     // Mounts may follow, for which the namespace's capabilities are needed.
     rustix::thread::set_keep_capabilities(true)?;
     rustix::thread::set_thread_res_gid(group, group, group)?;

@@ -5,54 +5,13 @@
 //! memory, threads, clock and signals, and to speak on the descriptors it was given. There is no
 //! call that makes a socket, a process, a memory file, or reaches another process.
 
+use super::calls;
 use libc::{c_long, c_ulong};
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch,
 };
 use std::collections::BTreeMap;
-
-/// Allowed whatever their arguments are.
-#[rustfmt::skip]
-const CALLS: &[c_long] = &[
-    // Descriptors that it has.
-    libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64,
-    libc::SYS_close, libc::SYS_lseek, libc::SYS_fstat, libc::SYS_dup, libc::SYS_dup3,
-    libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_shutdown,
-    libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_create1, libc::SYS_epoll_ctl,
-    libc::SYS_epoll_pwait, libc::SYS_eventfd2,
-    // Being loaded: which files there are is not decided here.
-    libc::SYS_execve, libc::SYS_openat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat,
-    libc::SYS_faccessat2, libc::SYS_readlinkat, libc::SYS_getcwd, libc::SYS_getdents64,
-    // Its memory.
-    libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk, libc::SYS_mlock,
-    libc::SYS_munlock, libc::SYS_msync,
-    // Its threads.
-    libc::SYS_futex, libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq,
-    libc::SYS_sched_yield, libc::SYS_sched_getaffinity, libc::SYS_gettid, libc::SYS_getcpu,
-    libc::SYS_exit, libc::SYS_exit_group, libc::SYS_restart_syscall,
-    // Its signals.
-    libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn,
-    libc::SYS_rt_sigtimedwait, libc::SYS_sigaltstack,
-    // Clocks.
-    libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_clock_nanosleep,
-    libc::SYS_nanosleep, libc::SYS_gettimeofday,
-    // What it is, and chance.
-    libc::SYS_getpid, libc::SYS_getppid, libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid,
-    libc::SYS_getegid, libc::SYS_uname, libc::SYS_getrandom, libc::SYS_getrusage,
-];
-
-/// Those that only older programs for this processor use.
-#[cfg(target_arch = "x86_64")]
-#[rustfmt::skip]
-const CALLS_OF_MACHINE: &[c_long] = &[
-    libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink,
-    libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_epoll_create, libc::SYS_time,
-    libc::SYS_arch_prctl, libc::SYS_dup2, libc::SYS_getrlimit,
-];
-/// Those that only older programs for this processor use.
-#[cfg(not(target_arch = "x86_64"))]
-const CALLS_OF_MACHINE: &[c_long] = &[];
 
 #[cfg(target_arch = "x86_64")]
 const MACHINE: TargetArch = TargetArch::x86_64;
@@ -69,6 +28,40 @@ const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_PIDFD) as u64;
+
+/// Advice on a process's own pages that takes nothing from others who map them: giving private
+/// pages back, no huge pages, guard pages. All other advice changes pages, as MADV_REMOVE, which
+/// takes those of a region away under its host's hands, or when and how the kernel moves them.
+const ADVICE: [i32; 5] = [
+    libc::MADV_DONTNEED,
+    libc::MADV_FREE,
+    libc::MADV_NOHUGEPAGE,
+    MADV_GUARD_INSTALL,
+    MADV_GUARD_INSTALL + 1,
+];
+
+/// From asm-generic/mman-common.h; the next number takes the guards away. The C library guards
+/// stacks by it.
+const MADV_GUARD_INSTALL: i32 = 102;
+
+/// Mappings of huge pages, which are the machine's, and those that grow over others.
+const MAPPINGS_REFUSED: i32 = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN;
+
+/// What locks, conditions and joins are made of. Not those with priorities (FUTEX_LOCK_PI and its
+/// like), which lend a thread's priority to another.
+const FUTEX: [i32; 7] = [
+    libc::FUTEX_WAIT,
+    libc::FUTEX_WAKE,
+    libc::FUTEX_REQUEUE,
+    libc::FUTEX_CMP_REQUEUE,
+    libc::FUTEX_WAKE_OP,
+    libc::FUTEX_WAIT_BITSET,
+    libc::FUTEX_WAKE_BITSET,
+];
+
+/// Its thread pointer, and nothing else of the processor's state.
+#[cfg(target_arch = "x86_64")]
+const ARCH: [i32; 2] = [0x1002, 0x1003];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -93,59 +86,98 @@ pub(crate) fn programs(own_pids: bool) -> Result<[BpfProgram; 2], BackendError> 
     Ok([list.try_into()?, absent.try_into()?])
 }
 
+/// Names and numbers of the system calls that a function may make, some of them with some arguments
+/// only.
+pub fn allowed_calls() -> impl Iterator<Item = (&'static str, c_long)> {
+    let of_machine = calls::FREE_OF_MACHINE.iter().chain(calls::BOUND_OF_MACHINE);
+    calls::FREE.iter().chain(calls::BOUND).chain(of_machine).copied()
+}
+
 fn allowed(own_pids: bool) -> Result<Rules, BackendError> {
-    let mut rules: Rules =
-        CALLS.iter().chain(CALLS_OF_MACHINE).map(|call| (*call, Vec::new())).collect();
-    let mut add = |call: c_long, alternatives: Vec<SeccompRule>| rules.insert(call, alternatives);
-    // Answered with ENOSYS by the second filter.
-    add(libc::SYS_clone3, Vec::new());
-    let flags = SeccompCmpOp::MaskedEq(THREAD | NAMESPACES);
-    add(libc::SYS_clone, vec![all([argument(0, flags, THREAD)?])?]);
-    // No mapping is writable and executable, and none becomes executable later: an honest function
-    // that is overrun does not run what it was sent. (No JIT compilers, for now.)
-    let code = (libc::PROT_WRITE | libc::PROT_EXEC) as u64;
-    let not_code = |protection: i32| -> Result<SeccompRule, BackendError> {
-        all([argument(2, SeccompCmpOp::MaskedEq(code), protection as u64)?])
-    };
-    add(
-        libc::SYS_mmap,
-        vec![not_code(0)?, not_code(libc::PROT_WRITE)?, not_code(libc::PROT_EXEC)?],
-    );
-    add(libc::SYS_mprotect, vec![not_code(0)?, not_code(libc::PROT_WRITE)?]);
-    // Reading its own limits, changing none.
-    let own = argument(0, SeccompCmpOp::Eq, 0)?;
-    add(libc::SYS_prlimit64, vec![all([own, argument(2, SeccompCmpOp::Eq, 0)?])?]);
-    add(
-        libc::SYS_fcntl,
-        each(
+    let free = calls::FREE.iter().chain(calls::FREE_OF_MACHINE);
+    let mut rules: Rules = free.map(|(_, call)| (*call, Vec::new())).collect();
+    for (_, call) in calls::BOUND.iter().chain(calls::BOUND_OF_MACHINE) {
+        if let Some(alternatives) = bounds(*call, own_pids)? {
+            rules.insert(*call, alternatives);
+        }
+    }
+    Ok(rules)
+}
+
+/// With which arguments a call is allowed; none if it is not.
+fn bounds(call: c_long, own_pids: bool) -> Result<Option<Vec<SeccompRule>>, BackendError> {
+    Ok(Some(match call {
+        // Answered with ENOSYS by the second filter.
+        libc::SYS_clone3 => Vec::new(),
+        libc::SYS_clone => {
+            vec![all([argument(0, SeccompCmpOp::MaskedEq(THREAD | NAMESPACES), THREAD)?])?]
+        }
+        libc::SYS_mmap => mappings()?,
+        // None becomes executable later.
+        libc::SYS_mprotect => vec![
+            all([argument(2, SeccompCmpOp::MaskedEq(CODE), 0)?])?,
+            all([argument(2, SeccompCmpOp::MaskedEq(CODE), libc::PROT_WRITE as u64)?])?,
+        ],
+        libc::SYS_madvise => each(2, &ADVICE)?,
+        libc::SYS_futex => {
+            let flags = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
+            let alternative = |operation: &i32| all([masked(1, !flags, *operation)?]);
+            FUTEX.iter().map(alternative).collect::<Result<_, _>>()?
+        }
+        // On the socket that it has, no bytes out of band.
+        libc::SYS_sendto => {
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            vec![all([masked(3, !flags, 0)?, argument(4, SeccompCmpOp::Eq, 0)?])?]
+        }
+        // Nothing that is of the open file, and so its host's too: flags, locks, leases, owners.
+        libc::SYS_fcntl => each(
             1,
             &[
                 libc::F_GETFD,
                 libc::F_SETFD,
                 libc::F_GETFL,
-                libc::F_SETFL,
                 libc::F_DUPFD,
                 libc::F_DUPFD_CLOEXEC,
                 libc::F_GET_SEALS,
             ],
         )?,
-    );
-    add(libc::SYS_prctl, each(0, &[libc::PR_SET_NAME, libc::PR_GET_NAME])?);
-    // Its abort. Without a namespace, process 1 is another.
-    if own_pids {
-        add(libc::SYS_tgkill, each(0, &[1])?);
-    }
-    // More filters, but no listener to them: mode SECCOMP_SET_MODE_FILTER, flags 0 or TSYNC.
-    let filter = || argument(0, SeccompCmpOp::Eq, libc::SECCOMP_SET_MODE_FILTER.into());
-    let flags = |flags: c_ulong| argument(1, SeccompCmpOp::Eq, flags);
-    add(
-        libc::SYS_seccomp,
-        vec![
-            all([filter()?, flags(0)?])?,
-            all([filter()?, flags(libc::SECCOMP_FILTER_FLAG_TSYNC)?])?,
-        ],
-    );
-    Ok(rules)
+        libc::SYS_prctl => each(0, &[libc::PR_SET_NAME, libc::PR_GET_NAME])?,
+        // Reading its own limits, changing none.
+        libc::SYS_prlimit64 => {
+            let own = argument(0, SeccompCmpOp::Eq, 0)?;
+            vec![all([own, argument(2, SeccompCmpOp::Eq, 0)?])?]
+        }
+        // Its abort. Without a namespace, process 1 is another.
+        libc::SYS_tgkill if own_pids => each(0, &[1])?,
+        libc::SYS_tgkill => return Ok(None),
+        // More filters, but no listener to them: mode SECCOMP_SET_MODE_FILTER, flags 0 or TSYNC.
+        libc::SYS_seccomp => {
+            let filter = || argument(0, SeccompCmpOp::Eq, libc::SECCOMP_SET_MODE_FILTER.into());
+            let flags = |flags: c_ulong| argument(1, SeccompCmpOp::Eq, flags);
+            vec![
+                all([filter()?, flags(0)?])?,
+                all([filter()?, flags(libc::SECCOMP_FILTER_FLAG_TSYNC)?])?,
+            ]
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_arch_prctl => each(0, &ARCH)?,
+        _ => return Ok(None),
+    }))
+}
+
+const CODE: u64 = (libc::PROT_WRITE | libc::PROT_EXEC) as u64;
+
+/// No mapping is writable and executable: an honest function that is overrun does not run what it
+/// was sent. (No JIT compilers, for now.) And none is executable that others can write: what is in
+/// a region is data.
+fn mappings() -> Result<Vec<SeccompRule>, BackendError> {
+    let sort = |flags: i32, is: i32| masked(3, MAPPINGS_REFUSED | flags, is);
+    let protection = |is: i32| argument(2, SeccompCmpOp::MaskedEq(CODE), is as u64);
+    Ok(vec![
+        all([protection(0)?, sort(0, 0)?])?,
+        all([protection(libc::PROT_WRITE)?, sort(0, 0)?])?,
+        all([protection(libc::PROT_EXEC)?, sort(libc::MAP_TYPE, libc::MAP_PRIVATE)?])?,
+    ])
 }
 
 /// A rule that all its conditions must meet.
@@ -165,6 +197,12 @@ fn each(index: u8, values: &[i32]) -> Result<Vec<SeccompRule>, BackendError> {
         .collect()
 }
 
+/// That an argument, an int, has of these bits exactly those.
+fn masked(index: u8, bits: i32, set: i32) -> Result<SeccompCondition, BackendError> {
+    let (bits, set) = (u64::from(bits.cast_unsigned()), u64::from(set.cast_unsigned()));
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), set)
+}
+
 fn argument(
     index: u8,
     operator: SeccompCmpOp,
@@ -182,6 +220,38 @@ mod tests {
         for program in programs(true).unwrap() {
             assert!(!program.is_empty() && program.len() < 4096, "{}", program.len());
         }
+    }
+
+    #[test]
+    fn every_bound_call_has_bounds() {
+        let rules = allowed(true).unwrap();
+        for (name, number) in calls::BOUND.iter().chain(calls::BOUND_OF_MACHINE) {
+            let is_absent = *number == libc::SYS_clone3;
+            assert!(rules.get(number).is_some_and(|rule| is_absent || !rule.is_empty()), "{name}");
+        }
+        assert_eq!(rules.len(), allowed_calls().count(), "a call twice");
+    }
+
+    /// SECURITY.md says of each call what it can do and what prevents that; neither list grows
+    /// alone.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_table_of_calls_is_the_list() {
+        let text = include_str!("../../../../SECURITY.md");
+        let (_, table) = text.split_once("### System calls that a function may make").unwrap();
+        let rows = table.split("\n## ").next().unwrap().lines();
+        let mut told: Vec<&str> = rows
+            .filter_map(|row| row.strip_prefix("| `")?.split_once("` | "))
+            .map(|(name, rest)| {
+                let (can, prevents) = rest.split_once(" | ").expect("three columns");
+                assert!(can.len() > 2 && prevents.len() > 8, "{name} says nothing");
+                name
+            })
+            .collect();
+        let mut allowed: Vec<&str> = allowed_calls().map(|(name, _)| name).collect();
+        told.sort_unstable();
+        allowed.sort_unstable();
+        assert_eq!(told, allowed);
     }
 
     #[test]
@@ -211,6 +281,12 @@ mod tests {
             libc::SYS_fallocate,
             libc::SYS_execveat,
             libc::SYS_sched_setaffinity,
+            libc::SYS_sendmsg,
+            libc::SYS_shutdown,
+            libc::SYS_flock,
+            libc::SYS_splice,
+            libc::SYS_epoll_ctl,
+            libc::SYS_msync,
         ] {
             assert!(!rules.contains_key(&call), "{call}");
         }

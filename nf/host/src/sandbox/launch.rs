@@ -5,13 +5,13 @@ use super::birth::{self, Body, NAMESPACES, NO_NUMBER};
 use super::cgroup::Groups;
 use super::child::{Ends, Planned};
 use super::script::{Scene, Step, Way};
-use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport};
+use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport, USERS, USERS_FIRST};
 use crate::error::HostError;
 use rustix::fd::{AsFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
-use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs;
 use std::io;
 use thruway_sync::atomic::AtomicU32;
@@ -69,6 +69,9 @@ pub(crate) fn launch(order: &Order) -> Result<Launched, HostError> {
 }
 
 fn attempt(order: &Order, way: Way, report: &mut SandboxReport) -> Result<Launched, HostError> {
+    if let Some(why) = no_own_user(way) {
+        report.set(Measure::OwnUser, Outcome::Missing(why.into()));
+    }
     let mut scene = Scene::prepare(order, way, report)?;
     refuse_missing(order, report)?;
     let plan: Vec<Planned> = way.steps().into_iter().map(|step| planned(order, step)).collect();
@@ -129,21 +132,39 @@ fn is_privileged() -> bool {
         | CapabilitySet::SETGID
         | CapabilitySet::SETPCAP
         | CapabilitySet::SETFCAP;
-    let has_nobody = |map: &str| fs::read_to_string(map).is_ok_and(|text| maps_nobody(&text));
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
-        && has_nobody("/proc/self/uid_map")
-        && has_nobody("/proc/self/gid_map")
+        && has_users(NOBODY, 1)
 }
 
-/// Whether nobody's number is in a map of users (user_namespaces(7): first, outside, count).
-fn maps_nobody(map: &str) -> bool {
+/// Why a function has no user of its own outside, if so.
+fn no_own_user(way: Way) -> Option<&'static str> {
+    let may = |sets: CapabilitySets| {
+        sets.effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID)
+    };
+    if way == Way::Unprivileged || !rustix::thread::capabilities(None).is_ok_and(may) {
+        return Some("an ordinary user has no other number to give than its own");
+    }
+    (!has_users(USERS_FIRST, USERS))
+        .then_some("this container has no numbers of users from 2013265920 to 2017460223")
+}
+
+/// Whether this process's namespace has these users and groups.
+fn has_users(first: u32, count: u32) -> bool {
+    ["/proc/self/uid_map", "/proc/self/gid_map"]
+        .into_iter()
+        .all(|map| fs::read_to_string(map).is_ok_and(|text| maps(&text, first, count)))
+}
+
+/// Whether one line of a map of users has these (user_namespaces(7): first, outside, count).
+fn maps(map: &str, wanted: u32, wanted_count: u32) -> bool {
+    let (wanted, end) = (u64::from(wanted), u64::from(wanted) + u64::from(wanted_count));
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map_while(|word| word.parse::<u64>().ok());
         let (Some(first), Some(_), Some(count)) = (numbers.next(), numbers.next(), numbers.next())
         else {
             return false;
         };
-        (first..first.saturating_add(count)).contains(&NOBODY.into())
+        first <= wanted && end <= first.saturating_add(count)
     })
 }
 
@@ -208,9 +229,13 @@ mod tests {
 
     #[test]
     fn nobody_is_found_in_maps() {
+        let maps_nobody = |map| maps(map, NOBODY, 1);
         assert!(maps_nobody("         0          0 4294967295\n"));
         assert!(maps_nobody("0 100000 1000\n65534 7 1\n"));
         assert!(!maps_nobody("         0       1000          1\n"));
         assert!(!maps_nobody("0 0 65534\nx\n1 2\n"));
+        assert!(maps("0 0 4294967295\n", USERS_FIRST, USERS));
+        assert!(!maps("0 100000 65536\n", USERS_FIRST, USERS));
+        assert!(!maps("0 0 2013265921\n", USERS_FIRST, USERS));
     }
 }

@@ -24,6 +24,8 @@ pub enum Measure {
     CgroupNamespace,
     /// It runs as an unprivileged user without supplementary groups.
     UnprivilegedUser,
+    /// Outside it has a user and group of its own: no other function's, and nobody else's.
+    OwnUser,
     /// Its root directory holds the program and its libraries, read-only, and nothing else.
     PrivateRoot,
     /// No program that it starts can gain rights.
@@ -34,6 +36,8 @@ pub enum Measure {
     DiesWithParent,
     /// Limits to memory, files, core dumps, locked memory, queues, priorities.
     ResourceLimits,
+    /// Where the machine runs out of memory, the kernel ends it before its host.
+    OomScore,
     /// A limit to its threads.
     ThreadLimit,
     /// Files are refused by Landlock too, and executing anything but the program.
@@ -52,7 +56,7 @@ pub enum Measure {
 
 impl Measure {
     /// Every measure, in order.
-    pub const ALL: [Measure; 20] = [
+    pub const ALL: [Measure; 22] = [
         Measure::UserNamespace,
         Measure::MountNamespace,
         Measure::PidNamespace,
@@ -61,11 +65,13 @@ impl Measure {
         Measure::UtsNamespace,
         Measure::CgroupNamespace,
         Measure::UnprivilegedUser,
+        Measure::OwnUser,
         Measure::PrivateRoot,
         Measure::NoNewPrivileges,
         Measure::Capabilities,
         Measure::DiesWithParent,
         Measure::ResourceLimits,
+        Measure::OomScore,
         Measure::ThreadLimit,
         Measure::Landlock,
         Measure::Seccomp,
@@ -86,11 +92,13 @@ impl Measure {
             Measure::UtsNamespace => "host name namespace",
             Measure::CgroupNamespace => "control group namespace",
             Measure::UnprivilegedUser => "unprivileged user",
+            Measure::OwnUser => "user of its own",
             Measure::PrivateRoot => "private root directory",
             Measure::NoNewPrivileges => "no new privileges",
             Measure::Capabilities => "capabilities dropped",
             Measure::DiesWithParent => "dies with its host",
             Measure::ResourceLimits => "resource limits",
+            Measure::OomScore => "first to end for want of memory",
             Measure::ThreadLimit => "thread limit",
             Measure::Landlock => "Landlock",
             Measure::Seccomp => "system call filter",
@@ -105,9 +113,16 @@ impl Measure {
     ///
     /// Control groups share out the machine; what one function could do to another without them is
     /// bounded by the resource limits and the filter, so they are reported only, except where a
-    /// configuration asks for a share of CPU time, which nothing else enforces.
+    /// configuration asks for a share of CPU time, which nothing else enforces. A user of its own
+    /// is only root's to give.
     pub fn is_required(self) -> bool {
-        !matches!(self, Measure::CgroupNamespace | Measure::CgroupMemory | Measure::CgroupPids)
+        !matches!(
+            self,
+            Measure::OwnUser
+                | Measure::CgroupNamespace
+                | Measure::CgroupMemory
+                | Measure::CgroupPids
+        )
     }
 
     /// Whether it is made at once with the process, or others stand on it.
@@ -151,6 +166,11 @@ impl Measure {
                 "run Thruway where it may make control groups: as root, or in a systemd unit with \
                  Delegate=yes and DelegateSubgroup=thruway"
             }
+            Measure::OwnUser => {
+                "run Thruway as root, in a container with a user namespace that has the numbers \
+                 from 2013265920 to 2017460223"
+            }
+            Measure::OomScore => "run Thruway where it may write to /proc",
             Measure::ThreadLimit => "allow user namespaces: the limit counts within them",
             Measure::UnprivilegedUser
             | Measure::NoNewPrivileges
@@ -223,6 +243,11 @@ impl SandboxReport {
         *self.outcome(measure) == Outcome::Applied
     }
 
+    /// Whether it is known that a measure is not in force.
+    pub(crate) fn is_missing(&self, measure: Measure) -> bool {
+        matches!(self.outcome(measure), Outcome::Missing(_))
+    }
+
     /// Every measure with its outcome, in order.
     pub fn rows(&self) -> impl Iterator<Item = (Measure, &Outcome)> {
         Measure::ALL.into_iter().zip(&self.outcomes)
@@ -242,10 +267,10 @@ impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (measure, outcome) in self.rows() {
             match outcome {
-                Outcome::Applied => writeln!(f, "{:<26} applied", measure.name())?,
-                Outcome::NotAsked => writeln!(f, "{:<26} not asked for", measure.name())?,
+                Outcome::Applied => writeln!(f, "{:<31} applied", measure.name())?,
+                Outcome::NotAsked => writeln!(f, "{:<31} not asked for", measure.name())?,
                 Outcome::Missing(why) => {
-                    writeln!(f, "{:<26} NOT APPLIED: {why}", measure.name())?;
+                    writeln!(f, "{:<31} NOT APPLIED: {why}", measure.name())?;
                 }
             }
         }

@@ -8,6 +8,7 @@
 
 mod attend;
 mod birth;
+mod calls;
 mod cgroup;
 mod child;
 mod elf;
@@ -18,6 +19,7 @@ mod launch;
 mod measure;
 mod script;
 
+pub use filter::allowed_calls;
 pub use measure::{Isolation, Measure, Outcome, SandboxReport};
 
 pub(crate) use cgroup::Groups;
@@ -26,9 +28,24 @@ pub(crate) use launch::{Launched, launch};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The user and group that a function runs as, inside and (where the host may choose) outside:
-/// nobody's, of which a system has no files.
+/// The user and group that a function runs as inside: nobody's, of which a system has no files.
+/// Outside, where the host may choose, each has [its own](own_user).
 pub const NOBODY: u32 = 65534;
+
+/// The first number of users and groups of functions, 0x7800_0000. Numbers from 0x7000_0000 up to
+/// 2^31 are nobody's by systemd's list of users and groups (UIDS-GIDS: containers end below, files
+/// of foreign images begin at 0x7ffe_0000), and sssd's map of directory users ends at
+/// 2 000 200 000. Those above 2^31 are negative to some file systems and tools.
+pub const USERS_FIRST: u32 = 0x7800_0000;
+
+/// How many numbers of users there are: the kernel's limit to numbers of processes (PID_MAX_LIMIT).
+pub const USERS: u32 = 1 << 22;
+
+/// The user and group of the function with this process number: no two that run at once have the
+/// same, whoever started them, since no two processes have the same number.
+pub fn own_user(pid: i32) -> Option<u32> {
+    u32::try_from(pid).ok().filter(|pid| *pid < USERS).map(|pid| USERS_FIRST + pid)
+}
 
 /// The descriptor at which a function's program finds its control socket.
 pub const CONTROL_FD: i32 = 3;

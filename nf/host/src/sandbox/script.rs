@@ -24,6 +24,7 @@ pub(super) const ROOT_OPTIONS: &std::ffi::CStr = c"size=256k,nr_inodes=1024,mode
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Enlist,
+    OomScore,
     Session,
     PrivateMounts,
     OpenFiles,
@@ -52,6 +53,7 @@ impl Step {
     pub fn what(self) -> &'static str {
         match self {
             Step::Enlist => "joining control groups",
+            Step::OomScore => "raising its OOM score",
             Step::Session => "making a session",
             Step::PrivateMounts => "making mounts private",
             Step::OpenFiles => "opening the program and its libraries",
@@ -94,6 +96,7 @@ impl Step {
             Step::EnterLandlock => Measure::Landlock,
             Step::DieWithParent => Measure::DiesWithParent,
             Step::LimitResources => Measure::ResourceLimits,
+            Step::OomScore => Measure::OomScore,
             Step::LimitThreads => Measure::ThreadLimit,
             Step::EnterFilter => Measure::Seccomp,
         })
@@ -148,7 +151,7 @@ impl Way {
             Step::EnterFilter,
             Step::Exec,
         ];
-        let mut steps = vec![Step::Enlist, Step::Session];
+        let mut steps = vec![Step::Enlist, Step::OomScore, Step::Session];
         match self {
             Way::Privileged => {
                 steps.extend(root);
@@ -184,6 +187,8 @@ pub(super) struct Scene {
     pub dirs: Vec<CString>,
     pub resources: Vec<(Resource, u64)>,
     pub threads: u64,
+    /// Without namespaces it takes its own user itself, if it may have one.
+    pub takes_own_user: bool,
     pub cpus: Option<CpuSet>,
     pub rules: Option<OwnedFd>,
     pub filters: [BpfProgram; 2],
@@ -222,6 +227,7 @@ impl Scene {
             dirs: directories(&grants)?,
             resources: resources(&order.limits),
             threads: order.limits.threads.max(1),
+            takes_own_user: way == Way::Without && !report.is_missing(Measure::OwnUser),
             cpus: cpus(&order.limits)?,
             rules,
             filters,
@@ -286,7 +292,9 @@ fn directories(grants: &Grants) -> Result<Vec<CString>, HostError> {
 /// What the process may have, besides threads (setrlimit(2)).
 fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
     vec![
-        (Resource::Core, 0),
+        // Not 0: where core dumps go to a program, only 1 stops them (core(5)), and that program
+        // is not in the sandbox. No file is that short.
+        (Resource::Core, 1),
         (Resource::Fsize, 0),
         (Resource::Msgqueue, 0),
         (Resource::Nice, 0),

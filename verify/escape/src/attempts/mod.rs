@@ -5,11 +5,15 @@ use std::ffi::CStr;
 use std::fs;
 use std::io::Error;
 
+mod descriptors;
 mod files;
+mod identity;
 mod kernel;
+mod memory;
 mod others;
 mod own;
 mod power;
+mod threads;
 
 /// What an attempt is aimed at.
 pub struct Prey {
@@ -17,6 +21,8 @@ pub struct Prey {
     pub host: usize,
     /// Another function's process, as its number is outside.
     pub neighbour: usize,
+    /// Its own process, as its number is outside.
+    pub outside: usize,
     /// Its own region (sealed).
     pub region: i32,
     /// A region that it may only read.
@@ -27,7 +33,9 @@ impl Prey {
     /// Outside a sandbox: this process itself.
     pub fn own() -> Prey {
         let own = std::process::id() as usize;
-        Prey { host: own, neighbour: own, region: -1, read_only: -1 }
+        let region = call(libc::SYS_memfd_create, &[at(c"own"), 0]).map_or(-1, |fd| fd as i32);
+        let _ = call(libc::SYS_ftruncate, &[region as usize, 8192]);
+        Prey { host: own, neighbour: own, outside: own, region, read_only: -1 }
     }
 }
 
@@ -91,6 +99,35 @@ fn at(path: &CStr) -> usize {
 /// The address of zeroes that may be written.
 fn room() -> usize {
     Box::leak(Box::new([0_u64; 32])).as_ptr().addr()
+}
+
+/// An address of the kernel's.
+const KERNEL: usize = 0xffff_8000_0000_0000;
+
+/// Nothing is as good as an error.
+fn something(result: Result<usize, i32>) -> Result<(), i32> {
+    if result? == 0 { Err(libc::ENODATA) } else { Ok(()) }
+}
+
+/// Whether a call says this number.
+fn number_is(number: libc::c_long, wanted: usize) -> Result<(), i32> {
+    if call(number, &[])? == wanted { Ok(()) } else { Err(libc::ESRCH) }
+}
+
+/// Makes descriptors until that is refused; more than a thousand is no limit.
+fn until_refused(mut make: impl FnMut() -> Result<usize, i32>) -> Result<(), i32> {
+    let mut made = Vec::new();
+    let error = loop {
+        match make() {
+            Ok(_) if made.len() > 1000 => break None,
+            Ok(fd) => made.push(fd),
+            Err(error) => break Some(error),
+        }
+    };
+    for fd in made {
+        let _ = call(libc::SYS_close, &[fd]);
+    }
+    error.map_or(Ok(()), Err)
 }
 
 /// A process: the child ends at once.
@@ -186,7 +223,19 @@ const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Everything that is tried, in its order.
 pub fn all() -> impl Iterator<Item = &'static Attempt> {
-    [files::ALL, others::ALL, own::ALL, power::ALL, kernel::ALL].into_iter().flatten()
+    [
+        files::ALL,
+        others::ALL,
+        own::ALL,
+        memory::ALL,
+        descriptors::ALL,
+        threads::ALL,
+        identity::ALL,
+        power::ALL,
+        kernel::ALL,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Attempts that end the process, one way or the other.
@@ -211,6 +260,18 @@ pub fn last(name: &str) {
             }
             println!("ESCAPED with {} GB", kept.len() / 16);
         }
+        "exit" | "exit_group" | "rt_sigreturn" => {
+            let number = match name {
+                "exit" => libc::SYS_exit,
+                "exit_group" => libc::SYS_exit_group,
+                _ => libc::SYS_rt_sigreturn,
+            };
+            let result = call(number, &[7]);
+            println!("ESCAPED {result:?}");
+        }
+        "pause" => loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        },
         other => println!("no attempt {other}"),
     }
 }

@@ -39,14 +39,14 @@ pub struct Options {
 /// A file that cannot be written, a configuration that does not run.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
     let machine = Machine::pin();
-    print!("{}", report::heading(&machine));
+    out!("{}", report::heading(&machine));
     let points = follow::follow(Duration::from_secs(u64::from(options.seconds)));
     let stretches = report::stretches(&points);
-    print!("{}", report::follow(&stretches, &points));
+    out!("{}", report::follow(&stretches, &points));
     let costs = cost::measure(options.repeat);
-    print!("{}", report::costs(&costs));
+    out!("{}", report::costs(&costs));
     let paths = path::measure(options.repeat)?;
-    print!("{}", report::paths(&paths));
+    out!("{}", report::paths(&paths));
     if let Some(file) = &options.csv {
         super::write(file, &report::csv(&points))?;
     }

@@ -59,7 +59,6 @@ impl Stamped {
     fn turn(&mut self, meter: &mut Meter) -> anyhow::Result<f64> {
         self.0.write("source.limit", &PACKETS.to_string())?;
         self.0.write("source.reset", "")?;
-        self.0.resume();
         meter.time(|| self.0.run_threads());
         let made: u64 = self.0.read("source.count")?.trim().parse()?;
         ensure!(made == PACKETS, "{made} packets were made, not {PACKETS}");

@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         );
     }
     let machine = Machine::look(machine::allowed().len(), None);
-    print!("{}", heading(&machine, options));
+    out!("{}", heading(&machine, options));
     let mut rows = Vec::new();
     for burst in &options.burst {
         rows.extend(measure(*burst, options)?);
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let missed = |row: &&Row| row.contestant == Contestant::Engine && row.ratio < GOAL;
     let missed: Vec<&Row> = rows.iter().filter(missed).collect();
     if options.goals {
-        println!("goal: the engine at {GOAL} of testpmd or more: {} missed", missed.len());
+        outln!("goal: the engine at {GOAL} of testpmd or more: {} missed", missed.len());
     }
     Ok(!options.goals || missed.is_empty())
 }
@@ -105,7 +105,7 @@ fn measure(burst: u32, options: &Options) -> anyhow::Result<Vec<Row>> {
             wall_mpps: median(repeats.iter().map(Done::wall_mpps)),
             ratio: median(ratios),
         };
-        print!("{}", line(&row));
+        out!("{}", line(&row));
         row
     };
     Ok(all.into_iter().map(row).collect())

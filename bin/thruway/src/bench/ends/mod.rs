@@ -71,9 +71,9 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let machine = Machine::pin();
     let Some(core) = machine.pinned else { bail!("cannot bind processes to a core") };
     let account = Account::new(core, options.seconds, &dir);
-    print!("{}", report::heading(&machine, options.rounds, options.seconds, account.samples()));
+    out!("{}", report::heading(&machine, options.rounds, options.seconds, account.samples()));
     let rows = measure(options, &loads, &account, &dir)?;
-    print!("{}", report::table(&rows, options.goals));
+    out!("{}", report::table(&rows, options.goals));
     if let Some(path) = &options.json {
         std::fs::write(path, report::json(&machine, &rows))?;
     }
@@ -94,12 +94,12 @@ fn measure(
     for load in loads {
         let mut rounds = vec![Vec::new(); all.len()];
         for round in 0..options.rounds {
-            eprint!("\r{} round {} of {}  ", load.name, round + 1, options.rounds);
+            err!("\r{} round {} of {}  ", load.name, round + 1, options.rounds);
             for (costs, contestant) in rounds.iter_mut().zip(&mut all) {
                 costs.push(account.measure(load, contestant, &lab)?);
             }
         }
-        eprint!("\r{:40}\r", "");
+        err!("\r{:40}\r", "");
         let kinds = all.iter().map(|one| one.kind);
         let all: Vec<_> = kinds.zip(rounds).collect();
         rows.extend(report::of_load(load, &all));

@@ -204,7 +204,7 @@ fn pages(options: &Options) -> Vec<Point> {
     // Never normal pages under the name of huge ones.
     match Region::new(HUGE_PAGE_LEN, Pages::Huge) {
         Ok(_) => kinds.push((Pages::Huge, "huge pages")),
-        Err(why) => eprintln!("figure pages has no rows of huge pages: {why}"),
+        Err(why) => errln!("figure pages has no rows of huge pages: {why}"),
     }
     let mut points = Vec::new();
     for (pages, name) in kinds {

@@ -86,9 +86,13 @@ fn goals(options: &Options) -> Vec<Goal> {
 pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<bool> {
     let mut sources = Sources::default();
     let mut is_met = true;
-    println!(
+    outln!(
         "{:52} {:>9} {:>9} {:>17} {:>9}",
-        "goal (64 B, real Workers)", "wanted", "got", "min..max", "Mpps"
+        "goal (64 B, real Workers)",
+        "wanted",
+        "got",
+        "min..max",
+        "Mpps"
     );
     let wanted =
         |goal: &Goal| options.workers.is_empty() || options.workers.contains(&goal.own.workers);
@@ -100,7 +104,7 @@ pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<
         }
         is_met &= one(&goal, options, cores, &mut sources)?;
     }
-    print!("{}", bounds.text());
+    out!("{}", bounds.text());
     Ok(is_met)
 }
 
@@ -141,7 +145,7 @@ fn one(
         (false, None) => "x",
     };
     let shape = if goal.own.shape == Shape::Ring { " (lossless)" } else { "" };
-    println!(
+    outln!(
         "{:52} {:>9} {:>9} {:>17} {mpps:>9.3} {}",
         format!("{}{shape}", goal.name),
         format!("{wanted}{unit}"),

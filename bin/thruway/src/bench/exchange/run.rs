@@ -24,13 +24,13 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     check(options)?;
     let figures = figures::named_figures(&options.figure)?;
     if figures.is_empty() && !options.goals && !options.bounds {
-        print!("{}", figures::list());
+        out!("{}", figures::list());
         return Ok(true);
     }
     let cores = Cores::allowed();
-    print!("{}", heading(options, &cores));
+    out!("{}", heading(options, &cores));
     let bounds = Bounds::measure(&cores, Duration::from_secs_f64(options.seconds.min(0.5)))?;
-    print!("{}", bounds.text());
+    out!("{}", bounds.text());
     for figure in figures {
         let rows = measure(figure, options, &cores)?;
         if let Some(dir) = &options.out {
@@ -106,7 +106,7 @@ fn measure(figure: &Figure, options: &Options, cores: &Cores) -> anyhow::Result<
     let mut lens: Vec<usize> = points.iter().map(|point| point.cell.len).collect();
     lens.sort_unstable();
     lens.dedup();
-    print!("{}", table::heading(figure));
+    out!("{}", table::heading(figure));
     let mut sources = Sources::default();
     let mut rows = Vec::new();
     for len in lens {
@@ -124,7 +124,7 @@ fn measure(figure: &Figure, options: &Options, cores: &Cores) -> anyhow::Result<
         }
         for (point, repeats) in some.into_iter().zip(repeats) {
             let row = Row::new(point, repeats);
-            print!("{}", table::text(&row));
+            out!("{}", table::text(&row));
             rows.push(row);
         }
     }
@@ -136,7 +136,7 @@ fn write(dir: &Path, figure: &Figure, rows: &[Row]) -> anyhow::Result<()> {
     for (ending, text) in [("csv", table::csv(figure, rows)), ("svg", chart::svg(figure, rows))] {
         let path = dir.join(format!("exchange-{}.{ending}", figure.name));
         crate::bench::write(&path, &text)?;
-        println!("{}", path.display());
+        outln!("{}", path.display());
     }
     Ok(())
 }

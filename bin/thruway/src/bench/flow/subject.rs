@@ -68,7 +68,6 @@ impl Running {
     pub fn send(&mut self, packets: u64, meter: &mut Meter) -> anyhow::Result<u64> {
         let before = self.count("out.packets")?;
         self.router.write("source.left", &packets.to_string())?;
-        self.router.resume();
         meter.time(|| self.router.run_threads());
         let arrived = self.count("out.packets")? - before;
         anyhow::ensure!(arrived == packets, "{arrived} of {packets} packets arrived");

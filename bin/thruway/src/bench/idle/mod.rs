@@ -87,11 +87,11 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let cores = machine::allowed();
     let places = Places::choose(&cores, options.threads as usize)?;
     let machine = Machine::look(cores.len(), None);
-    print!("{}", report::heading(&machine, &places, options));
+    out!("{}", report::heading(&machine, &places, options));
     let results = measure(options, &places)?;
     let verdicts = report::goals(&results);
     if options.goals {
-        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        verdicts.iter().for_each(|verdict| outln!("{verdict}"));
     }
     if let Some(file) = &options.json {
         super::write(file, &report::json(&machine, &results))?;
@@ -108,13 +108,13 @@ fn measure(options: &Options, places: &Places) -> anyhow::Result<Results> {
             Some(capacity) => capacity,
             None => {
                 let found = find(&mut lab)?;
-                print!("{}", report::capacity(&found));
+                out!("{}", report::capacity(&found));
                 *capacity.insert(found)
             }
         };
         for load in LOADS {
             let row = one(&mut lab, idle, load, (capacity, time))?;
-            print!("{}", report::line(&row, &rows));
+            out!("{}", report::line(&row, &rows));
             rows.push(row);
         }
         lab.check()?;

@@ -88,7 +88,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let cores = Cores::choose(&allowed)?;
     let mut cases = chosen(options.case.as_deref())?;
     if !has("dpdk-testpmd") && cases.iter().any(|case| case.kind.is_testpmd()) {
-        eprintln!("rows of testpmd are left out; to have them: apt-get install dpdk-dev");
+        errln!("rows of testpmd are left out; to have them: apt-get install dpdk-dev");
         cases.retain(|case| !case.kind.is_testpmd());
     }
     let temporary = tempfile::tempdir()?;
@@ -102,19 +102,19 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         let entrant = enter(case, number, (options, cores), &dir);
         all.push(entrant.with_context(|| case.name)?);
     }
-    print!("{}", report::heading(&machine, cores, options));
+    out!("{}", report::heading(&machine, cores, options));
     let time = Duration::from_millis(time.into());
     for round in 0..rounds {
         for entrant in &mut all {
-            eprint!("\r{:20} round {} of {rounds}    ", entrant.case.name, round + 1);
+            err!("\r{:20} round {} of {rounds}    ", entrant.case.name, round + 1);
             let rates = entrant.load.measure(&mut entrant.contestant, time, cores);
             entrant.rates.push(rates.with_context(|| entrant.case.name)?);
         }
     }
     time_ways(&mut all, time, cores)?;
-    eprint!("\r{:40}\r", "");
+    err!("\r{:40}\r", "");
     let rows = rows(&all)?;
-    print!("{}{}", report::table(&rows, options.goals), report::ways(&rows));
+    out!("{}{}", report::table(&rows, options.goals), report::ways(&rows));
     if let Some(path) = &options.json {
         let text = report::json(&machine, options, &rows);
         std::fs::write(path, text).with_context(|| path.display().to_string())?;
@@ -126,7 +126,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 fn time_ways(all: &mut [Entrant], time: Duration, cores: Cores) -> anyhow::Result<()> {
     for percent in latency::PERCENTS {
         for entrant in &mut *all {
-            eprint!("\r{:20} latency at {percent} %    ", entrant.case.name);
+            err!("\r{:20} latency at {percent} %    ", entrant.case.name);
             let rate = median(entrant.rates.iter().map(|rates| rates.arrived));
             let who = (&mut entrant.load, &entrant.contestant);
             who.1.work(true)?;

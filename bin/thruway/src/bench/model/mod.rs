@@ -74,13 +74,13 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         let name = model.name.clone();
         let row = row(model, &hardware, options.quick)
             .map_err(|error| error.context(format!("in {name}")))?;
-        eprintln!("{}: {:+.1} %", row.name, row.error());
+        errln!("{}: {:+.1} %", row.name, row.error());
         rows.push(row);
     }
     anyhow::ensure!(!rows.is_empty(), "no configuration matches");
     let worth = Errors::of(&rows);
-    print!("{}", table(&rows, &hardware));
-    print!("{}", worth.text());
+    out!("{}", table(&rows, &hardware));
+    out!("{}", worth.text());
     if let Some(path) = &options.json {
         let cpu = &machine.model;
         std::fs::write(path, format!("{:#}\n", as_json(&rows, &worth, &hardware, cpu)))?;

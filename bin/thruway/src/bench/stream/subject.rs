@@ -80,7 +80,6 @@ impl Connections {
 
     fn send(&mut self, packets: u64, meter: &mut Meter) -> anyhow::Result<()> {
         self.router.write("clients.left", &packets.to_string())?;
-        self.router.resume();
         meter.time(|| self.router.run_threads());
         Ok(())
     }

@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         bail!("--threads {threads}: each wants a core of its own, and there are {cores}");
     }
     let machine = Machine::look(cores, None);
-    print!("{}", report::heading(&machine, options.repeat, options.time));
+    out!("{}", report::heading(&machine, options.repeat, options.time));
     let mut rows = Vec::new();
     for figure in figures {
         rows.extend(measure(figure, options, threads)?);
@@ -92,7 +92,7 @@ fn measure(figure: &Figure, options: &Options, threads: usize) -> anyhow::Result
     if points.is_empty() {
         return Ok(Vec::new());
     }
-    print!("{}", report::columns(figure));
+    out!("{}", report::columns(figure));
     let time = Duration::from_millis(u64::from(options.time));
     let mut repeats: Vec<Vec<_>> = points.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.repeat {
@@ -103,6 +103,6 @@ fn measure(figure: &Figure, options: &Options, threads: usize) -> anyhow::Result
     }
     let all = points.into_iter().zip(&repeats);
     let rows: Vec<Row> = all.map(|(point, repeats)| Row::new(figure, point, repeats)).collect();
-    rows.iter().for_each(|row| print!("{}", report::line(row)));
+    rows.iter().for_each(|row| out!("{}", report::line(row)));
     Ok(rows)
 }

@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
             .map_err(|error| anyhow::anyhow!("{}: {error}", dir.display()))?;
     }
     let machine = Machine::look(cores, None);
-    print!("{}", report::heading(&machine, options.repeats(), options.time()));
+    out!("{}", report::heading(&machine, options.repeats(), options.time()));
     let extent = Extent { cores_max, is_quick: options.quick };
     let mut all = Vec::new();
     for figure in figures {
@@ -104,7 +104,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 
 /// Measures a figure's groups, and prints rows.
 fn measure(figure: &'static Figure, options: &Options, extent: Extent) -> anyhow::Result<Rows> {
-    print!("{}", report::columns(figure));
+    out!("{}", report::columns(figure));
     let ticks = Ticks::measure();
     let mut rows = Rows { figure, rows: Vec::new(), left_out: Vec::new() };
     for mut group in figure.groups(extent) {
@@ -112,10 +112,10 @@ fn measure(figure: &'static Figure, options: &Options, extent: Extent) -> anyhow
         rows.left_out.extend(group.placements.iter().map(|it| it.cores).filter(|it| !fits(*it)));
         group.placements.retain(|placement| fits(placement.cores));
         let measured = turns(&group, options, ticks)?;
-        print!("{}", report::lines(figure, &measured));
+        out!("{}", report::lines(figure, &measured));
         rows.rows.extend(measured);
     }
-    print!("{}", report::left_out(&rows));
+    out!("{}", report::left_out(&rows));
     Ok(rows)
 }
 

@@ -89,7 +89,6 @@ impl Running {
         let length = ticks.of(time) as u64;
         let gap = rate.map_or(0.0, |rate| self.sources as f64 * ticks.0 * 1e9 / rate);
         self.ledger.set(begin, begin + length, gap);
-        self.router.resume();
         let (wall, cpu) = (Instant::now(), read_clock(ClockId::ProcessCPUTime));
         self.router.run_threads();
         let cpu = read_clock(ClockId::ProcessCPUTime).saturating_sub(cpu);

@@ -16,7 +16,7 @@ use crate::web::{Files, Web, fetch_many, get, load, put};
 
 /// All hosts inside ping one outside, with the same identifier.
 pub fn pings(lab: &Lab) {
-    let line = format!("-n -e 77 -c 5 -i 0.1 -w 10 {}", OUTSIDE[0]);
+    let line = format!("-n -e 77 -c 5 -i 0.1 -w 25 {}", OUTSIDE[0]);
     let ping =
         |host: &Namespace| Running::start(host.command("ping").args(line.split_whitespace()));
     let pings: Vec<_> = lab.inside.iter().map(ping).collect();

@@ -6,6 +6,7 @@
 mod balancer;
 mod everyday;
 mod firewall;
+mod forged;
 mod lab;
 mod nat;
 mod sockets;

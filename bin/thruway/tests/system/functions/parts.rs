@@ -13,6 +13,9 @@ use crate::streams::isolated;
 /// What marks the word that names the part: as an option of the test harness it does nothing.
 const MARK: &str = "part=";
 
+/// In front of the name of a mode of misbehaviour: see `verify/hostile`.
+pub const HOSTILE: &str = "hostile-";
+
 /// EXEC of a function that plays a part.
 pub fn exec(part: &str) -> String {
     let program = std::env::current_exe().expect("a program");
@@ -33,6 +36,11 @@ fn plays_its_part() {
 }
 
 fn play(part: &str) -> ExitCode {
+    if let Some(mode) = part.strip_prefix(HOSTILE) {
+        let mode = if mode == "stopped" { "mute" } else { mode };
+        let done = thruway_hostile::modes::play(mode);
+        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let (part, number) = part.split_once(':').unwrap_or((part, "0"));
     let number: u64 = number.parse().expect("a number");
     match part {
@@ -114,6 +122,10 @@ impl Function for Player {
                 },
                 "thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
                 "doubles" => packet.emit_copy(0).expect("room"),
+                // What has no room is lost: the host counts it.
+                "adds" => (0..number).for_each(|_| {
+                    let _ = packet.emit_copy(0);
+                }),
                 "echoes" => return Verdict::Next(packet.input() as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
                 "tags-doubles" => {

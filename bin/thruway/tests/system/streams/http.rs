@@ -8,19 +8,20 @@ use crate::trials::{Trial, undergo};
 use crate::web::{Files, fetch_many, fetch_with, load, put_edited};
 
 const MASK: Functions = Functions {
-    text: "HTTPIn(IDENTITY true)
+    text: "HTTPIn(IDENTITY true, TYPES none text)
         => [0, 1]WordMatcher(NANANAS, MODE MASK) => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "*******" }],
 };
 
 const REMOVE: Functions = Functions {
-    text: "HTTPIn(IDENTITY true)
+    text: "HTTPIn(IDENTITY true, TYPES none text)
         => [0, 1]WordMatcher(NANANAS, MODE REMOVE) => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "" }],
 };
 
+/// What nginx packs is unpacked.
 const LONGER: Functions = Functions {
-    text: "HTTPIn(IDENTITY true)
+    text: "HTTPIn(TYPES none text)
         => [0, 1]WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream')
         => [0, 1]HTTPOut",
     edits: &[Edit { word: WORD, with: "peaches and cream" }],
@@ -87,7 +88,7 @@ fn old(path: &Path) {
     web.content();
 }
 
-/// The server is asked not to, whatever the client says.
+/// The server is asked not to, whatever the client says; or what it packs is unpacked.
 fn compressed(path: &Path) {
     let files = edited(path);
     let web = files.serve(path.server(), "server");

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use thruway_flow::tcp::{Segment, Side};
+use thruway_wire::checksum::Sum;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::icmp::{IcmpHeader, is_error};
 use thruway_wire::ipv4::Ipv4Header;
-use thruway_wire::tcp::{TcpHeader, flags};
+use thruway_wire::tcp::flags;
 use thruway_wire::{Header, ip_protocol};
 
 /// Most flows, and most first fragments.
@@ -55,6 +57,8 @@ struct Flow {
     flipped: bool,
     /// A bit for each direction that has ended.
     over: u8,
+    /// Numbers of TCP, of who sent the first packet and of the other end.
+    sides: [Side; 2],
 }
 
 /// Both directions have ended.
@@ -137,11 +141,12 @@ impl Flows {
             _ => return Marks::NoFlow,
         }
         let Some(tuple) = self.tuple(ip, body, now) else { return Marks::NoFlow };
-        let tcp = match ip.protocol() {
-            ip_protocol::TCP if ip.is_first_fragment() => TcpHeader::view(body).ok(),
-            _ => None,
+        let segment = match ip.protocol() {
+            // A fragment's checksum is about the others, too.
+            ip_protocol::TCP if !ip.is_fragment() => segment(ip, body),
+            _ => Segment::NONE,
         };
-        self.note(tuple, tcp.map(|(header, _)| header.flags()).unwrap_or(0), now)
+        self.note(tuple, &segment, now)
     }
 
     /// Addresses and ports; of a later fragment, those of its first.
@@ -163,29 +168,29 @@ impl Flows {
     }
 
     /// Notes a packet of a flow.
-    fn note(&mut self, tuple: FiveTuple<u32>, tcp_flags: u8, now: i64) -> Marks {
+    fn note(&mut self, tuple: FiveTuple<u32>, segment: &Segment, now: i64) -> Marks {
         let (key, flipped) = Key::of(tuple);
-        let opens = tcp_flags & (flags::SYN | flags::ACK) == flags::SYN;
         let known = self.table.get_mut(&key).filter(|flow| {
-            let reopened = opens && flow.over == OVER;
+            let reopened = segment.begins() && flow.over == OVER;
             !reopened && !self.timeouts.has_ended(&key, flow, now)
         });
-        let Some(flow) = known else { return self.begin(key, flipped, tcp_flags, now) };
+        let Some(flow) = known else { return self.begin(key, flipped, segment, now) };
         let paint = u8::from(flow.flipped != flipped);
         flow.last = flow.last.max(now);
-        flow.over |= ending(tcp_flags, paint);
+        flow.over |= flow.ending(segment, paint);
         Marks::Of { aggregate: flow.aggregate, paint }
     }
 
     /// A new flow with the next number.
-    fn begin(&mut self, key: Key, flipped: bool, tcp_flags: u8, now: i64) -> Marks {
+    fn begin(&mut self, key: Key, flipped: bool, segment: &Segment, now: i64) -> Marks {
         if self.table.len() >= MAX_FLOWS && !self.table.contains_key(&key) {
             return Marks::Full;
         }
         let aggregate = self.next;
         self.next = self.next.checked_add(self.step).unwrap_or(self.first);
-        let over = ending(tcp_flags, 0);
-        self.table.insert(key, Flow { aggregate, last: now, flipped, over });
+        let mut flow = Flow { aggregate, last: now, flipped, over: 0, sides: Default::default() };
+        flow.over = flow.ending(segment, 0);
+        self.table.insert(key, flow);
         Marks::Of { aggregate, paint: 0 }
     }
 
@@ -216,12 +221,26 @@ impl Flows {
     }
 }
 
-/// The directions that these flags of a packet with this paint end.
-fn ending(tcp_flags: u8, paint: u8) -> u8 {
-    match tcp_flags {
-        _ if tcp_flags & flags::RST != 0 => OVER,
-        _ if tcp_flags & flags::FIN != 0 => 1 << paint,
-        _ => 0,
+/// What is read of a TCP segment that is no fragment.
+fn segment(ip: &Ipv4Header, body: &[u8]) -> Segment {
+    let len = usize::from(ip.total_len()).saturating_sub(ip.header_len());
+    let pseudo = || Sum::pseudo_v4(ip.src(), ip.dst(), ip_protocol::TCP, len);
+    Segment::read_cut(body, len, pseudo).unwrap_or(Segment::NONE)
+}
+
+impl Flow {
+    /// The directions that a packet with this paint ends, if its receiver takes it.
+    fn ending(&mut self, segment: &Segment, paint: u8) -> u8 {
+        let [first, second] = &mut self.sides;
+        let (own, other) = if paint == 0 { (first, second) } else { (second, first) };
+        if own.goes_on(segment) {
+            return 0;
+        }
+        match own.follow(other, segment) {
+            told if told & flags::RST != 0 => OVER,
+            told if told & flags::FIN != 0 => 1 << paint,
+            _ => 0,
+        }
     }
 }
 
@@ -229,6 +248,7 @@ fn ending(tcp_flags: u8, paint: u8) -> u8 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use thruway_wire::tcp::TcpHeader;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -246,9 +266,15 @@ mod tests {
     fn packet(protocol: u8, src: u8, dst: u8, flags: u8, flags_offset: u16) -> Vec<u8> {
         let mut body = [0; 20];
         (body[1], body[3], body[12], body[13]) = (src, dst, 0x50, flags);
+        // The numbers of ends that begin with 0 and send nothing.
+        (body[7], body[11]) =
+            (u8::from(flags & flags::SYN == 0), u8::from(flags & flags::ACK != 0));
         let ip = Ipv4Header::new(protocol, [9, 9, 9, src].into(), [9, 9, 9, dst].into(), 20);
         let mut ip = ip.unwrap();
         ip.set_flags_offset(flags_offset);
+        if protocol == ip_protocol::TCP {
+            TcpHeader::fill_checksum(&mut body, ip.pseudo_sum(20)).unwrap();
+        }
         let mut bytes = vec![0; 40];
         ip.emit(&mut bytes).unwrap().copy_from_slice(&body);
         bytes
@@ -271,12 +297,39 @@ mod tests {
             (tcp(2, 5, flags::FIN | flags::ACK), 502, of(1, 1)),
             (tcp(5, 2, flags::ACK), 503, of(1, 0)),
             (tcp(2, 5, flags::SYN), 504, of(3, 0)),
-            (tcp(5, 2, flags::RST), 505, of(3, 1)),
+            (tcp(5, 2, flags::RST | flags::ACK), 505, of(3, 1)),
             (tcp(5, 2, flags::ACK), 536, of(4, 0)),
         ];
         for (at, (bytes, seconds, wanted)) in steps.into_iter().enumerate() {
             assert_eq!(flows.find(&bytes, seconds * SECOND), wanted, "step {at}");
         }
+    }
+
+    #[test]
+    fn a_forged_reset_ends_nothing() {
+        let mut flows = flows();
+        let tcp = |src, dst, flags| packet(6, src, dst, flags, 0);
+        for (src, dst, flags) in
+            [(5, 2, flags::SYN), (2, 5, flags::SYN | flags::ACK), (5, 2, flags::ACK)]
+        {
+            flows.find(&tcp(src, dst, flags), 0);
+        }
+        let mut guessed = tcp(5, 2, flags::ACK);
+        (guessed[24], guessed[33]) = (9, flags::RST);
+        TcpHeader::fill_checksum(
+            &mut guessed[20..],
+            Sum::pseudo_v4(0x0909_0905, 0x0909_0902, 6, 20),
+        )
+        .unwrap();
+        let mut damaged = tcp(5, 2, flags::RST);
+        damaged[36] ^= 1;
+        for forged in [guessed, damaged] {
+            assert_eq!(flows.find(&forged, SECOND), of(1, 0));
+            // Beyond the timeout of what is done.
+            assert_eq!(flows.find(&tcp(2, 5, flags::ACK), 40 * SECOND), of(1, 1));
+        }
+        assert_eq!(flows.find(&tcp(5, 2, flags::RST), 41 * SECOND), of(1, 0));
+        assert_eq!(flows.find(&tcp(2, 5, flags::ACK), 80 * SECOND), of(2, 0));
     }
 
     #[test]

@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
+use thruway_flow::Direction;
 use thruway_flow::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous};
+use thruway_flow::tcp::Segment;
 use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 
-use super::{Key, New, NoRoom, Store, key_of};
+use super::{Key, New, NoRoom, Store, believed, key_of};
 use crate::rewriters::input::Outputs;
 
 /// Words that are told of a mapping: its flow, what that becomes, ports, and where packets leave.
@@ -145,14 +147,35 @@ impl Store {
 pub(super) fn tell(
     meeting: Option<&Arc<Rendezvous>>,
     record: u32,
-    now: u32,
-    track: impl Fn(u8) -> u8,
+    (segment, is_reply, now): (Option<&Segment>, bool, u32),
+    track: impl Fn(u8, u8) -> u8,
 ) -> u8 {
     let (Some(rendezvous), Some(record)) = (meeting, record.checked_sub(1)) else {
-        return track(0);
+        return track(0, 0);
     };
     let record = RecordId::from_index(record);
     rendezvous.touch(record, now);
-    let was = rendezvous.update_state(record, |state| u32::from(track(state as u8)));
-    track(was as u8)
+    let told = |segment| believed_by_all(rendezvous, record, is_reply, segment);
+    let flags = segment.map_or(0, told);
+    let was = rendezvous.update_state(record, |state| u32::from(track(state as u8, flags)));
+    track(was as u8, flags)
+}
+
+/// The flags of a segment that count, once all threads know its numbers.
+fn believed_by_all(
+    rendezvous: &Rendezvous,
+    record: RecordId,
+    is_reply: bool,
+    segment: &Segment,
+) -> u8 {
+    let directions = [Direction::Forward, Direction::Reply];
+    let before = directions.map(|direction| rendezvous.side(record, direction));
+    let mut sides = before;
+    let flags = believed(&mut sides, rendezvous.state(record) as u8, is_reply, segment);
+    for (direction, (now, was)) in directions.into_iter().zip(sides.iter().zip(&before)) {
+        if now != was {
+            rendezvous.set_side(record, direction, now);
+        }
+    }
+    flags
 }

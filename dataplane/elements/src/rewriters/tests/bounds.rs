@@ -85,7 +85,7 @@ proptest! {
                     plain[at].seen = now;
                     plain[at].state = state;
                     let way = store.find(&key_of(&flow(number), 0)).unwrap();
-                    store.meet(way, real(now), false, |_, _| state).unwrap();
+                    store.meet(way, real(now), (None, false), |_, _, _| state).unwrap();
                 }
                 (_, None) => {
                     let new = Plain { number, seen: now, state: 0 };
@@ -130,7 +130,7 @@ proptest! {
 fn begin_or_meet(store: &mut Store, number: u16, now: u32) {
     match store.find(&key_of(&flow(number), 0)) {
         Some(way) => {
-            store.meet(way, now, false, |state, _| state);
+            store.meet(way, now, (None, false), |state, _, _| state);
         }
         None => {
             begin(store, number, now);

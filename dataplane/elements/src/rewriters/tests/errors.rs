@@ -30,7 +30,7 @@ proptest! {
             if !sets[0] { old_src = src }
             if !sets[1] { old_dst = dst }
         }
-        let now = Plain { protocol, src, dst, flags: 0, payload, udp_checksum };
+        let now = Plain { protocol, src, dst, flags: 0, numbers: (7, 8), payload, udp_checksum };
         let then = Plain { src: old_src, dst: old_dst, ..now.clone() };
         let answer = Ends {
             src: (!of_addresses || sets[1]).then_some(old_dst.0),

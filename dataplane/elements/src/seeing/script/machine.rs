@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustix::process::Signal;
-use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
+use thruway_element::{Cx, HandlerError, Nanos, Origin, handler_value, text};
 
+use super::deferred::Deferred;
 use super::expr::{self, Outside, TEXT_MAX, Values};
 use super::parse::{Ending, Insn, Program, Quotes, Target};
 use super::{Kind, WAIT, output, signal};
@@ -14,9 +15,6 @@ use crate::seeing::call::{first_word, own_handler};
 
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;
-/// Variables of a script, and bytes of all their values.
-const VARIABLES_MAX: usize = 1_024;
-const VALUES_MAX: usize = 16 << 20;
 /// `$?` after a write that failed: EINVAL, as Click's handlers return.
 const FAILED: i32 = -22;
 /// Bytes of all texts that one run makes: many jumps with long texts take as long as for ever.
@@ -59,10 +57,10 @@ pub(super) struct Machine {
     pos: usize,
     /// Steps that each blocking instruction has seen.
     waited: Vec<u32>,
-    vars: HashMap<String, String>,
-    vars_bytes: usize,
+    pub(super) vars: HashMap<String, String>,
+    pub(super) vars_bytes: usize,
     /// `$?`.
-    status: i32,
+    pub(super) status: i32,
     running: bool,
     /// Bytes of the texts that this run made.
     texts: usize,
@@ -70,6 +68,10 @@ pub(super) struct Machine {
     overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
+    /// The caller from outside whose values may be in the variables.
+    pub guest: Origin,
+    /// Answers that come later.
+    pub deferred: Deferred,
 }
 
 /// Steps still to be made, and jumps made.
@@ -99,6 +101,8 @@ impl Machine {
             texts: 0,
             overgrown: false,
             more: None,
+            guest: None,
+            deferred: Deferred::default(),
         }
     }
 
@@ -124,6 +128,7 @@ impl Machine {
     pub(super) fn restart(&mut self) {
         self.pos = 0;
         self.waited.fill(0);
+        self.deferred = Deferred::default();
         self.state = State::Blocked;
     }
 
@@ -136,6 +141,7 @@ impl Machine {
         }
         self.running = true;
         (self.texts, self.overgrown) = (0, false);
+        let steps = steps.saturating_add(self.deferred.take_steps());
         let mut progress = Progress { left: steps, jumps: 0 };
         loop {
             self.more = None;
@@ -162,11 +168,21 @@ impl Machine {
             let at = self.pos;
             // Before the instruction, which may call this script's own goto.
             self.pos += 1;
+            let errors = self.errors.len();
+            self.deferred.begin();
             let blocked = self.blocks(cx, insn, at, progress);
             let state = if blocked { State::Blocked } else { self.perform(cx, insn, at) };
             if self.overgrown {
                 return self.abandon(cx);
             }
+            if self.deferred.awaits() && self.kind != Kind::Packet {
+                // What went wrong for want of the answer did not happen.
+                self.errors.truncate(errors);
+                self.pos = at;
+                self.deferred.rest(cx, progress.left);
+                return;
+            }
+            self.deferred.clear();
             if blocked {
                 self.pos = at;
                 return;
@@ -212,6 +228,9 @@ impl Machine {
             }
             Insn::WaitTime(text) if progress.left == 0 => {
                 let text = self.expand(cx, text, Quotes::Keep);
+                if self.deferred.awaits() {
+                    return true;
+                }
                 match handler_value::<Nanos>("wait", &text) {
                     Ok(Nanos(time)) => {
                         let at = cx.now().saturating_add(time.max(0));
@@ -240,12 +259,16 @@ impl Machine {
             Insn::Write(text, quotes) => self.write(cx, text, *quotes),
             Insn::Set(name, text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable(name, value);
+                if !self.deferred.awaits() {
+                    self.set_variable(name, value);
+                }
             }
             Insn::Goto(target, condition) => return self.goto(cx, *target, condition, at),
             Insn::Return(text, quotes) => {
                 let value = self.expand(cx, text, *quotes);
-                self.set_variable("_", value);
+                if !self.deferred.awaits() {
+                    self.set_variable("_", value);
+                }
                 return State::Returned;
             }
             Insn::End(end) => return State::Ended(*end),
@@ -262,6 +285,9 @@ impl Machine {
 
     fn goto(&mut self, cx: &mut Cx<'_>, target: Target, condition: &str, at: usize) -> State {
         let condition = self.expand(cx, condition, Quotes::Keep);
+        if self.deferred.awaits() {
+            return State::Blocked;
+        }
         let holds = match condition.as_str() {
             "" => Ok(true),
             text => handler_value::<bool>("goto", text),
@@ -297,52 +323,6 @@ impl Machine {
             State::Ended(Ending::End) if self.kind == Kind::Packet => "0".to_owned(),
             _ => String::new(),
         }
-    }
-
-    /// Sets a variable.
-    pub(super) fn set_variable(&mut self, name: &str, value: String) {
-        let old = self.vars.get(name);
-        let bytes = self.vars_bytes - old.map_or(0, String::len) + value.len();
-        if bytes > VALUES_MAX || (old.is_none() && self.vars.len() >= VARIABLES_MAX) {
-            return self.error(format!(
-                "variable '{name}' not set: at most {VARIABLES_MAX} variables, {VALUES_MAX} bytes"
-            ));
-        }
-        self.vars_bytes = bytes;
-        self.vars.insert(name.to_owned(), value);
-    }
-
-    /// The variable `name`, or one that always is.
-    pub(super) fn variable(&self, name: &str) -> Option<String> {
-        if let Some(value) = self.vars.get(name) {
-            return Some(value.clone());
-        }
-        let words = || text::split_words(&self.caller.args);
-        Some(match name {
-            "?" => self.status.to_string(),
-            "$" => std::process::id().to_string(),
-            "#" => words().len().to_string(),
-            "args" => self.caller.args.clone(),
-            "write" => self.caller.write.to_string(),
-            "0" => self.caller.name.clone(),
-            _ if name.starts_with(|c: char| c.is_ascii_digit()) => {
-                let at: usize = name.parse().ok()?;
-                words().get(at - 1).map_or(String::new(), |word| (*word).to_owned())
-            }
-            _ => return None,
-        })
-    }
-
-    /// Takes the first word off a variable.
-    pub(super) fn shift(&mut self, name: &str) -> Result<String, HandlerError> {
-        let undefined = || HandlerError::refused(format!("undefined variable '{name}'"));
-        let value = self.variable(name).ok_or_else(undefined)?;
-        let (word, rest) = first_word(&value);
-        match name {
-            "args" => self.caller.args = rest.to_owned(),
-            _ => self.set_variable(name, rest.to_owned()),
-        }
-        Ok(word.to_owned())
     }
 
     /// `text` with its references replaced.
@@ -382,7 +362,7 @@ impl Machine {
         let handler = |c: char| c.is_ascii_alphabetic() || c == '@' || c == '_';
         let mut bytes = if text.starts_with(handler) {
             let (path, param) = self.call(cx, text, quotes);
-            let answer = self.read_path(cx, &path, &param);
+            let answer = self.read_for(cx, text, (&path, &param));
             self.report(&path, "read", answer).unwrap_or_default().into_bytes()
         } else {
             let scope = &mut Scope { machine: self, cx };
@@ -390,6 +370,9 @@ impl Machine {
             self.look_at_length(&text);
             text::unquote(&text)
         };
+        if self.deferred.awaits() {
+            return;
+        }
         if newline && bytes.last() != Some(&b'\n') && self.errors.len() == errors {
             bytes.push(b'\n');
         }
@@ -401,7 +384,7 @@ impl Machine {
     /// `read`: shows a handler's name and answer.
     fn show(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, param) = self.call(cx, text, quotes);
-        let answer = self.read_path(cx, &path, &param);
+        let answer = self.read_for(cx, text, (&path, &param));
         if let Some(answer) = self.report(&path, "read", answer) {
             let full = if own_handler(cx, &path).is_some() && !path.contains('.') {
                 format!("{}.{path}", element_name(cx))
@@ -414,10 +397,14 @@ impl Machine {
 
     fn write(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, value) = self.call(cx, text, quotes);
-        let result = match own_handler(cx, &path) {
-            Some(name) => self.write_own(cx, name, &value),
-            None => cx.write_handler(&path, &value),
-        };
+        if self.deferred.awaits() {
+            return;
+        }
+        let result =
+            self.on_behalf(cx, text.contains('$'), |machine, cx| match own_handler(cx, &path) {
+                Some(name) => machine.write_own(cx, name, &value),
+                None => machine.deferred.write(cx, &path, &value),
+            });
         match &result {
             Ok(()) => self.status = 0,
             Err(HandlerError::Refused(_)) => self.status = FAILED,
@@ -428,7 +415,12 @@ impl Machine {
     }
 
     /// Notes a failed call, the way Click words it.
-    fn report<T>(&mut self, path: &str, how: &str, result: Result<T, HandlerError>) -> Option<T> {
+    pub(super) fn report<T>(
+        &mut self,
+        path: &str,
+        how: &str,
+        result: Result<T, HandlerError>,
+    ) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
             Err(HandlerError::Refused(why)) => {
@@ -438,30 +430,6 @@ impl Machine {
             Err(error) => self.error(error.to_string()),
         }
         None
-    }
-
-    /// Reads a handler, which may be this element's own.
-    fn read_path(
-        &mut self,
-        cx: &mut Cx<'_>,
-        path: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let bare = !path.contains('.');
-        if bare && self.program.exports.iter().any(|export| export == path) {
-            return self.read_own(cx, path, param);
-        }
-        match own_handler(cx, path) {
-            Some(name) if Handler::OF_ALL.iter().all(|handler| handler.name != name) => {
-                self.read_own(cx, name, param)
-            }
-            None if bare && Handler::OF_ALL.iter().any(|handler| handler.name == path) => {
-                let path = format!("{}.{path}", element_name(cx));
-                cx.read_handler(&path)
-            }
-            _ if param.is_empty() => cx.read_handler(path),
-            _ => cx.read_handler(&format!("{path} {param}")),
-        }
     }
 }
 
@@ -476,9 +444,11 @@ impl Values for Scope<'_, '_, '_> {
         self.machine.variable(name)
     }
 
-    fn call(&mut self, call: &str) -> Option<String> {
+    fn call(&mut self, call: &str, derived: bool) -> Option<String> {
         let (path, param) = first_word(call);
-        let answer = self.machine.read_path(self.cx, path, param);
+        let answer = self
+            .machine
+            .on_behalf(self.cx, derived, |machine, cx| machine.read_path(cx, path, param));
         let refused = matches!(answer, Err(HandlerError::Refused(_)));
         // A handler that fails has an empty answer; one that is not there leaves the text.
         self.machine.report(path, "read", answer).or(refused.then(String::new))

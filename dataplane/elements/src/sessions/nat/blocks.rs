@@ -1,7 +1,7 @@
 //! Ports by the block (RFC 6888 section 4, RFC 7422): an inside host gets some at once, so that what
 //! is logged is blocks, not sessions.
 
-use crate::random::Random;
+use crate::random::Secret;
 
 use super::chains::{Chains, Slab};
 use super::lane::Lane;
@@ -77,7 +77,7 @@ impl Blocks {
         addresses: &mut [Address],
         places: Places,
         asker: &Asker,
-        random: &mut Random,
+        random: &mut Secret,
     ) -> Result<(u32, u16), NoPort> {
         let (slab, size, kind) = (&self.slab, self.size, asker.kind as usize);
         let (mut blocks, mut home, mut port) = (0, None, None);
@@ -115,7 +115,7 @@ impl Blocks {
         &mut self,
         place: u32,
         asker: &Asker,
-        random: &mut Random,
+        random: &mut Secret,
         addresses: &[Address],
     ) -> Option<u32> {
         let given = &mut self.given[place as usize];

@@ -1,6 +1,6 @@
 //! The outside addresses and their ports: who gets which.
 
-use crate::random::Random;
+use crate::random::Secret;
 
 use super::blocks::Blocks;
 use super::kind::Kind;
@@ -97,7 +97,7 @@ impl Address {
         self.lanes[kind as usize].iter().map(Lane::len).sum()
     }
 
-    fn take(&mut self, kind: Kind, wished: u16, random: &mut Random) -> Option<u16> {
+    fn take(&mut self, kind: Kind, wished: u16, random: &mut Secret) -> Option<u16> {
         let [low, high] = &mut self.lanes[kind as usize];
         let mut from = |lane: &mut Lane| lane.take(random.below(u64::from(lane.len())) as u32);
         if wished < WELL_KNOWN_END {
@@ -176,12 +176,12 @@ pub(super) struct Ports {
     pools: Vec<(Pool, u32)>,
     addresses: Vec<Address>,
     blocks: Option<Blocks>,
-    random: Random,
+    random: Secret,
 }
 
 impl Ports {
     /// All free. Pools have no address and port in common.
-    pub(super) fn new(pools: &[Pool], share: Share, random: Random) -> Ports {
+    pub(super) fn new(pools: &[Pool], share: Share, random: Secret) -> Ports {
         let mut addresses = Vec::new();
         let mut placed = Vec::with_capacity(pools.len());
         for pool in pools {

@@ -35,7 +35,8 @@ fn session() -> impl Strategy<Value = (Plain, Plain, End, Translation)> {
             let ported = protocol != 47;
             let at = |addr, port| (addr, if ported { port } else { 0 });
             let (src, dst) = (at(a, ap), at(b, if protocol == 1 { ap } else { bp }));
-            let before = Plain { protocol, src, dst, flags: 0x10, payload, udp_checksum };
+            let before =
+                Plain { protocol, src, dst, flags: 0x10, numbers: (7, 8), payload, udp_checksum };
             let old = if end == End::Source { src } else { dst };
             let new = at(new, new_port);
             let after = plainly(&before, end, new);

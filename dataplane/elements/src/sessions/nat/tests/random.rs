@@ -1,4 +1,4 @@
-//! Random hosts, peers, replies, errors and ends against a plain book of who has which port.
+//! Secret hosts, peers, replies, errors and ends against a plain book of who has which port.
 
 use std::collections::HashMap;
 

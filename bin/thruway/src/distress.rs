@@ -1,0 +1,91 @@
+//! What the process does when it comes to grief: a panic without memory, a file that may not grow.
+
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::panic::PanicHookInfo;
+use std::sync::Arc;
+
+use signal_hook::consts::signal::SIGXFSZ;
+use thruway_packet::Memory;
+use thruway_sync::atomic::AtomicBool;
+
+/// Bytes of a message; what is longer is cut.
+const LINE: usize = 1024;
+
+/// Prepares the process, before it does anything else.
+pub fn prepare() {
+    std::panic::set_hook(Box::new(tell));
+    // A file that reaches the limit of its size (RLIMIT_FSIZE) is then an error of the write, as a
+    // full disk is, instead of the end of the process. If this fails it is as it was.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
+/// Reserves the memory for packets.
+///
+/// # Errors
+/// There is none, and what to do.
+pub fn reserve() -> anyhow::Result<()> {
+    Memory::prepare().map_err(|error| {
+        anyhow::anyhow!(
+            "no memory for packets: {error}; raise the limits of address space (ulimit -v), of data \
+             (ulimit -d) and of files (ulimit -f), or free memory"
+        )
+    })
+}
+
+/// What to do where the system refuses a thread that the program needs.
+pub fn no_thread(error: std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!(
+        "cannot start a thread for signals: {error}; raise the limits of address space (ulimit -v) and \
+         processes (ulimit -u), or free memory"
+    )
+}
+
+/// Tells of a panic in one line. Nothing is allocated and no symbols are looked up: both may fail where
+/// memory is what lacks, and to panic here again would hang the process.
+fn tell(panic: &PanicHookInfo<'_>) {
+    let mut line = Line { bytes: [0; LINE], len: 0 };
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let _ = write!(line, "thruway: a fault of the program: thread '{name}' panicked");
+    if let Some(place) = panic.location() {
+        let _ = write!(line, " at {}:{}", place.file(), place.line());
+    }
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let _ = write!(line, ": {text}; please report this line");
+    let end = line.len.min(LINE - 1);
+    line.bytes[end] = b'\n';
+    // There is nobody else to tell.
+    let _ = std::io::stderr().write_all(&line.bytes[..=end]);
+}
+
+/// A line of text on the stack.
+struct Line {
+    bytes: [u8; LINE],
+    len: usize,
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.len..];
+        let len = text.len().min(room.len());
+        room[..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.len += len;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut() {
+        let mut line = Line { bytes: [0; LINE], len: 0 };
+        for _ in 0..LINE {
+            write!(line, "abc").unwrap();
+        }
+        assert_eq!(line.len, LINE);
+        assert!(line.bytes.starts_with(b"abcabc"));
+    }
+}

@@ -1,0 +1,93 @@
+//! The log: one line an event, on standard error, with time (UTC), level and fields.
+//!
+//! Crates below write events with the macros of `tracing`; nothing does so on the packet path.
+//! What elements print for the user (`Print`, `cx.chatter`) is output and no event: it stays as
+//! it is with `--log-format text`, and becomes an event with `--log-format json`, so that every
+//! line is JSON.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use thruway_engine::Options;
+use tracing_subscriber::filter::LevelFilter;
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line of text
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// The least severe events that are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Nothing
+    Off,
+    /// Failures: a function that ended, a configuration that was refused
+    Error,
+    /// What an operator may have to act on
+    Warn,
+    /// Also what went as it should: a reload
+    #[default]
+    Info,
+    /// Also each start and stop
+    Debug,
+}
+
+/// Arguments of the log.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LogArgs {
+    /// Format of the log on standard error
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub log_format: Format,
+    /// Least severe events that are logged
+    #[arg(long, value_enum, default_value_t = Level::Info)]
+    pub log_level: Level,
+}
+
+impl LogArgs {
+    /// Begins the log of this process. Before it, and in a process that does not call it, events
+    /// go nowhere.
+    pub fn begin(self) {
+        let level = match self.log_level {
+            Level::Off => LevelFilter::OFF,
+            Level::Error => LevelFilter::ERROR,
+            Level::Warn => LevelFilter::WARN,
+            Level::Info => LevelFilter::INFO,
+            Level::Debug => LevelFilter::DEBUG,
+        };
+        let log = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_target(false)
+            .with_writer(std::io::stderr);
+        // There is one log: a second beginning changes nothing.
+        let _ = match self.log_format {
+            Format::Text => log.with_ansi(colour()).try_init(),
+            Format::Json => log.json().flatten_event(true).try_init(),
+        };
+    }
+
+    /// Has elements' lines written as the log is.
+    pub fn apply(self, options: &mut Options) {
+        options.chatter = match self.log_format {
+            Format::Json => Arc::new(|line| tracing::info!(source = "element", "{line}")),
+            // The user's terminal may be gone; packets go on.
+            Format::Text => Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
+        };
+    }
+}
+
+/// Whether standard error is shown in colours: a terminal whose user did not refuse them.
+pub fn colour() -> bool {
+    std::io::stderr().is_terminal() && !no_colour()
+}
+
+/// Whether the user wants no colours and no bold text: `NO_COLOR` is set and not empty
+/// (no-color.org).
+pub fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty())
+}

@@ -1,0 +1,68 @@
+"""What the expressions in cases may use: packed, chunked and otherwise dressed-up bytes."""
+
+import gzip as _gzip
+import zlib as _zlib
+
+WORD = "forbidden"
+
+
+def _bytes(text):
+    return text.encode("latin-1") if isinstance(text, str) else text
+
+
+def gzip(text):
+    return _gzip.compress(_bytes(text))
+
+
+def zlib(text):
+    return _zlib.compress(_bytes(text))
+
+
+def deflate(text):
+    packer = _zlib.compressobj(wbits=-15)
+    return packer.compress(_bytes(text)) + packer.flush()
+
+
+def brotli(text):
+    """One metablock of bytes as they are (RFC 7932 section 9.2), and the empty last one."""
+    text = _bytes(text)
+    header = ((len(text) - 1) << 3 | 1 << 19) << 1
+    return header.to_bytes(3, "little") + text + b"\x03"
+
+
+def chunked(*parts, extension="", trailer=""):
+    """A chunk of each part."""
+    parts = [_bytes(part) for part in parts]
+    chunks = [b"%x%s\r\n%s\r\n" % (len(part), _bytes(extension), part) for part in parts]
+    return b"".join(chunks) + b"0" + _bytes(extension) + b"\r\n" + _bytes(trailer) + b"\r\n"
+
+
+def utf16(text):
+    return text.encode("utf-16")
+
+
+def post(fields, body, line="POST / HTTP/1.1"):
+    """A request."""
+    return _bytes(f"{line}\r\nHost: h\r\n{fields}\r\n") + _bytes(body)
+
+
+def put(fields, body):
+    """A request with a Content-Length."""
+    return post(f"{fields}Content-Length: {len(_bytes(body))}\r\n", body)
+
+
+def answer(fields, body, line="HTTP/1.1 200 OK"):
+    """A response that ends with the connection."""
+    return _bytes(f"{line}\r\nConnection: close\r\n{fields}\r\n") + _bytes(body)
+
+
+def page(fields, body):
+    """A response with a Content-Length."""
+    return answer(f"{fields}Content-Length: {len(_bytes(body))}\r\n", body)
+
+
+def cat(*parts):
+    return b"".join(_bytes(part) for part in parts)
+
+
+FORMS = {name: value for name, value in globals().items() if not name.startswith("_")}

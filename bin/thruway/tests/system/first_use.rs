@@ -1,0 +1,178 @@
+//! What somebody meets who has just installed it: pipes that end early, full disks, misspelt
+//! commands, `help`, `q`, NO_COLOR, SIGHUP.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::control::Client;
+use crate::process::{Running, root, run, thruway, wait_for};
+
+/// Commands that print more than a pipe's buffer holds, or a table.
+fn printing() -> Vec<Vec<String>> {
+    let lan = root().join("examples/captures/lan.pcap");
+    let text = format!("FromDump({}, STOP true) -> Counter -> Discard", lan.display());
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    vec![
+        words(&["elements"]),
+        words(&["elements", "FromDevice"]),
+        words(&["run", "-e", &text]),
+        words(&["check", "-e", &text]),
+        words(&["graph", "-e", &text]),
+        words(&["doctor"]),
+        words(&["click", "-e", &text, "-h", "*.handlers"]),
+        words(&["--help"]),
+        words(&["bench", "--list"]),
+    ]
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_a_command_quietly() {
+    for words in printing() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = thruway();
+        command.args(&words).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
+        assert!(!said.contains("panicked") && !said.contains("roken pipe"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_plain_error() {
+    for words in printing() {
+        let full = File::options().write(true).open("/dev/full").expect("it is there");
+        let mut command = thruway();
+        command.args(&words).stdin(Stdio::null()).stdout(full).stderr(Stdio::piped());
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        let plain = "thruway: cannot write to standard output: No space left on device";
+        assert!(said.contains(plain) && !said.contains("panicked"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn help_and_misspelt_commands() {
+    let help = run(thruway().arg("help")).expect(0);
+    assert_eq!(help.stdout, run(thruway().arg("--help")).expect(0).stdout);
+    run(thruway().args(["help", "run"])).expect(0).prints(&["--placement"]);
+    for (word, meant) in [("chekc", "check"), ("rnu", "run"), ("elemnts", "elements")] {
+        run(thruway().arg(word)).expect(2).says(&[&format!("'{word}'"), &format!("'{meant}'")]);
+    }
+    run(thruway().arg("frobnicate")).expect(2).says(&["unrecognized subcommand"]);
+}
+
+/// A configuration whose file changes, and a client of its control socket.
+struct Reloading {
+    driver: Running,
+    client: Client,
+    file: std::path::PathBuf,
+    socket: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Reloading {
+    fn start() -> Reloading {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, socket) = (dir.path().join("a.click"), dir.path().join("control"));
+        let socket = socket.to_str().expect("plain text").to_owned();
+        Reloading::write(&file, "first");
+        let words = [file.to_str().expect("plain text"), &format!("SOCKET={socket}")];
+        let driver = Running::start(thruway().args(["run", "-q"]).args(words));
+        let client = Client::unix(Path::new(&socket));
+        Reloading { driver, client, file, socket, _dir: dir }
+    }
+
+    /// `name`: that of a Null, so that one can see which configuration runs.
+    fn write(file: &Path, name: &str) {
+        let text = format!(
+            "ControlSocket(UNIX, $SOCKET); RatedSource(RATE 1000) -> c :: Counter -> {name} :: Null
+             -> Discard"
+        );
+        File::create(file).and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+    }
+
+    fn runs(&mut self, name: &str) -> bool {
+        self.client.ask(&format!("CHECKREAD {name}.name")).0 == 200
+    }
+
+    /// `CHECKREAD` in a new connection: a swap may close the former ones.
+    fn wait_for(&mut self, name: &str) {
+        wait_for("the reload", || {
+            self.client = Client::unix(Path::new(&self.socket));
+            self.runs(name).then_some(())
+        });
+    }
+}
+
+#[test]
+fn sighup_reloads_the_file_and_a_wrong_one_changes_nothing() {
+    let mut it = Reloading::start();
+    assert!(it.runs("first"));
+    wait_for("packets", || (it.client.number("c.count") > 100).then_some(()));
+    Reloading::write(&it.file, "second");
+    it.driver.signal(Signal::HUP);
+    it.wait_for("second");
+    assert!(it.client.number("c.count") > 100, "the counter goes on");
+    std::fs::write(&it.file, "Idle -> Nosuch -> Discard").expect("a file");
+    it.driver.signal(Signal::HUP);
+    wait_for("the refusal", || it.driver.stderr().contains("reload refused").then_some(()));
+    assert!(it.runs("second"), "the former configuration goes on");
+    let said = it.driver.stderr();
+    for word in ["INFO configuration read again", "ERROR reload refused", "Nosuch", "a.click"] {
+        assert!(said.contains(word), "no '{word}' in {said}");
+    }
+    it.driver.interrupt().expect(0);
+}
+
+#[test]
+fn the_command_reload_says_what_is_wrong() {
+    let mut it = Reloading::start();
+    Reloading::write(&it.file, "second");
+    run(thruway().args(["reload", &it.socket])).expect(0);
+    it.wait_for("second");
+    std::fs::write(&it.file, "Idle -> Nosuch -> Discard").expect("a file");
+    run(thruway().args(["reload", &it.socket])).expect(1).says(&["nothing changed", "Nosuch"]);
+    // Another file is another configuration, which -R allows.
+    let other = it.file.to_str().expect("plain text").to_owned();
+    run(thruway().args(["reload", &it.socket, &other])).expect(1).says(&["run -R"]);
+    assert!(it.runs("second"));
+    it.driver.interrupt().expect(0);
+}
+
+/// Runs a command at a terminal (by util-linux's `script`), with these keys typed.
+fn at_terminal(command: &str, keys: &str, variables: &[(&str, &str)]) -> Running {
+    crate::process::need("script", "util-linux");
+    // The keys come when the view is there; end of input would end `script`.
+    let typed = format!("(sleep 4; printf '{keys}'; sleep 25) | script -qec '{command}' /dev/null");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &typed]).envs(variables.iter().copied());
+    Running::start(&mut shell)
+}
+
+#[test]
+fn q_ends_top_and_no_color_is_heeded() {
+    let it = Reloading::start();
+    let command = format!("{} top {}; echo OVER", env!("CARGO_BIN_EXE_thruway"), it.socket);
+    for (variables, bold) in [(vec![], true), (vec![("NO_COLOR", "1")], false)] {
+        let top = at_terminal(&command, "xq", &variables);
+        wait_for("the end of top", || top.stdout().contains("OVER").then_some(()));
+        let shown = top.stdout();
+        assert!(shown.contains("\x1b[?1049l"), "the former screen is back: {shown}");
+        let (_, view) = shown.split_once("One moment").expect("a view");
+        assert_eq!(view.contains("\x1b[1m"), bold, "{view}");
+    }
+    let wrong = format!("{} check -e Idel; echo OVER", env!("CARGO_BIN_EXE_thruway"));
+    for (variables, coloured) in [(vec![], true), (vec![("NO_COLOR", "1")], false)] {
+        let check = at_terminal(&wrong, "", &variables);
+        wait_for("the end", || check.stdout().contains("OVER").then_some(()));
+        assert_eq!(check.stdout().contains("\x1b["), coloured, "{}", check.stdout());
+    }
+    it.driver.interrupt().expect(0);
+}

@@ -1,0 +1,379 @@
+//! What TCP's sequence numbers say about a segment that passes: whether its receiver would take it, and
+//! so whether what it tells (an acknowledgement, FIN, RST) may change what is known of a connection.
+//!
+//! Of each side the end of what it has sent, its latest acknowledgement and its largest window are
+//! known: these bound what the other side takes. A segment that does not fit changes nothing, so that a
+//! forger who sees neither direction has to guess a number of 32 bits to end a connection (RFC 5961), as at its ends.
+//!
+//! - **RST** counts with the very next number that its receiver expects: what that one has
+//!   acknowledged, or the end of what was sent (both RFC 5961 section 3.2). What is only inside the window is left to the
+//!   ends: the receiver asks, and an honest sender's answer has the right number.
+//! - **SYN** inside a connection changes nothing (section 4.2).
+//! - **FIN and data** count inside the window and with an acknowledgement in the range of section 5.2.
+//! - A side is *steady* once a segment of it agreed with what the other side had said. Until then (the
+//!   connection was not seen to open, or its other direction goes another way) its numbers are taken as they come.
+//!
+//! Each thread writes only the side whose packets it has, so two threads need no lock.
+
+use thruway_wire::checksum::Sum;
+use thruway_wire::tcp_option::{MAX_WINDOW_SCALE, TcpOption, TcpOptions};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::life::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+
+/// In [`Segment::flags`]: its checksum is wrong. (None of the flags that are read has this place.)
+pub const UNSOUND: u8 = 1 << 7;
+/// Flags by which a segment changes the state of a connection.
+const TELLING: u8 = TCP_FIN | TCP_SYN | TCP_RST;
+
+/// Of [`Segment::scale`]: its SYN offers no scaling.
+const NO_SCALE: u8 = u8::MAX;
+/// Scale that is assumed where the SYN was not seen: windows up to 8 MB.
+const SCALE_UNKNOWN: u32 = 7;
+/// Least window that is assumed, as the largest may not have been seen.
+const WINDOW_MIN: u32 = 0xffff;
+/// How far numbers may jump where the other side says nothing of its window.
+const JUMP_MAX: u32 = 1 << 20;
+
+/// What is read of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its sequence number.
+    pub seq: u32,
+    /// Its acknowledgement number, where it has one.
+    pub ack: u32,
+    /// Its window, unscaled.
+    pub window: u16,
+    /// Bytes of payload.
+    pub len: u16,
+    /// FIN, SYN, RST, ACK, or [`UNSOUND`].
+    pub flags: u8,
+    /// Of a SYN: the scale that it offers.
+    scale: u8,
+}
+
+impl Segment {
+    /// Nothing.
+    pub const NONE: Segment =
+        Segment { seq: 0, ack: 0, window: 0, len: 0, flags: 0, scale: NO_SCALE };
+
+    /// Of a whole segment, from its TCP header on; `None` if that is not right. `pseudo` sums up the
+    /// pseudo header; it is asked for only where the checksum matters: by FIN, SYN and RST.
+    ///
+    /// A checksum that a local sender left to the network card (the sum of the pseudo header alone) is
+    /// not wrong: such packets come from this host's own stack.
+    #[inline]
+    pub fn read(segment: &[u8], pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
+        Segment::read_cut(segment, segment.len(), pseudo)
+    }
+
+    /// The same of a segment of `len` bytes, of which a capture may have only the first ones: the
+    /// checksum of such a one cannot be wrong.
+    #[inline]
+    pub fn read_cut(bytes: &[u8], len: usize, pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
+        let segment = bytes.get(..len).unwrap_or(bytes);
+        let head = segment.first_chunk::<20>()?;
+        let payload = len.checked_sub(usize::from(head[12] >> 4) * 4)?;
+        let mut read = Segment::of_head(head, payload as u16);
+        if read.flags & TELLING != 0 {
+            read.look_closer(segment, (segment.len() == len).then(pseudo));
+        }
+        Some(read)
+    }
+
+    /// By a header and the length of the payload: all but what [`Segment::read`] looks for in a segment
+    /// that tells more than an acknowledgement.
+    #[inline(always)]
+    fn of_head(head: &[u8; 20], payload: u16) -> Segment {
+        let [_, _, _, _, a, b, c, d, e, f, g, h, _, flags, i, j, ..] = *head;
+        Segment {
+            seq: u32::from_be_bytes([a, b, c, d]),
+            ack: u32::from_be_bytes([e, f, g, h]),
+            window: u16::from_be_bytes([i, j]),
+            len: payload,
+            flags: flags & (TELLING | TCP_ACK),
+            scale: NO_SCALE,
+        }
+    }
+
+    /// A whole segment whose header has been found to be right; of the usual one nothing more is read.
+    #[inline(always)]
+    pub(crate) fn whole(
+        head: &[u8; 20],
+        segment: &[u8],
+        payload: u16,
+        pseudo: impl FnOnce() -> Sum,
+    ) -> Segment {
+        let mut read = Segment::of_head(head, payload);
+        if read.flags & TELLING != 0 {
+            read.look_closer(segment, Some(pseudo()));
+        }
+        read
+    }
+
+    #[cold]
+    fn look_closer(&mut self, segment: &[u8], pseudo: Option<Sum>) {
+        let said = segment.get(16..18).map_or(0, |sum| u16::from_be_bytes([sum[0], sum[1]]));
+        let is_wrong = |sum: Sum| {
+            let is_made_up = said == 0 && self.is_numberless();
+            !is_made_up && said != !sum.checksum() && sum.with(segment).checksum() != 0
+        };
+        if pseudo.is_some_and(is_wrong) {
+            self.flags |= UNSOUND;
+        }
+        if self.flags & TCP_SYN != 0 {
+            let end = usize::from(segment.get(12).map_or(0, |offset| offset >> 4)) * 4;
+            let options = TcpOptions::new(segment.get(20..end).unwrap_or(&[]));
+            for option in options.flatten() {
+                if let TcpOption::WindowScale(scale) = option {
+                    self.scale = scale.min(MAX_WINDOW_SCALE);
+                }
+            }
+        }
+    }
+
+    /// Whether it has no numbers, as where it is made of a summary of a trace that has none.
+    fn is_numberless(&self) -> bool {
+        self.seq == 0 && self.ack == 0
+    }
+
+    fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Whether it begins a connection, if there is none: a SYN alone.
+    pub fn begins(&self) -> bool {
+        self.flags == TCP_SYN
+    }
+
+    /// The number behind its last one.
+    fn end(&self) -> u32 {
+        let marks = u32::from(self.has(TCP_SYN)) + u32::from(self.has(TCP_FIN));
+        self.seq.wrapping_add(u32::from(self.len)).wrapping_add(marks)
+    }
+}
+
+/// What is known of one side of a connection. All zeros: nothing.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+#[repr(C)]
+pub struct Side {
+    /// The number behind the last one that it has sent.
+    pub end: u32,
+    /// Its latest acknowledgement.
+    pub ack: u32,
+    /// Largest window, unscaled, in the lowest 16 bits; scale and what is known above.
+    pub meta: u32,
+}
+
+/// Of [`Side::meta`], where the scale begins.
+const SCALE_SHIFT: u32 = 16;
+/// The scale was offered.
+const HAS_SCALE: u32 = 1 << 20;
+/// It has sent something.
+const KNOWN: u32 = 1 << 21;
+/// It has acknowledged something.
+const ACKED: u32 = 1 << 22;
+/// It agrees with the other side.
+const STEADY: u32 = 1 << 23;
+/// Its SYN was seen, so its scale is known.
+const BY_SYN: u32 = 1 << 24;
+
+/// Whether `at` is in `first..=last`, which may wrap.
+fn within(at: u32, first: u32, last: u32) -> bool {
+    at.wrapping_sub(first) <= last.wrapping_sub(first)
+}
+
+/// Whether `a` is after `b`.
+fn after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
+impl Side {
+    fn is(&self, bits: u32) -> bool {
+        self.meta & bits == bits
+    }
+
+    /// A segment that goes on where the last one of a steady side ended, and tells nothing else: the
+    /// usual one. False if it is another, which [`Side::follow`] is for.
+    ///
+    /// PERF: it needs nothing of the other side, which another thread may write.
+    #[inline(always)]
+    pub fn goes_on(&mut self, segment: &Segment) -> bool {
+        let is_usual = segment.flags == TCP_ACK
+            && segment.seq == self.end
+            && self.meta & STEADY != 0
+            && u32::from(segment.window) <= self.meta & 0xffff;
+        if is_usual {
+            self.end = self.end.wrapping_add(u32::from(segment.len));
+            if after(segment.ack, self.ack) {
+                self.ack = segment.ack;
+            }
+        }
+        is_usual
+    }
+
+    /// Any segment of this side. Gives the flags that count: none where its receiver would not take
+    /// it, or not for certain.
+    #[cold]
+    pub fn follow(&mut self, other: &Side, segment: &Segment) -> u8 {
+        if segment.flags == 0 || segment.has(UNSOUND) {
+            return 0;
+        }
+        // Of a connection none of whose segments has numbers: there is nothing to guess.
+        if segment.is_numberless() && !self.is(KNOWN) && !other.is(KNOWN) {
+            return segment.flags;
+        }
+        let counts = if segment.has(TCP_RST) {
+            self.is_reset(other, segment)
+        } else if segment.has(TCP_SYN) {
+            self.opens(other, segment)
+        } else {
+            self.takes(other, segment)
+        };
+        if counts { segment.flags } else { 0 }
+    }
+
+    /// Whether a RST has the number that the receiver expects, as far as that is known.
+    fn is_reset(&self, other: &Side, segment: &Segment) -> bool {
+        if !self.is(KNOWN) && !other.is(KNOWN) {
+            return true;
+        }
+        let is_acked = other.is(ACKED) && segment.seq == other.ack;
+        let trusted = self.is(STEADY) || !other.is(KNOWN);
+        let is_next = self.is(KNOWN) && trusted && segment.seq == self.end;
+        // Who refuses a SYN has no number of its own (RFC 9293 section 3.10.7.1).
+        let refuses = !self.is(STEADY) && other.is(KNOWN) && !other.is(ACKED);
+        let is_refusal = refuses && segment.has(TCP_ACK) && segment.ack == other.end;
+        is_acked || is_next || is_refusal
+    }
+
+    /// A SYN, with or without an acknowledgement.
+    fn opens(&mut self, other: &Side, segment: &Segment) -> bool {
+        let has_ack = segment.has(TCP_ACK);
+        if self.is(STEADY) {
+            return false;
+        }
+        if has_ack && other.is(KNOWN) && segment.ack == other.end {
+            self.learn(segment, STEADY);
+            return true;
+        }
+        // A later SYN of who has spoken since is not of this connection.
+        if other.is(STEADY) || self.is(ACKED) && !other.is(KNOWN) {
+            return false;
+        }
+        self.learn(segment, 0);
+        !other.is(KNOWN) || !has_ack && !other.is(ACKED)
+    }
+
+    /// Data, FIN, or an acknowledgement.
+    fn takes(&mut self, other: &Side, segment: &Segment) -> bool {
+        if self.is(STEADY) {
+            let fits = segment.seq == self.end || self.fits(other, segment);
+            if fits {
+                self.advance(segment);
+            }
+            return fits;
+        }
+        if !other.is(KNOWN) {
+            return self.takes_alone(segment);
+        }
+        let agrees = self.agrees(other, segment);
+        if agrees {
+            self.learn(segment, STEADY);
+        } else if !other.is(STEADY) {
+            self.learn(segment, 0);
+        }
+        agrees
+    }
+
+    /// The same where the other side was never seen.
+    fn takes_alone(&mut self, segment: &Segment) -> bool {
+        let end = self.end;
+        let near = within(segment.seq, end.wrapping_sub(JUMP_MAX), end.wrapping_add(JUMP_MAX));
+        let fits = !self.is(KNOWN) || near;
+        if self.is(KNOWN | ACKED) && near {
+            self.advance(segment);
+        } else if fits || !self.is(ACKED) {
+            // What follows a SYN that was forged, too.
+            self.learn(segment, 0);
+        }
+        fits
+    }
+
+    /// Whether the first segments of a side fit what the other one has sent and acknowledged.
+    fn agrees(&self, other: &Side, segment: &Segment) -> bool {
+        if !segment.has(TCP_ACK) {
+            return false;
+        }
+        if !other.is(ACKED) {
+            // It has sent a SYN alone.
+            return segment.ack == other.end;
+        }
+        let (first, last) = (other.ack, other.ack.wrapping_add(other.window(self)));
+        let least = other.end.wrapping_sub(self.window(other));
+        within(segment.seq, first, last) && within(segment.ack, least, other.end)
+    }
+
+    /// Whether a segment of a steady side is in the window of its receiver, and acknowledges what
+    /// that one may have sent (RFC 5961 section 5.2).
+    fn fits(&self, other: &Side, segment: &Segment) -> bool {
+        let window = other.window(self);
+        let right = other.ack.wrapping_add(window);
+        let (first, last) = if after(self.end, right) {
+            // The other side has taken more than it was seen to acknowledge: it goes another way.
+            let jump = window.max(JUMP_MAX);
+            (self.end.wrapping_sub(jump), self.end.wrapping_add(jump))
+        } else {
+            (other.ack.wrapping_sub(window), right)
+        };
+        let least = self.ack.wrapping_sub(self.window(other));
+        let is_answer = !segment.has(TCP_ACK) || within(segment.ack, least, other.end);
+        within(segment.seq, first, last) && is_answer
+    }
+
+    /// Most bytes that this side may have had room for.
+    fn window(&self, other: &Side) -> u32 {
+        let scale = if !self.is(BY_SYN) || !other.is(BY_SYN) {
+            SCALE_UNKNOWN
+        } else if self.is(HAS_SCALE) && other.is(HAS_SCALE) {
+            self.meta >> SCALE_SHIFT & 0xf
+        } else {
+            0
+        };
+        ((self.meta & 0xffff) << scale).max(WINDOW_MIN)
+    }
+
+    /// Takes a segment's numbers for this side's, whatever they were.
+    fn learn(&mut self, segment: &Segment, bits: u32) {
+        let has_ack = segment.has(TCP_ACK);
+        let mut meta = bits | KNOWN | if has_ack { ACKED } else { 0 };
+        if segment.has(TCP_SYN) {
+            // Its window is not scaled, and no smaller than those that follow.
+            meta |= BY_SYN;
+            if segment.scale != NO_SCALE {
+                meta |= HAS_SCALE | u32::from(segment.scale) << SCALE_SHIFT;
+            }
+        } else {
+            let kept = BY_SYN | HAS_SCALE | 0xf << SCALE_SHIFT | ACKED;
+            let window = u32::from(segment.window).max(self.meta & 0xffff);
+            meta |= self.meta & kept | window;
+        }
+        let ack = if has_ack { segment.ack } else { self.ack };
+        *self = Side { end: segment.end(), ack, meta };
+    }
+
+    /// Takes what is new in a segment that fits.
+    fn advance(&mut self, segment: &Segment) {
+        if after(segment.end(), self.end) {
+            self.end = segment.end();
+        }
+        if segment.has(TCP_ACK) && (!self.is(ACKED) || after(segment.ack, self.ack)) {
+            self.ack = segment.ack;
+            self.meta |= ACKED;
+        }
+        let window = u32::from(segment.window).max(self.meta & 0xffff);
+        self.meta = self.meta & !0xffff | window;
+    }
+}

@@ -1,0 +1,87 @@
+//! Functions that attach to their host as honest ones do, and then attack it.
+
+mod fuzz;
+
+use std::time::Duration;
+
+use thruway_exchange::{Attached, attach};
+use thruway_hostile::storm::{OUTPUTS, mark};
+use thruway_nf_abi::message::{Hello, Wake};
+
+use crate::call::{address, call};
+
+/// Runs a role.
+///
+/// # Errors
+/// When it cannot attach.
+pub fn run(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    match words.split_first().map(|(role, rest)| (role.as_str(), rest)) {
+        Some(("neighbour", _)) => thruway_hostile::worker::neighbour(),
+        Some(("freeze", _)) => freeze(),
+        Some(("fuzz", rest)) => fuzz::fuzz(rest),
+        _ => Err("roles: neighbour, freeze, fuzz".into()),
+    }
+}
+
+/// Shakes hands with the host, with a wake-up line of its own.
+fn begin(name: &str, scratch_len: u32) -> Result<Attached, Box<dyn std::error::Error>> {
+    let name = Hello::name_from(name);
+    let hello = Hello { wake: Wake::Eventfd, outputs: OUTPUTS, scratch_len, stream: 0, name };
+    let host = attach(&hello)?;
+    host.ready()?;
+    Ok(host)
+}
+
+/// Serves all packets that wait. Whether there were any.
+fn serve(host: &mut Attached) -> bool {
+    let link = &mut host.links[0];
+    let waiting = link.worker.waiting();
+    for _ in 0..waiting {
+        let head = link.worker.head(0);
+        let start = usize::from(head.start);
+        mark(&mut link.worker.frame(0, &head)[start..][..usize::from(head.len)]);
+        link.worker.advance(1);
+    }
+    link.flush();
+    host.control.beat();
+    waiting > 0
+}
+
+/// Has every descriptor that it was given wait where its host may not: clears O_NONBLOCK of all,
+/// empties and overfills them, and otherwise serves its packets.
+fn freeze() -> Result<(), Box<dyn std::error::Error>> {
+    let mut host = begin("freeze", 0)?;
+    loop {
+        for fd in 1..20_usize {
+            if let Ok(flags) = call(libc::SYS_fcntl, &[fd, libc::F_GETFL as usize]) {
+                let flags = flags & !(libc::O_NONBLOCK as usize);
+                let _ = call(libc::SYS_fcntl, &[fd, libc::F_SETFL as usize, flags]);
+            }
+        }
+        for _ in 0..1_000 {
+            if !serve(&mut host) {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+        // Not the control socket, on which this would be a message.
+        for fd in 5..20_usize {
+            if call(libc::SYS_fcntl, &[fd, libc::F_GET_SEALS as usize]) == Err(libc::EINVAL) {
+                overfill(fd);
+            }
+        }
+    }
+}
+
+/// Writes as much as goes in without waiting.
+fn overfill(fd: usize) {
+    let nearly_full = u64::MAX - 1;
+    for _ in 0..64 {
+        let mut ready = libc::pollfd { fd: fd as i32, events: libc::POLLOUT, revents: 0 };
+        let now = [0_i64; 2];
+        let polled = call(libc::SYS_ppoll, &[(&raw mut ready).addr(), 1, address(&now), 0, 8]);
+        if polled != Ok(1) || ready.revents & libc::POLLOUT == 0 {
+            break;
+        }
+        let _ = call(libc::SYS_write, &[fd, address(&nearly_full), 8]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Fuzz targets of every parser: functions of bytes that must not panic, and that compare with
+//! something simple where there is such a thing.
+//!
+//! The fuzzer is `libfuzzer`, a crate of its own, built and run by `scripts/fuzz`. Inputs that it
+//! found or was given stand in `corpus`, inputs of faults that were mended in `regressions`; the
+//! ordinary test `replay` runs all of them.
+//!
+//! *Absent here:* anything that reaches outside of the process. A target opens no file, socket or
+//! device, whatever its input says.
+#![forbid(unsafe_code)]
+
+mod abi;
+mod captures;
+mod control;
+mod descriptions;
+mod elements;
+mod exchange;
+mod language;
+mod packets;
+mod routes;
+mod rules;
+mod script;
+
+/// One fuzz target.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, and that of its folder in `corpus`.
+    pub name: &'static str,
+    /// What it does with an input.
+    pub run: fn(&[u8]),
+    /// Longest input that is tried, bytes.
+    pub len_max: usize,
+}
+
+const fn target(name: &'static str, run: fn(&[u8]), len_max: usize) -> Target {
+    Target { name, run, len_max }
+}
+
+/// All targets, by name.
+pub const TARGETS: &[Target] = &[
+    target("abi", abi::run, 256),
+    target("arguments", elements::arguments, 512),
+    target("captures", captures::run, 4096),
+    target("control_socket", control::run, 2048),
+    target("exchange", exchange::run, 1024),
+    target("handlers", elements::handlers, 512),
+    target("hardware", descriptions::hardware, 4096),
+    target("headers", packets::headers, 512),
+    target("http", packets::http, 2048),
+    target("inspect", packets::inspect, 2048),
+    target("language", language::run, 2048),
+    target("models", descriptions::models, 4096),
+    target("patterns", rules::patterns, 1024),
+    target("plan", descriptions::plan, 4096),
+    target("routes", routes::run, 1024),
+    target("rules", rules::expressions, 1024),
+    target("script", script::run, 1024),
+    target("tcp", packets::tcp, 2048),
+    target("traffic", descriptions::traffic, 2048),
+];
+
+/// The target of this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// An input in two parts: what stands before the first byte 0xff, which no text has, and the rest.
+fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == 0xff).unwrap_or(bytes.len());
+    (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
+}
+
+/// Bytes as text: what is none becomes U+FFFD.
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

@@ -1,0 +1,34 @@
+//! What comes over the wire. The checks stand beside the crates that they are about, whose ordinary
+//! tests run them too.
+
+#[path = "../../../base/wire/tests/every_parser/mod.rs"]
+mod every_parser;
+
+#[path = "../../../dataplane/stream/tests/http/any_bytes/mod.rs"]
+mod any_bytes;
+
+#[path = "../../../dataplane/stream/tests/tcp_packets/any_packets/mod.rs"]
+mod any_packets;
+
+#[path = "../../../dataplane/inspect/tests/rule_file/mod.rs"]
+mod rule_file;
+
+/// A packet to every parser of headers.
+pub fn headers(bytes: &[u8]) {
+    every_parser::every_parser(bytes);
+}
+
+/// Both directions of an HTTP connection.
+pub fn http(bytes: &[u8]) {
+    any_bytes::any_bytes(bytes);
+}
+
+/// The packets of a few TCP connections through TCPIn and TCPOut.
+pub fn tcp(bytes: &[u8]) {
+    any_packets::any_packets(bytes);
+}
+
+/// Rules of intrusion prevention, and traffic.
+pub fn inspect(bytes: &[u8]) {
+    rule_file::rule_file(bytes);
+}
