@@ -184,6 +184,13 @@ pub struct RunArgs {
     /// write hotconfig TEXT`); the table at the end is the last configuration's
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
+    /// Listen for `thruway ctl`, `top` and `trace` on this Unix socket, or `none` [default: a socket
+    /// in the run directory, which they find by themselves]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<String>,
+    /// Let handlers, used over that socket, write and read files in this directory
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<std::path::PathBuf>,
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,

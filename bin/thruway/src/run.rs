@@ -12,6 +12,7 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
+use crate::instance;
 use crate::load::{self, Origin};
 use crate::signals::Receiver;
 use crate::summary::{Summary, packets_in};
@@ -62,7 +63,8 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let outcome = run(&mut router, &swap, &watched, &signals);
+    let wish = instance::Wish { control: args.control.as_deref(), files: args.files.as_deref() };
+    let outcome = run(&mut router, &swap, &watched, (&signals, wish));
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
@@ -85,16 +87,19 @@ fn run(
     router: &mut Router,
     swap: &Swap,
     watched: &Watched,
-    signals: &Receiver,
+    (signals, wish): (&Receiver, instance::Wish<'_>),
 ) -> anyhow::Result<Outcome> {
     signals.follow(router.control())?;
     swap.offer(router.control());
+    let mut instance = instance::open(router, wish)?;
     loop {
         let mut outcome = router.run_threads();
         if !swap.goes_on(router, &outcome) {
+            instance::close(instance);
             outcome.errors.extend(router.finish());
             return Ok(outcome);
         }
+        instance::follow(&mut instance, router);
         watched.follow(router);
         if let Err(error) = signals.follow(router.control()) {
             errln!("cannot handle signals: {error}");

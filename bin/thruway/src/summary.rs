@@ -34,6 +34,8 @@ struct Element {
     name: String,
     class: String,
     packets: u64,
+    /// Packets of its own making.
+    made: u64,
     batches: u64,
     ns: f64,
     lost: u64,
@@ -130,7 +132,7 @@ impl Summary {
         let elements = self.elements.iter().map(|one| {
             json!({
                 "element": one.name, "class": one.class, "packets": one.packets,
-                "batches": one.batches, "nanoseconds": one.ns, "lost": one.lost,
+                "made": one.made, "batches": one.batches, "nanoseconds": one.ns, "lost": one.lost,
             })
         });
         let reasons = self.reasons.iter().map(|one| {
@@ -170,7 +172,7 @@ impl Summary {
     }
 
     fn element_table(&self) -> Table {
-        let head = ["element", "class", "packets", "per batch", "ns/packet", "drops"];
+        let head = ["element", "class", "packets", "made", "per batch", "ns/packet", "drops"];
         let mut table = Table::new(&head);
         let per = |what: f64, of: u64| match of {
             0 => "-".to_owned(),
@@ -181,6 +183,7 @@ impl Summary {
                 one.name.clone(),
                 one.class.clone(),
                 thousands(one.packets),
+                thousands(one.made),
                 per(one.packets as f64, one.batches),
                 per(one.ns, one.packets),
                 thousands(one.lost),
@@ -257,6 +260,7 @@ fn elements(router: &Router, outcome: &Outcome, reasons: &[Counted]) -> Vec<Elem
             name: decl.name.clone(),
             class: decl.class.clone(),
             packets: of(|stats| stats.packets.get()),
+            made: of(|stats| stats.made.get()),
             batches: of(|stats| stats.batches.get()),
             ns: of(|stats| stats.cycles.get()) as f64 * ns_per_cycle,
             lost: lost.map(|it| it.packets).sum(),

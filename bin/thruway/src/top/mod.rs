@@ -17,16 +17,18 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::ctl::Client;
+use crate::client::shown;
+use crate::reach::{address, reach};
 use keys::Keys;
 pub use sample::Sample;
 
 /// Arguments of `thruway top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name
+    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
+    /// not needed where one 'thruway run' of this user runs
     #[arg(value_name = "ADDRESS")]
-    address: String,
+    address: Option<String>,
     /// Print one view as text, and end; as it is where standard output is no terminal
     #[arg(long)]
     once: bool,
@@ -49,7 +51,8 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         bail!("--interval {}: give 0.05 to 3600 seconds", args.interval);
     }
     let interval = Duration::from_secs_f64(args.interval);
-    let mut client = Client::reach(&args.address)?;
+    let address = address(args.address.as_deref())?;
+    let mut client = reach(&address)?;
     let mut before = Sample::take(&mut client)?;
     if args.json || args.once || !std::io::stdout().is_terminal() {
         std::thread::sleep(interval);
@@ -58,7 +61,7 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
             outln!("{:#}", json!({ "before": before.json(), "now": now.json() }));
             return Ok(ExitCode::SUCCESS);
         }
-        let text = frame::text(&args.address, (&before, &now), None);
+        let text = shown(&frame::text(&address, (&before, &now), None));
         out!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
@@ -73,13 +76,13 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
             Ok(now) => now,
             // A hot swap closes the former configuration's connections.
             Err(_) => {
-                client = Client::reach(&args.address)?;
+                client = reach(&address)?;
                 Sample::take(&mut client)?
             }
         };
         let (rows, columns) = screen.term.size();
         let rows = usize::from(rows);
-        let text = frame::text(&args.address, (&before, &now), Some(rows));
+        let text = shown(&frame::text(&address, (&before, &now), Some(rows)));
         screen.show(&text, (rows, usize::from(columns)))?;
         before = now;
     }

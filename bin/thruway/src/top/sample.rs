@@ -4,7 +4,7 @@ use anyhow::{Context as _, anyhow};
 use thruway_element::{Entry, Topic};
 use thruway_elements::CATALOG;
 
-use crate::ctl::Client;
+use crate::client::Client;
 
 /// Counters at one time.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -6,6 +6,7 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod attacks;
 mod broadband;
 mod clients;
 mod control;
@@ -24,6 +25,7 @@ mod gateway;
 mod handover;
 mod hostile;
 mod idle;
+mod instances;
 mod interfaces;
 mod kinds;
 mod leavings;

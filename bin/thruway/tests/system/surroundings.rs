@@ -84,7 +84,7 @@ fn an_address_of_the_host_on_an_interface_is_a_warning() {
     middle.ip("link add left type veth peer name right");
     middle.ip("link set left up");
     middle.ip("address add 10.9.8.7/24 dev left");
-    let mut run_text = |text: &str| {
+    let run_text = |text: &str| {
         let mut command = middle.thruway();
         run(command.args(["run", "--duration", "0.2", "-e", text])).expect(0)
     };

@@ -255,7 +255,11 @@ fn a_trace_ends_by_time_or_by_hand_and_leaves_nothing() {
 #[test]
 fn mistakes_are_told() {
     let say = |args: &[&str]| run(thruway().arg("trace").args(args)).expect(1);
-    say(&["udp"]).says(&["give ADDRESS FILTER"]);
+    let nowhere = tempfile::tempdir().expect("a directory");
+    let mut alone = thruway();
+    alone.args(["trace", "udp"]).env("THRUWAY_RUN_DIR", nowhere.path());
+    run(&mut alone).expect(1).says(&["nothing runs that left a socket"]);
+    say(&["a", "b", "c"]).says(&["give ADDRESS FILTER"]);
     say(&["/nonexistent/sock", "-"]).says(&["cannot reach a ControlSocket"]);
     let pointing = say(&["/nonexistent/sock", "udp dst prt 53"]);
     pointing.says(&["the filter: ", "\n  udp dst prt 53\n          ^^^"]);
