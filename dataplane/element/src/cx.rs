@@ -295,12 +295,9 @@ impl<'a> Cx<'a> {
     /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
     #[inline]
     pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {
-        let reason = reason.into();
-        self.count_drops(reason, 1);
-        // Whoever is not connected has the packet dropped: the reason above says why.
-        if self.wires.send(self.wires.target(self.node, port), packet).is_ok() {
-            self.wires.stats[self.node as usize].diverted(reason, 1);
-        }
+        // Whoever is not connected has the packet dropped: the reason says why.
+        let sent = self.wires.send(self.wires.target(self.node, port), packet).is_ok();
+        self.wires.stats[self.node as usize].rejected(reason.into(), sent);
     }
 
     /// Judges each packet of a batch; those that pass stay, in order.

@@ -46,12 +46,13 @@ impl NodeStats {
         }
     }
 
-    /// Counts `n` packets, counted as dropped, that left by another output.
+    /// Counts a packet as dropped, and where it left by another output as diverted.
     #[inline]
-    pub fn diverted(&self, reason: Reason, n: u64) {
+    pub fn rejected(&self, reason: Reason, is_diverted: bool) {
+        self.dropped(reason, 1);
         let own = self.diverted.len() - Reason::OF_ALL.len();
-        if let Some(counter) = self.diverted.get(reason.index(own)) {
-            counter.add(n);
+        if let Some(counter) = self.diverted.get(reason.index(own)).filter(|_| is_diverted) {
+            counter.add(1);
         }
     }
 }

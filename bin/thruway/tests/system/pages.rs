@@ -184,8 +184,8 @@ fn commands_of_pages_run() {
 
 #[test]
 fn blocks_are_of_known_kinds() {
-    // rust blocks are tests of their crates (`cargo test --doc`); toml and c are read by programs that
-    // have tests of their own; text is what a program printed.
+    // Blocks in Rust are tests of their crates; toml and c are read by programs that have tests of
+    // their own; text is what a program printed.
     let known = ["", "click", "sh", "rust", "rust,no_run", "toml", "c", "text", "json"];
     for block in blocks() {
         assert!(known.contains(&block.kind.as_str()), "{}:{}", block.page, block.line);

@@ -4,24 +4,22 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Run, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
-use thruway_port::interface::{self, LinkMark};
 
-use crate::links::Links;
-
-use super::capture_in::{CaptureIn, Taken};
+use super::capture_in::CaptureIn;
 use super::device_in::DeviceIn;
 use super::encap;
-use super::in_order::{Turn, time};
+use super::in_order::{Filled, Turn};
 use super::port_spec::{Direction, PortSpec, Ports};
-use super::shape::{Shape, kind_of_destination};
+use super::shape::Shape;
 use super::sharing;
 use super::team::{How, Team};
+use super::watched_link::{WatchedLink, warn_of_host};
 use super::way::{self, Wish};
 
 /// See the spec.
@@ -165,16 +163,6 @@ enum Ending {
     Done,
 }
 
-/// What a round of a source came to, besides packets.
-enum Filled {
-    /// Its next packet comes in one of its next rounds.
-    Waits,
-    /// It is at its end.
-    End,
-    /// It is woken when there is something.
-    Idle,
-}
-
 struct FromDevice {
     source: Source,
     ports: Arc<Ports>,
@@ -185,9 +173,7 @@ struct FromDevice {
     /// The replicas, of which it is this one.
     team: Arc<Team>,
     rank: usize,
-    links: Arc<Links>,
-    /// Of the interface, as of the last look.
-    link_mark: Option<LinkMark>,
+    link: WatchedLink,
     /// Of a capture: whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
@@ -251,8 +237,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         wish,
         team: args.shared("team", || Team::new(args.env().threads)),
         rank: args.env().rank,
-        links: Links::of(args),
-        link_mark: None,
+        link: WatchedLink::of(args),
         turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
@@ -271,60 +256,6 @@ impl FromDevice {
             _ => None,
         };
         self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
-    }
-
-    /// Takes packets of a capture that are due.
-    fn fill_capture(
-        (capture, turn): (&mut CaptureIn, &mut Turn),
-        cx: &mut Cx<'_>,
-        max: usize,
-        batch: &mut Batch,
-    ) -> Filled {
-        let (due, is_first) = turn.begin();
-        for _ in 0..max {
-            let taken = match turn.take() {
-                Some((packet, link)) => Taken::Packet(packet, link),
-                None => capture.take(),
-            };
-            match taken {
-                Taken::Packet(packet, link) if is_first || time(&packet) > due => {
-                    turn.keep(packet, link);
-                    return Filled::Waits;
-                }
-                Taken::Packet(mut packet, link) => {
-                    packet.set_kind(kind_of_destination(&packet, link));
-                    batch.push(packet);
-                }
-                Taken::TooLong => cx.count_drops(Lost::TooLong, 1),
-                Taken::NoMemory => cx.count_drops(Reason::NO_MEMORY, 1),
-                Taken::Damage(line) => {
-                    cx.count_drops(Lost::Damaged, 1);
-                    cx.chatter(&line);
-                    turn.leave();
-                    return Filled::End;
-                }
-                Taken::End => {
-                    turn.leave();
-                    return Filled::End;
-                }
-            }
-        }
-        Filled::Waits
-    }
-
-    /// A packet that comes on a lost link again may be another station's, and an MTU may change.
-    fn look_at_link(&mut self) {
-        let Source::Live(live) = &self.source else { return };
-        if self.rank > 0 {
-            return;
-        }
-        let name = &live.interface().name;
-        self.links.mtu(name).refresh(name);
-        let mark = interface::link_mark(name);
-        if self.link_mark.is_some() && mark != self.link_mark {
-            self.links.lost();
-        }
-        self.link_mark = mark;
     }
 
     /// The capture is at its end: when to look again whether all is quiet.
@@ -391,7 +322,7 @@ impl FromDevice {
                         warn_of_host(cx, name);
                     }
                 }
-                self.link_mark = interface::link_mark(name);
+                self.link.begin(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
                 Ok(Source::Live(live))
@@ -405,19 +336,6 @@ fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
     let name = &live.interface().name;
     say(cx, name, live.way());
     if let Some(warning) = live.warning() {
-        say(cx, name, &warning);
-    }
-}
-
-/// An interface that packets are forwarded by belongs to the configuration: the host's own stack
-/// sees what comes in, too, and answers it under its own address.
-fn warn_of_host(cx: &mut Cx<'_>, name: &str) {
-    if let Some((address, bits)) = interface::host_address(name) {
-        let warning = format!(
-            "warning: the host has the address {address}/{bits} on it, so the host's own stack takes \
-             part: it answers packets, too, and hosts may send to it instead; remove the address: \
-             ip address del {address}/{bits} dev {name}"
-        );
         say(cx, name, &warning);
     }
 }
@@ -461,9 +379,7 @@ impl Element for FromDevice {
                 live.fill(cx, burst, &mut batch);
                 Filled::Idle
             }
-            (Source::Capture(capture), Some(turn)) => {
-                FromDevice::fill_capture((capture, turn), cx, burst, &mut batch)
-            }
+            (Source::Capture(capture), Some(turn)) => turn.fill(capture, cx, burst, &mut batch),
             (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,
         };
         let came = !batch.is_empty();
@@ -489,7 +405,9 @@ impl Element for FromDevice {
             live.count_drops(cx);
             live.watch_state(cx);
             let successor = live.successor();
-            self.look_at_link();
+            if self.rank == 0 {
+                self.link.look(&live.interface().name);
+            }
             if let Some(index) = successor {
                 self.follow(cx, index);
             }

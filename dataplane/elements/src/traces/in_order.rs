@@ -3,9 +3,24 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thruway_packet::Packet;
+use thruway_element::{Cx, Reason};
+use thruway_packet::{Batch, Packet};
 use thruway_port::capture::LinkType;
 use thruway_sync::atomic::{AtomicU64, Ordering};
+
+use super::capture_in::{CaptureIn, Taken};
+use super::from_device::Lost;
+use super::shape::kind_of_destination;
+
+/// What a round of a source came to, besides packets.
+pub(super) enum Filled {
+    /// Its next packet comes in one of its next rounds.
+    Waits,
+    /// It is at its end.
+    End,
+    /// It is woken when there is something.
+    Idle,
+}
 
 /// Before the first look at a capture, and after its end: nobody waits for it.
 const NOTHING: u64 = u64::MAX;
@@ -35,7 +50,7 @@ impl Turn {
 
     /// The time up to which packets are due now. Each capture's first round only makes its next
     /// packet known: true then.
-    pub(super) fn begin(&mut self) -> (u64, bool) {
+    fn begin(&mut self) -> (u64, bool) {
         let is_first = self.others.is_none();
         let others = self.others.get_or_insert_with(|| {
             let all = self.timeline.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,14 +61,54 @@ impl Turn {
     }
 
     /// What was read before and is not given yet.
-    pub(super) fn take(&mut self) -> Option<(Packet, LinkType)> {
+    fn take(&mut self) -> Option<(Packet, LinkType)> {
         self.next.take()
     }
 
     /// Keeps a packet for later: the others wait for it when theirs are younger.
-    pub(super) fn keep(&mut self, packet: Packet, link: LinkType) {
+    fn keep(&mut self, packet: Packet, link: LinkType) {
         self.own.store(time(&packet), Ordering::Relaxed);
         self.next = Some((packet, link));
+    }
+
+    /// Takes packets of the capture that are due.
+    pub(super) fn fill(
+        &mut self,
+        capture: &mut CaptureIn,
+        cx: &mut Cx<'_>,
+        max: usize,
+        batch: &mut Batch,
+    ) -> Filled {
+        let (due, is_first) = self.begin();
+        for _ in 0..max {
+            let taken = match self.take() {
+                Some((packet, link)) => Taken::Packet(packet, link),
+                None => capture.take(),
+            };
+            match taken {
+                Taken::Packet(packet, link) if is_first || time(&packet) > due => {
+                    self.keep(packet, link);
+                    return Filled::Waits;
+                }
+                Taken::Packet(mut packet, link) => {
+                    packet.set_kind(kind_of_destination(&packet, link));
+                    batch.push(packet);
+                }
+                Taken::TooLong => cx.count_drops(Lost::TooLong, 1),
+                Taken::NoMemory => cx.count_drops(Reason::NO_MEMORY, 1),
+                Taken::Damage(line) => {
+                    cx.count_drops(Lost::Damaged, 1);
+                    cx.chatter(&line);
+                    self.leave();
+                    return Filled::End;
+                }
+                Taken::End => {
+                    self.leave();
+                    return Filled::End;
+                }
+            }
+        }
+        Filled::Waits
     }
 
     /// Nobody is to wait for it: it is at its end, or not active.
@@ -63,7 +118,7 @@ impl Turn {
 }
 
 /// When a packet came, in nanoseconds; before 1970 is 0.
-pub(super) fn time(packet: &Packet) -> u64 {
+fn time(packet: &Packet) -> u64 {
     u64::try_from(packet.timestamp()).unwrap_or(0)
 }
 

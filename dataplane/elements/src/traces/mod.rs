@@ -34,6 +34,7 @@ mod to_dump;
 mod to_host;
 mod to_ip_summary_dump;
 mod transport;
+mod watched_link;
 mod way;
 mod window;
 
