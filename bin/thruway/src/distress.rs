@@ -27,8 +27,8 @@ pub fn prepare() {
 pub fn reserve() -> anyhow::Result<()> {
     Memory::prepare().map_err(|error| {
         anyhow::anyhow!(
-            "no memory for packets: {error}; raise the limit of address space (ulimit -v) or of data \
-             (ulimit -d), or free memory"
+            "no memory for packets: {error}; raise the limits of address space (ulimit -v), of data \
+             (ulimit -d) and of files (ulimit -f), or free memory"
         )
     })
 }

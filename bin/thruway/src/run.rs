@@ -286,7 +286,8 @@ fn ports(router: &mut Router) -> Table {
 
 /// A row per element that did something.
 fn elements(router: &Router, outcome: &Outcome) -> Table {
-    let mut table = Table::new(&["element", "class", "packets", "per batch", "ns/packet", "drops"]);
+    let mut table =
+        Table::new(&["element", "class", "packets", "made", "per batch", "ns/packet", "drops"]);
     let (layout, stats) = (router.layout(), router.stats());
     let ns_per_cycle = outcome.elapsed.as_nanos() as f64 / outcome.cycles.max(1) as f64;
     for (node, decl) in layout.graph.elements.iter().enumerate() {
@@ -304,6 +305,7 @@ fn elements(router: &Router, outcome: &Outcome) -> Table {
             decl.name.clone(),
             decl.class.clone(),
             thousands(packets),
+            thousands(total(stats, node, |stats| stats.made.get())),
             per(packets as f64, batches),
             per(cycles as f64 * ns_per_cycle, packets),
             thousands(dropped),

@@ -291,6 +291,13 @@ impl<'a> Cx<'a> {
         self.wires.stats[self.node as usize].dropped(reason.into(), n as u64);
     }
 
+    /// Counts `n` packets that the element made besides those that came: for an account of all
+    /// packets, what came and was made is what left, was dropped, and is held.
+    #[inline]
+    pub fn count_made(&mut self, n: usize) {
+        self.wires.stats[self.node as usize].made.add(n as u64);
+    }
+
     /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
     #[inline]
     pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {

@@ -399,6 +399,7 @@ impl Handler {
         Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),
+        Handler::sum("made", "packets that it made besides those that came"),
         Handler::sum(
             "cycles",
             "clock cycles spent in this element; of long runs a sample, scaled up",

@@ -10,6 +10,8 @@ use crate::spec::Spec;
 pub struct NodeStats {
     /// Packets that entered; of a source, packets it made.
     pub packets: Counter,
+    /// Packets that it made of its own, of an element that takes some: parts, copies, answers.
+    pub made: Counter,
     /// Batches dispatched.
     pub batches: Counter,
     /// Clock cycles (of the time stamp counter) spent in the node; the engine measures a sample of
@@ -25,6 +27,7 @@ impl NodeStats {
         let drops = (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new()).collect();
         NodeStats {
             packets: Counter::new(),
+            made: Counter::new(),
             batches: Counter::new(),
             cycles: Counter::new(),
             drops,

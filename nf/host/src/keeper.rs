@@ -26,6 +26,9 @@ const MESSAGES_A_ROUND: usize = 64;
 const CALLS_MAX: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
+/// From the start of a function to that of the process that waits to take its place: the start of the
+/// configuration comes first.
+const STANDBY_AFTER: Duration = Duration::from_millis(20);
 /// Stack of a supervisor thread, in bytes; a host may have thousands of them.
 const STACK_LEN: usize = 256 << 10;
 
@@ -68,6 +71,8 @@ pub(crate) fn spawn(
             next_call: 1,
             output_at: Duration::ZERO,
             has_output: true,
+            standby: None,
+            standby_at: None,
         };
         keeper.run(first);
     };
@@ -98,6 +103,10 @@ struct Keeper {
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
+    /// The process that waits to take the present one's place, which has not shaken hands.
+    standby: Option<Process>,
+    /// When it is to be started, if there is to be one.
+    standby_at: Option<Duration>,
 }
 
 /// A question to the function.
@@ -225,7 +234,7 @@ impl Keeper {
         self.wiring = None;
         self.handshake = Handshake::default();
         self.has_output = true;
-        match Process::spawn(&self.spec.order) {
+        match self.next_process() {
             Ok(process) => {
                 let again = self.life.generation() > 1;
                 self.log_start(process.pid(), again);
@@ -245,6 +254,26 @@ impl Keeper {
                 self.blame(error);
                 self.events.push_back(Event::Ended);
             }
+        }
+    }
+
+    /// The one that waits, if it still does; else one that is started now.
+    fn next_process(&mut self) -> Result<Process, HostError> {
+        if let Some(mut process) = self.standby.take()
+            && matches!(process.try_wait(), Ok(None))
+        {
+            return Ok(process);
+        }
+        Process::spawn(&self.spec.order)
+    }
+
+    /// Starts the one that is to wait, once the present one has begun its work.
+    fn keep_standby(&mut self) {
+        let is_due = self.standby_at.is_some_and(|at| at <= self.now());
+        if is_due && self.life.state() == State::Running {
+            self.standby_at = None;
+            // Without one, the next process is started when it is needed, as before.
+            self.standby = Process::spawn(&self.spec.order).ok();
         }
     }
 
@@ -299,6 +328,9 @@ impl Keeper {
                 arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);
+            if self.spec.standby && self.standby.is_none() {
+                self.standby_at = Some(self.now() + STANDBY_AFTER);
+            }
         }
         if let Some(tell) = self.tell.take() {
             // Nobody may be waiting any more.
@@ -318,6 +350,10 @@ impl Keeper {
         let now = self.now();
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
+        if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
+            // Whether shared memory was lost is looked at now and then.
+            until = until.or(Some(now + hang));
+        }
         if let Some(asked) = self.calls.iter().find(|asked| asked.reply.is_some()) {
             until = Some(until.map_or(asked.until, |until| until.min(asked.until)));
         }
@@ -332,6 +368,9 @@ impl Keeper {
             } else {
                 until = Some(until.map_or(self.output_at, |until| until.min(self.output_at)));
             }
+        }
+        if let (Some(at), State::Running) = (self.standby_at, self.life.state()) {
+            until = Some(until.map_or(at, |until| until.min(at)));
         }
         let left = until.map(|until| until.saturating_sub(now));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -360,12 +399,13 @@ impl Keeper {
         }
         self.commands();
         self.give_up_calls();
-        let is_damaged = self.wiring.as_ref().is_some_and(Wiring::is_damaged);
-        if is_damaged || self.is_scratch_damaged() {
+        let is_damaged = |wiring: &Wiring| wiring.is_damaged() || self.is_scratch_damaged();
+        if self.wiring.as_ref().is_some_and(is_damaged) {
             self.broke("memory that it shares with its host is gone".into());
         } else {
             self.on(Event::Time);
         }
+        self.keep_standby();
     }
 
     /// Tells those whose question the function has not answered in time.

@@ -21,6 +21,8 @@ const LOADS: usize = 1500;
 const WATCH: Duration = Duration::from_millis(20);
 /// How often at most: a second of a trace is enough of it.
 const LOOKS: usize = 50;
+/// The same where no packet moved: its sources have ended, or a busy machine gave it no time.
+const STILL_LOOKS: usize = 10;
 /// Packets that were too few to say anything about time.
 const FEW: u64 = 10_000;
 
@@ -128,8 +130,9 @@ impl Rehearsal {
             first = self.run(WARM);
         }
         let mut seen = self.run(WATCH);
-        for _ in 1..LOOKS {
-            if self.has_shown_all(&seen) {
+        for look in 1..LOOKS {
+            let has_moved = self.made_packets(&seen) > 0;
+            if if has_moved { self.has_shown_all(&seen) } else { look >= STILL_LOOKS } {
                 break;
             }
             seen.add(&self.run(WATCH));

@@ -10,6 +10,8 @@ use thruway_wire::ip_protocol::{FRAGMENT, HOP_BY_HOP, ROUTING};
 use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::ipv6_ext::{Extensions, FragmentHeader};
 
+use crate::random::Secret;
+
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
@@ -35,7 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("fragments", "fragments made"),
         ],
         cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Apart("each has its part of the identifications"),
+        replicas: Replicas::Apart("each draws identifications of its own"),
         ..Spec::DEFAULT
     },
     build,
@@ -54,14 +56,14 @@ struct Ip6Fragmenter {
     mtu: usize,
     drops: u64,
     fragments: u64,
-    id: u32,
+    /// Of identifications, which nobody must foretell (RFC 7739 section 5.2): he could put a fragment of
+    /// his own between those of a packet.
+    ids: Secret,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let env = args.env();
-    // Replicas begin apart.
-    let id = (u64::from(u32::MAX) / env.threads.max(1) as u64 * env.rank as u64) as u32;
-    Ok(Box::new(Ip6Fragmenter { mtu: args.get("MTU")?, drops: 0, fragments: 0, id }))
+    let ids = Secret::fresh();
+    Ok(Box::new(Ip6Fragmenter { mtu: args.get("MTU")?, drops: 0, fragments: 0, ids }))
 }
 
 /// How a packet is to be cut.
@@ -129,10 +131,10 @@ impl Ip6Fragmenter {
                 return cx.reject(1, bad, packet);
             }
         };
-        let mut from = plan.head_len;
+        let (id, mut from) = (self.ids.next() as u32, plan.head_len);
         while from < plan.end {
             let to = (from + plan.step).min(plan.end);
-            let Some(mut piece) = fragment(network, &plan, from, to, self.id) else {
+            let Some(mut piece) = fragment(network, &plan, from, to, id) else {
                 cx.count_drops(Reason::NO_MEMORY, 1);
                 break;
             };
@@ -141,7 +143,6 @@ impl Ip6Fragmenter {
             cx.emit(0, piece);
             from = to;
         }
-        self.id = self.id.wrapping_add(1);
     }
 }
 

@@ -5,12 +5,12 @@ use std::any::Any;
 use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Exception, Handler, HandlerError, Known, Layer, Load, Needs, Operation, PerSession, Pressing,
-    Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession,
+    Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
-use thruway_packet::{Batch, Packet};
-use thruway_stream::content::{Content, HasContent, flag};
+use thruway_packet::{Batch, Memory, Packet, PoolStats};
+use thruway_stream::content::{Content, HasContent};
 use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
@@ -20,10 +20,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 mod exceptions;
 mod follow;
+mod leave;
 mod price;
 
 use exceptions::{exceptions, one_of_each};
 use follow::Follow;
+use leave::TcpOut;
 use price::entering;
 
 /// Reasons of the engine, as those of the elements.
@@ -76,9 +78,19 @@ pub static IN: Entry = Entry::new(
                strict writes PICK_UP false. BUFFER bytes of packet memory may be kept of each \
                direction (that which waits for what is missing and that which waits to be \
                acknowledged, each), \
-               TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
+               TOTAL of all (at most half of the packet memory; whole frames count, however short the \
+               packets); AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
-               reset. While half of the ring of an isolated function in the context is in use, \
+               reset.\n\n\
+               Of TOTAL each connection may have as much as is left for others, and its share in any \
+               case: an equal part. Where one needs more, or nothing is left, those give way of which \
+               something has been kept for 3 seconds, and if it has less than its share, those that \
+               have more than theirs for 250 ms: they are reset (AT_BOUND pass: they go on unseen), and \
+               segments that wait for a hole are dropped, to be sent again. So a crowd of receivers \
+               that acknowledge nothing, or too little, starves nobody else. Whoever needs the memory \
+               or not, a connection whose receiver acknowledges nothing for STALL (found after twice \
+               that time at most) is reset, and what waits for a hole as long is dropped.\n\n\
+               While half of the ring of an isolated function in the context is in use, \
                segments are dropped here, as if they had been lost on the way: what was let in is \
                never dropped for want of room.\n\n\
                With GUARD true connections are guarded without any function: what no receiver \
@@ -106,7 +118,10 @@ pub static IN: Entry = Entry::new(
             Arg::keyword("CHECKSUM", Ty::Bool, "verify checksums where functions guard").or("true"),
             Arg::keyword("BUFFER", Ty::Size, "bytes kept of each direction of a connection")
                 .or("8M"),
-            Arg::keyword("TOTAL", Ty::Size, "bytes kept of all connections").or("64M"),
+            Arg::keyword("TOTAL", Ty::Size, "bytes kept of all connections, in all threads")
+                .or("64M"),
+            Arg::keyword("STALL", Ty::Time, "longest time without acknowledgements; 0: for ever")
+                .or("5min"),
             Arg::keyword("AT_BOUND", Ty::Choice(&["drop", "pass", "reset"]), "beyond these")
                 .or("drop"),
             Arg::keyword("UNSEEN", Ty::Choice(&["drop", "pass"]), "what functions cannot be shown")
@@ -132,6 +147,14 @@ pub static IN: Entry = Entry::new(
             Handler::sum("split", "segments split because they had grown"),
             Handler::sum("queued", "segments that waited for room at their receiver"),
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
+            Handler::sum(
+                "delayed",
+                "packets that wait for a hole or for room at their receiver now",
+            ),
+            Handler::sum("memory", "bytes of memory that these hold"),
+            Handler::sum("pruned", "connections that gave way to others"),
+            Handler::sum("pruned_waiting", "times that segments waiting for a hole gave way"),
+            Handler::sum("stalled", "connections reset as nothing was acknowledged for STALL"),
             Handler::read("mode", "what is done: follow, order, guard or map"),
         ],
         wants: Wants {
@@ -196,6 +219,8 @@ struct State {
 struct TcpIn {
     tcp: Tcp,
     settings: Settings,
+    /// As many share the packet memory.
+    threads: u32,
     /// PICK_UP, where it is given.
     pick_up: Option<bool>,
     /// Whatever functions need, this is done.
@@ -221,11 +246,18 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("BUFFER", message).into());
     }
     let pick_up = args.opt("PICK_UP")?;
+    let stall = args.get::<Nanos>("STALL")?.0;
+    if stall < 0 {
+        return Err(args.error("STALL", "must not be negative").into());
+    }
+    let threads = args.env().threads.max(1) as u32;
     let settings = Settings {
         mode: Mode::Follow,
         connections_max: args.get("CONNECTIONS_MAX")?,
         buffer: buffer as u32,
-        total: args.get::<Size>("TOTAL")?.0,
+        total: args.get::<Size>("TOTAL")?.0 / u64::from(threads),
+        large_max: u32::MAX,
+        stall,
         at_bound: [AtBound::Drop, AtBound::Pass, AtBound::Reset][args.choice("AT_BOUND")?],
         pick_up: pick_up.unwrap_or(true),
         urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][args.choice("URGENT")?],
@@ -240,6 +272,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TcpIn {
         tcp,
         settings,
+        threads,
         pick_up,
         least,
         refuses_unseen: args.choice("UNSEEN")? == 0,
@@ -286,6 +319,7 @@ impl Element for TcpIn {
     }
 
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.leave_memory();
         self.arm(cx);
         self.problem.take().map_or(Ok(()), Err)
     }
@@ -336,11 +370,14 @@ impl Element for TcpIn {
         self.arm(cx);
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
         let Ok(state) = State::read_from_bytes(state) else { return };
         match state.conn {
             0 | FOLLOWED => self.follow.close(&state, why),
-            conn => self.tcp.close(conn - 1),
+            conn => {
+                self.tcp.close(conn - 1, &mut self.out);
+                count_drops(cx, &mut self.out);
+            }
         }
     }
 
@@ -358,6 +395,11 @@ impl Element for TcpIn {
             "split" => counts.split,
             "queued" => counts.queued,
             "kept" => self.tcp.holding() as u64,
+            "delayed" => self.tcp.delayed() as u64,
+            "memory" => self.tcp.memory_bytes(),
+            "pruned" => counts.pruned,
+            "pruned_waiting" => counts.pruned_waiting,
+            "stalled" => counts.stalled,
             "mode" => return Ok(format!("{:?}", self.settings.mode).to_lowercase()),
             _ => return Err(HandlerError::no_read(name)),
         };
@@ -430,12 +472,23 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
 }
 
 fn count_drops(cx: &mut Cx<'_>, out: &mut Out) {
+    cx.count_made(std::mem::take(&mut out.made) as usize);
     for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
         cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
     }
 }
 
 impl TcpIn {
+    /// Keeps no more than half of the packet memory, so that packets can come at all.
+    fn leave_memory(&mut self) {
+        let half = |pool: PoolStats| pool.capacity / 2 / self.threads;
+        let (small, large) = (Memory::get().small().stats(), Memory::get().large().stats());
+        let most = u64::from(half(small)) * small.frame_len as u64;
+        self.settings.total = self.settings.total.min(most);
+        self.settings.large_max = half(large) / 2;
+        self.tcp.set_settings(self.settings);
+    }
+
     /// Sees to it that the engine is called in time.
     fn arm(&mut self, cx: &mut Cx<'_>) {
         let Some(due) = self.tcp.due().map(|due| due.max(self.rests_until)) else { return };
@@ -443,51 +496,5 @@ impl TcpIn {
             self.armed = Some(due);
             cx.set_timer(0, due);
         }
-    }
-}
-
-#[derive(Default)]
-struct TcpOut {
-    enter: u32,
-    out: Out,
-    waiting: Batch,
-}
-
-impl Element for TcpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Tcp))
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        self.enter = plan.enters.first().copied().unwrap_or(0);
-    }
-
-    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        // What is of no connection, or only was looked at, goes on as it is.
-        let is_plain = |packet: &Packet| {
-            let mark = packet.content_mark();
-            mark.conn == 0 && !mark.has(flag::CLOSE | flag::CHANGED)
-        };
-        if self.waiting.is_empty() && batch.iter().all(is_plain) {
-            batch.iter_mut().for_each(|packet| packet.set_content_mark(Content::NONE));
-            cx.pass_on(port, batch);
-            return;
-        }
-        let now = cx.now();
-        let (out, waiting) = (&mut self.out, &mut self.waiting);
-        waiting.append(batch);
-        cx.visit(self.enter, &mut |enter, cx| {
-            let Some(enter) = enter.downcast_mut::<TcpIn>() else { return };
-            for packet in waiting.drain() {
-                enter.tcp.depart(port, packet, now, out);
-            }
-            enter.arm(cx);
-        });
-        // Nobody was at home: they wait for the next time.
-        send(cx, out, batch);
-    }
-
-    fn holding(&self) -> usize {
-        self.waiting.len()
     }
 }

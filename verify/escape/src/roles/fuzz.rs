@@ -19,7 +19,10 @@ use crate::call::{address, call};
 const NUMBERS: u32 = 470;
 
 /// Looks without a new call after which a call does not come back, whatever signal comes.
-const STUCK: u32 = 100;
+const STUCK: u32 = 500;
+
+/// Threads that make calls.
+const THREADS: usize = 3;
 
 /// What calls may be about.
 struct Aims {
@@ -41,33 +44,56 @@ pub fn fuzz(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let counter = counter(&mut host).ok_or("its host gives it no scratch")?;
     let aims = Aims { allowed, areas: areas(&mut host) };
     on_signal();
-    let thread = Arc::new(AtomicU64::new(0));
-    let own = Arc::clone(&thread);
-    std::thread::spawn(move || {
-        own.store(call(libc::SYS_gettid, &[]).unwrap_or(0) as u64, Ordering::Relaxed);
-        loop {
-            // Before the call: one that ends the process is not made again.
-            let nth = counter.fetch_add(1, Ordering::Relaxed);
-            one(&mut Dice::new(seed ^ nth.wrapping_mul(0x9e37_79b9_7f4a_7c15)), &aims);
-        }
-    });
-    let mut stuck = 0;
-    while stuck < STUCK {
-        let before = counter.load(Ordering::Relaxed);
-        for _ in 0..20 {
-            if !serve(&mut host) {
-                std::thread::sleep(Duration::from_micros(20));
+    let (aims, own) = (Arc::new(aims), Arc::new(<[Own; THREADS]>::default()));
+    for index in 0..THREADS {
+        let (aims, own) = (Arc::clone(&aims), Arc::clone(&own));
+        std::thread::spawn(move || {
+            let number = call(libc::SYS_gettid, &[]).unwrap_or(0);
+            own[index].number.store(number as u64, Ordering::Relaxed);
+            loop {
+                // Before the call: one that ends the process is not made again.
+                let nth = counter.fetch_add(1, Ordering::Relaxed);
+                one(&mut Dice::new(seed ^ nth.wrapping_mul(0x9e37_79b9_7f4a_7c15)), &aims);
+                own[index].calls.fetch_add(1, Ordering::Relaxed);
             }
-        }
-        stuck += 1;
-        if counter.load(Ordering::Relaxed) != before {
-            stuck = 0;
-        } else {
-            let thread = thread.load(Ordering::Relaxed) as usize;
-            let _ = call(libc::SYS_tgkill, &[1, thread, libc::SIGUSR1 as usize]);
+        });
+    }
+    let watched = Arc::clone(&own);
+    std::thread::spawn(move || watch(&watched));
+    loop {
+        if !serve(&mut host) {
+            std::thread::sleep(Duration::from_micros(20));
         }
     }
-    Ok(())
+}
+
+/// Ends calls that wait by a signal, and the process if a thread is lost.
+fn watch(threads: &[Own; THREADS]) {
+    let mut seen = [(0, 0); THREADS];
+    loop {
+        std::thread::sleep(Duration::from_micros(200));
+        for (thread, (calls, stuck)) in threads.iter().zip(&mut seen) {
+            let now = thread.calls.load(Ordering::Relaxed);
+            *stuck = if now == *calls { *stuck + 1 } else { 0 };
+            *calls = now;
+            if *stuck > STUCK {
+                std::process::exit(1);
+            }
+            if *stuck > 1 {
+                let number = thread.number.load(Ordering::Relaxed) as usize;
+                let _ = call(libc::SYS_tgkill, &[1, number, libc::SIGUSR1 as usize]);
+            }
+        }
+    }
+}
+
+/// A thread that makes calls.
+#[derive(Default)]
+struct Own {
+    /// Its number, for a signal.
+    number: AtomicU64,
+    /// Calls that came back.
+    calls: AtomicU64,
 }
 
 /// Calls made so far, by all generations: a page far from all others, since calls that are given a
@@ -125,11 +151,35 @@ fn one(dice: &mut Dice, aims: &Aims) {
         _ if aims.allowed.is_empty() => return,
         _ => aims.allowed[dice.below(aims.allowed.len() as u32) as usize],
     };
-    if ends_soon(number) && dice.below(64) != 0 {
+    if (ends_soon(number) && dice.below(64) != 0) || (waits(number) && dice.below(16) != 0) {
         return;
     }
-    let args: [usize; 6] = std::array::from_fn(|_| argument(dice, aims));
+    let mut args: [usize; 6] = std::array::from_fn(|_| argument(dice, aims));
+    // Mostly a descriptor comes first, and what to do with it second.
+    if dice.below(2) == 0 {
+        args[0] = dice.below(16) as usize;
+        args[1] = if dice.below(2) == 0 { dice.below(40) as usize } else { args[1] };
+    }
+    known(number, &mut args, dice, aims);
     let _ = call(number, &args);
+}
+
+/// Arguments that get further in calls of many commands than random ones do.
+fn known(number: libc::c_long, args: &mut [usize; 6], dice: &mut Dice, aims: &Aims) {
+    match number {
+        libc::SYS_fcntl => {
+            args[0] = dice.below(16) as usize;
+            args[1] = (dice.below(40) | (1024 * u32::from(dice.below(4) == 0))) as usize;
+        }
+        libc::SYS_madvise => {
+            let (start, len) = aims.areas[dice.below(3) as usize];
+            args[0] = start + (dice.below(len as u32) as usize & !4095);
+            (args[1], args[2]) = (4096, dice.below(110) as usize);
+        }
+        libc::SYS_futex => args[1] = (dice.below(16) | (128 * dice.below(4))) as usize,
+        libc::SYS_prctl => args[0] = dice.below(80) as usize,
+        _ => {}
+    }
 }
 
 /// Calls that often end the process, or take from it what all others need.
@@ -149,6 +199,31 @@ fn ends_soon(number: libc::c_long) -> bool {
             | libc::SYS_rt_sigprocmask
             | libc::SYS_seccomp
     )
+}
+
+/// Calls that mostly wait.
+fn waits(number: libc::c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_futex
+            | libc::SYS_ppoll
+            | libc::SYS_pselect6
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_rt_sigtimedwait
+    ) || waits_on_this_machine(number)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn waits_on_this_machine(number: libc::c_long) -> bool {
+    matches!(number, libc::SYS_poll | libc::SYS_select)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn waits_on_this_machine(_: libc::c_long) -> bool {
+    false
 }
 
 fn argument(dice: &mut Dice, aims: &Aims) -> usize {

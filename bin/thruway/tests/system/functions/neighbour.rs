@@ -132,6 +132,33 @@ fn a_heartbeat_excuses_no_packet_that_is_kept() {
     }
 }
 
+#[test]
+fn ten_kills_in_a_row_cost_what_the_function_had() {
+    const KILLS: u64 = 10;
+    let pair = Pair::start(&format!("{}, SLOTS 64, ON_FAILURE restart", exec("passes")));
+    let mut client = pair.client();
+    let begin = Instant::now();
+    for kill in 1..=KILLS {
+        let pid = wait_for("a process", || {
+            let pid = client.read("nf.pid").parse().ok().and_then(Pid::from_raw);
+            pid.filter(|_| client.read("nf.state") == "running")
+        });
+        let passed = client.number("d.count");
+        kill_process(pid, Signal::KILL).expect("it runs");
+        wait_for("a restart", || (client.number("nf.restarts") >= kill).then_some(()));
+        wait_for("packets", || (client.number("d.count") > passed + 50).then_some(()));
+    }
+    println!("{KILLS} kills in {:?}", begin.elapsed());
+    // With pauses that double from kill to kill it was above 10 s.
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    let drops = client.read("nf.drops");
+    let lost: u64 =
+        drops.lines().filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum();
+    assert!(lost <= KILLS * 64, "{drops}");
+    assert_eq!(client.read("n.restarts"), "0");
+    pair.driver.interrupt().expect(0);
+}
+
 /// Handlers that say something of a function.
 const ABOUT: [&str; 8] =
     ["state", "pid", "cpu_time", "sandbox", "last_error", "counters", "latency", "handler x"];
