@@ -10,7 +10,7 @@ use thruway_element::{
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
-use thruway_stream::content::{Content, HasContent, flag};
+use thruway_stream::content::{Content, HasContent};
 use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
@@ -20,10 +20,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 mod exceptions;
 mod follow;
+mod leave;
 mod price;
 
 use exceptions::{exceptions, one_of_each};
 use follow::Follow;
+use leave::TcpOut;
 use price::entering;
 
 /// Reasons of the engine, as those of the elements.
@@ -494,56 +496,5 @@ impl TcpIn {
             self.armed = Some(due);
             cx.set_timer(0, due);
         }
-    }
-}
-
-#[derive(Default)]
-struct TcpOut {
-    enter: u32,
-    out: Out,
-    waiting: Batch,
-}
-
-impl Element for TcpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Tcp))
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        self.enter = plan.enters.first().copied().unwrap_or(0);
-    }
-
-    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        // What is of no connection, or only was looked at, goes on as it is.
-        let is_plain = |packet: &Packet| {
-            let mark = packet.content_mark();
-            mark.conn == 0 && !mark.has(flag::CLOSE | flag::CHANGED)
-        };
-        if self.waiting.is_empty() && batch.iter().all(is_plain) {
-            batch.iter_mut().for_each(|packet| packet.set_content_mark(Content::NONE));
-            cx.pass_on(port, batch);
-            return;
-        }
-        let now = cx.now();
-        let (out, waiting) = (&mut self.out, &mut self.waiting);
-        waiting.append(batch);
-        cx.visit(self.enter, &mut |enter, cx| {
-            let Some(enter) = enter.downcast_mut::<TcpIn>() else { return };
-            for packet in waiting.drain() {
-                enter.tcp.depart(port, packet, now, out);
-            }
-            enter.arm(cx);
-        });
-        // Nobody was at home: they wait for the next time.
-        send(cx, out, batch);
-    }
-
-    fn holding(&self) -> usize {
-        self.waiting.len()
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.drop_all(Reason(Why::Closed as u8), &mut self.waiting);
-        Ok(())
     }
 }
