@@ -132,6 +132,12 @@ pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result
     }
 }
 
+/// Whether a read of one of the router's own handlers changes something: that of a trace takes what
+/// was seen.
+pub(crate) fn global_has_effect(call: &Call<'_>) -> bool {
+    call.name == "trace" && !call.param.trim().is_empty()
+}
+
 fn describe(name: &str, access: Access) -> String {
     let rights = match access {
         Access::Read => "r",
@@ -165,6 +171,7 @@ pub(crate) fn read_default(
         "home_thread" => layout.home[node].to_string(),
         "passing_threads" => ranges(&passing(layout, node)),
         "packets" => stats.packets.get().to_string(),
+        "made" => stats.made.get().to_string(),
         "batches" => stats.batches.get().to_string(),
         "cycles" => stats.cycles.get().to_string(),
         "drops" | "drop_reasons" => drops(decl.spec, stats),

@@ -9,6 +9,7 @@
 //! statistics (each written by one thread) and in mailboxes that are looked at once per round.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod assign;
 mod away;
 mod build;
@@ -25,6 +26,7 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
+mod remote;
 mod rest;
 mod router;
 mod signals;

@@ -64,6 +64,8 @@ pub struct FunctionSpec {
     pub patience: Patience,
     /// What happens between its failures.
     pub backoff: Backoff,
+    /// Whether another process waits, started and in its sandbox, to take its place.
+    pub standby: bool,
 }
 
 impl FunctionSpec {
@@ -89,6 +91,7 @@ impl FunctionSpec {
             configuration: None,
             patience: Patience::default(),
             backoff: Backoff::default(),
+            standby: false,
         }
     }
 }

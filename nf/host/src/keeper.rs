@@ -4,8 +4,12 @@
 //! It is a thin shell. A function can make it busy only as far as is bounded here: so many
 //! messages a round, so much output a time, answers to what was asked only.
 
+mod calls;
+mod standby;
+
+use self::calls::Asked;
 use crate::error::HostError;
-use crate::function::{CALL_TIMEOUT, CallError, FunctionSpec, Published, Reply, Shared};
+use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::{self, Handshake, Meaning};
 use crate::process::Process;
@@ -18,12 +22,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
 use thruway_exchange::socket::{Message, SocketError, head};
-use thruway_nf_abi::message::{Head, Hello, Kind};
+use thruway_nf_abi::message::{Hello, Kind};
 
 /// Messages taken in a round.
 const MESSAGES_A_ROUND: usize = 64;
-/// Questions that a function may have to answer at once.
-const CALLS_MAX: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
 /// Stack of a supervisor thread, in bytes; a host may have thousands of them.
@@ -68,6 +70,8 @@ pub(crate) fn spawn(
             next_call: 1,
             output_at: Duration::ZERO,
             has_output: true,
+            standby: None,
+            standby_at: None,
         };
         keeper.run(first);
     };
@@ -98,14 +102,10 @@ struct Keeper {
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
-}
-
-/// A question to the function.
-struct Asked {
-    id: u32,
-    until: Duration,
-    /// `None` when the one who asked was told that no answer came: one may come still.
-    reply: Option<Reply>,
+    /// The process that waits to take the present one's place, which has not shaken hands.
+    standby: Option<Process>,
+    /// When it is to be started, if there is to be one.
+    standby_at: Option<Duration>,
 }
 
 /// What a wait found ready.
@@ -225,7 +225,7 @@ impl Keeper {
         self.wiring = None;
         self.handshake = Handshake::default();
         self.has_output = true;
-        match Process::spawn(&self.spec.order) {
+        match self.next_process() {
             Ok(process) => {
                 let again = self.life.generation() > 1;
                 self.log_start(process.pid(), again);
@@ -265,9 +265,7 @@ impl Keeper {
             status.output = output;
             status.last_end = end;
         });
-        for reply in self.calls.drain(..).filter_map(|asked| asked.reply) {
-            reply.give(Err(CallError::NotRunning));
-        }
+        self.end_calls();
     }
 
     fn log_start(&self, pid: i32, again: bool) {
@@ -299,6 +297,9 @@ impl Keeper {
                 arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);
+            if self.spec.standby && self.standby.is_none() {
+                self.standby_at = Some(self.now() + standby::AFTER);
+            }
         }
         if let Some(tell) = self.tell.take() {
             // Nobody may be waiting any more.
@@ -318,6 +319,10 @@ impl Keeper {
         let now = self.now();
         let looks_at_output = now >= self.output_at;
         let mut until = self.life.deadline();
+        if let (State::Running, Some(hang)) = (self.life.state(), self.spec.patience.hang) {
+            // Whether shared memory was lost is looked at now and then.
+            until = until.or(Some(now + hang));
+        }
         if let Some(asked) = self.calls.iter().find(|asked| asked.reply.is_some()) {
             until = Some(until.map_or(asked.until, |until| until.min(asked.until)));
         }
@@ -332,6 +337,9 @@ impl Keeper {
             } else {
                 until = Some(until.map_or(self.output_at, |until| until.min(self.output_at)));
             }
+        }
+        if let (Some(at), State::Running) = (self.standby_at, self.life.state()) {
+            until = Some(until.map_or(at, |until| until.min(at)));
         }
         let left = until.map(|until| until.saturating_sub(now));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -360,21 +368,13 @@ impl Keeper {
         }
         self.commands();
         self.give_up_calls();
-        let is_damaged = self.wiring.as_ref().is_some_and(Wiring::is_damaged);
-        if is_damaged || self.is_scratch_damaged() {
+        let is_damaged = |wiring: &Wiring| wiring.is_damaged() || self.is_scratch_damaged();
+        if self.wiring.as_ref().is_some_and(is_damaged) {
             self.broke("memory that it shares with its host is gone".into());
         } else {
             self.on(Event::Time);
         }
-    }
-
-    /// Tells those whose question the function has not answered in time.
-    fn give_up_calls(&mut self) {
-        let now = self.now();
-        let late = self.calls.iter_mut().take_while(|asked| asked.until <= now);
-        for reply in late.filter_map(|asked| asked.reply.take()) {
-            reply.give(Err(CallError::NoAnswer));
-        }
+        self.keep_standby();
     }
 
     fn is_scratch_damaged(&self) -> bool {
@@ -425,17 +425,7 @@ impl Keeper {
                 self.blame(HostError::CannotBegin { why });
                 self.on(Event::Broke);
             }
-            Ok(Meaning::Reply { id, answer }) => {
-                let at = self.calls.iter().position(|asked| asked.id == id);
-                match at.and_then(|at| self.calls.remove(at)) {
-                    Some(Asked { reply: Some(reply), .. }) => {
-                        reply.give(answer.map_err(CallError::Answer));
-                    }
-                    // Too late.
-                    Some(_) => {}
-                    None => self.broke("it answered what was not asked".into()),
-                }
-            }
+            Ok(Meaning::Reply { id, answer }) => self.answered(id, answer),
             Err(why) => {
                 self.refuse(&why);
                 self.broke(why);
@@ -505,26 +495,6 @@ impl Keeper {
             self.blame(HostError::Fault(fault));
             self.shared.change(|status| status.faults += 1);
             self.on(Event::Broke);
-        }
-    }
-
-    fn call(&mut self, kind: Kind, text: &str, reply: Reply) {
-        let runs = self.handshake == Handshake::Done;
-        let Some(process) = self.process.as_ref().filter(|_| runs) else {
-            return reply.give(Err(CallError::NotRunning));
-        };
-        let id = self.next_call;
-        let sent = self.calls.len() < CALLS_MAX
-            && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
-        if sent {
-            if let Some(wiring) = &self.wiring {
-                wiring.announce_question();
-            }
-            self.next_call = self.next_call.wrapping_add(1);
-            let until = self.now() + CALL_TIMEOUT;
-            self.calls.push_back(Asked { id, until, reply: Some(reply) });
-        } else {
-            reply.give(Err(CallError::Refused));
         }
     }
 }

@@ -31,8 +31,8 @@ impl Wait {
     pub fn goes_on(&mut self, control: &Control) -> bool {
         self.looks = self.looks.saturating_add(1);
         match self.looks {
-            ..SPINS => std::hint::spin_loop(),
-            ..YIELDS => std::thread::yield_now(),
+            0..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
             _ => {
                 let since = *self.since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= WAIT_MAX || control.command() == DRAIN {

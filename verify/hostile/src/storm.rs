@@ -137,6 +137,7 @@ pub fn spec(program: &Path, role: &[&str]) -> FunctionSpec {
     spec.shape = LinkShape { slots: 128, aux_slots: 32, injection_slots: 32, ..LinkShape::DEFAULT };
     spec.backoff.first = Duration::from_millis(1);
     spec.backoff.max = Duration::from_millis(1);
+    spec.backoff.burst = u32::MAX;
     spec.patience.hang = Some(HANG);
     spec
 }

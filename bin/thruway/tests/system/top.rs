@@ -115,3 +115,24 @@ fn what_cannot_be_watched_is_told() {
     say(&["/nonexistent/sock"]).says(&["cannot reach a ControlSocket at '/nonexistent/sock'"]);
     say(&["/nonexistent/sock", "--interval", "0"]).says(&["--interval 0: give 0.05 to 3600"]);
 }
+
+#[test]
+fn a_long_stay_away_from_the_round_is_shown_with_its_cause() {
+    // An instruction is short; a script that does not wait is not.
+    let text = |_: &str| {
+        "RatedSource(RATE 1000) -> Discard;
+         burns :: Script(TYPE ACTIVE, set x 0, label l, set x $(add $x 1), goto l $(lt $x 100000))"
+            .to_owned()
+    };
+    let chain = Chain::start(text, &[]);
+    wait_for("the script", || {
+        let view = chain.top(&["--once"]);
+        let gaps = view.stdout.split("\nGaps\n").nth(1)?;
+        let row: Vec<&str> = gaps.lines().nth(1)?.split_whitespace().collect();
+        let [thread, when, own, _, whole, _, cause @ ..] = &row[..] else { return None };
+        assert_eq!((*thread, *when, &cause[..2]), ("0", "worst", &["timer", "burns"][..]));
+        assert!(number(own) >= 5.0 && number(whole) >= number(own), "{view:#?}");
+        Some(())
+    });
+    chain.running.interrupt().expect(0);
+}

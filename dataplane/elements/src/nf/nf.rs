@@ -55,7 +55,9 @@ them for longer than AGE; it hands back after WORKER_THRESHOLD packets or when n
 While half of the ring is in use, captures (FromDump, FromDevice) and functions upstream wait. A \
 packet that finds the ring full waits with at most 255 others, or is dropped.\n\
 A function that ends, has a packet for longer than HANG, or breaks the protocol is ended and started \
-again, at first at once, then after growing pauses. Meanwhile ON_FAILURE decides: with open, \
+again: at once, 32 times in a row and then twice a second; starts that fail are tried again after \
+growing pauses. With STANDBY the next process has been started in its sandbox and waits, so that \
+it works within milliseconds; it costs the memory of an idle program. Meanwhile ON_FAILURE decides: with open, \
 packets pass unchanged through output 0, those that it had first; with closed they are dropped; \
 with restart those that it had are dropped, and new ones (as many as SLOTS) wait for at most HOLD. \
 Its neighbours go on in any case.\n\
@@ -133,6 +135,8 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("HOLD", Ty::Time, "ON_FAILURE restart: longest wait of a packet").or("500ms"),
     Arg::keyword("HANG", Ty::Time, "it is restarted when it has a packet for longer").or("1s"),
     Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time it has to begin").or("5s"),
+    Arg::keyword("STANDBY", Ty::Bool, "whether a second process waits to take its place")
+        .or("true"),
     Arg::keyword("ISOLATION", Ty::Choice(&["strict", "relaxed"]), "whether all must be in force")
         .or("strict"),
     Arg::keyword("LIBRARIES", Ty::Str, "directories of libraries, before the system's"),

@@ -72,6 +72,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
             hang: Some(settings.hang).filter(|hang| !hang.is_zero()),
             drain: DRAIN,
         },
+        standby: settings.standby,
         ..FunctionSpec::new(program)
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Settings {
     pub memory_bytes: u64,
     pub hang: Duration,
     pub attach_timeout: Duration,
+    /// Whether a process waits to take the function's place.
+    pub standby: bool,
     pub strict: bool,
     pub library_dirs: Vec<PathBuf>,
     pub readable: Vec<PathBuf>,
@@ -158,6 +160,7 @@ impl Settings {
             memory_bytes: size(args, "MEMORY")?,
             hang: time(args, "HANG")?,
             attach_timeout: time(args, "ATTACH_TIMEOUT")?,
+            standby: args.get("STANDBY")?,
             strict: args.choice("ISOLATION")? == 0,
             library_dirs: paths(args, "LIBRARIES")?,
             readable: paths(args, "READABLE")?,

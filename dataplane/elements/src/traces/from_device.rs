@@ -10,10 +10,14 @@ use thruway_element::{
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
+use thruway_port::interface::{self, LinkMark};
+
+use crate::links::Links;
 
 use super::capture_in::{CaptureIn, Taken};
 use super::device_in::DeviceIn;
 use super::encap;
+use super::in_order::{Turn, time};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::{Shape, kind_of_destination};
 use super::sharing;
@@ -29,7 +33,8 @@ pub static ENTRY: Entry = Entry::new(
         docs: "The port is an interface of this host; or `pcap:FILE`, a capture in its place; or \
                `pcap:IN>OUT`, where one name stands for both directions of a port (either may be \
                left out); or `none`. So a configuration runs unchanged over captures and live. \
-               (Captures and `none` are this program's own; Click knows interfaces only.)\n\
+               (Captures and `none` are this program's own; Click knows interfaces only.) Captures of one \
+               configuration are read in the order of their packets' times.\n\
                Packets bear the time of their arrival, the mark of their link-layer header, and \
                whether they were for this host, for all, for a group or for others. From an \
                interface they are whole: checksums and segments that a sender left to the hardware \
@@ -160,6 +165,16 @@ enum Ending {
     Done,
 }
 
+/// What a round of a source came to, besides packets.
+enum Filled {
+    /// Its next packet comes in one of its next rounds.
+    Waits,
+    /// It is at its end.
+    End,
+    /// It is woken when there is something.
+    Idle,
+}
+
 struct FromDevice {
     source: Source,
     ports: Arc<Ports>,
@@ -170,6 +185,11 @@ struct FromDevice {
     /// The replicas, of which it is this one.
     team: Arc<Team>,
     rank: usize,
+    links: Arc<Links>,
+    /// Of the interface, as of the last look.
+    link_mark: Option<LinkMark>,
+    /// Of a capture: whose turn it is.
+    turn: Option<Turn>,
     has_run: bool,
     active: bool,
     burst: Option<usize>,
@@ -231,6 +251,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         wish,
         team: args.shared("team", || Team::new(args.env().threads)),
         rank: args.env().rank,
+        links: Links::of(args),
+        link_mark: None,
+        turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
         burst,
@@ -250,15 +273,24 @@ impl FromDevice {
         self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
     }
 
-    /// Says whether the capture is at its end.
+    /// Takes packets of a capture that are due.
     fn fill_capture(
-        capture: &mut CaptureIn,
+        (capture, turn): (&mut CaptureIn, &mut Turn),
         cx: &mut Cx<'_>,
         max: usize,
         batch: &mut Batch,
-    ) -> bool {
+    ) -> Filled {
+        let (due, is_first) = turn.begin();
         for _ in 0..max {
-            match capture.take() {
+            let taken = match turn.take() {
+                Some((packet, link)) => Taken::Packet(packet, link),
+                None => capture.take(),
+            };
+            match taken {
+                Taken::Packet(packet, link) if is_first || time(&packet) > due => {
+                    turn.keep(packet, link);
+                    return Filled::Waits;
+                }
                 Taken::Packet(mut packet, link) => {
                     packet.set_kind(kind_of_destination(&packet, link));
                     batch.push(packet);
@@ -268,12 +300,31 @@ impl FromDevice {
                 Taken::Damage(line) => {
                     cx.count_drops(Lost::Damaged, 1);
                     cx.chatter(&line);
-                    return batch.is_empty();
+                    turn.leave();
+                    return Filled::End;
                 }
-                Taken::End => return batch.is_empty(),
+                Taken::End => {
+                    turn.leave();
+                    return Filled::End;
+                }
             }
         }
-        false
+        Filled::Waits
+    }
+
+    /// A packet that comes on a lost link again may be another station's, and an MTU may change.
+    fn look_at_link(&mut self) {
+        let Source::Live(live) = &self.source else { return };
+        if self.rank > 0 {
+            return;
+        }
+        let name = &live.interface().name;
+        self.links.mtu(name).refresh(name);
+        let mark = interface::link_mark(name);
+        if self.link_mark.is_some() && mark != self.link_mark {
+            self.links.lost();
+        }
+        self.link_mark = mark;
     }
 
     /// The capture is at its end: when to look again whether all is quiet.
@@ -327,6 +378,7 @@ impl FromDevice {
                 let mut capture = CaptureIn::new(path.clone());
                 capture.check_link(&[LinkType::Ethernet, LinkType::Raw, LinkType::Ipv4])?;
                 self.ports.open_input();
+                self.turn = Some(Turn::new(&self.ports.timeline));
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
@@ -335,7 +387,11 @@ impl FromDevice {
                 live.watch(cx)?;
                 if self.rank == 0 {
                     tell(cx, &live);
+                    if self.ports.is_written(name) {
+                        warn_of_host(cx, name);
+                    }
                 }
+                self.link_mark = interface::link_mark(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
                 Ok(Source::Live(live))
@@ -349,6 +405,19 @@ fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
     let name = &live.interface().name;
     say(cx, name, live.way());
     if let Some(warning) = live.warning() {
+        say(cx, name, &warning);
+    }
+}
+
+/// An interface that packets are forwarded by belongs to the configuration: the host's own stack
+/// sees what comes in, too, and answers it under its own address.
+fn warn_of_host(cx: &mut Cx<'_>, name: &str) {
+    if let Some((address, bits)) = interface::host_address(name) {
+        let warning = format!(
+            "warning: the host has the address {address}/{bits} on it, so the host's own stack takes \
+             part: it answers packets, too, and hosts may send to it instead; remove the address: \
+             ip address del {address}/{bits} dev {name}"
+        );
         say(cx, name, &warning);
     }
 }
@@ -377,6 +446,7 @@ impl Element for FromDevice {
             self.team.forget(self.rank);
         }
         if !self.active {
+            self.turn.iter().for_each(Turn::leave);
             return Run::Idle;
         }
         if let Source::Capture(capture) = &mut self.source
@@ -386,13 +456,15 @@ impl Element for FromDevice {
         }
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
         let mut batch = std::mem::take(&mut self.batch);
-        let at_end = match &mut self.source {
-            Source::Live(live) => {
+        let filled = match (&mut self.source, &mut self.turn) {
+            (Source::Live(live), _) => {
                 live.fill(cx, burst, &mut batch);
-                false
+                Filled::Idle
             }
-            Source::Capture(capture) => FromDevice::fill_capture(capture, cx, burst, &mut batch),
-            Source::Closed(_) | Source::Nothing => false,
+            (Source::Capture(capture), Some(turn)) => {
+                FromDevice::fill_capture((capture, turn), cx, burst, &mut batch)
+            }
+            (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,
         };
         let came = !batch.is_empty();
         if came {
@@ -405,10 +477,10 @@ impl Element for FromDevice {
             cx.emit_all(0, &mut batch);
         }
         self.batch = batch;
-        match (came, at_end) {
-            (true, _) => Run::Again,
-            (false, true) => self.come_to_end(cx),
-            (false, false) => Run::Idle,
+        match (came, filled) {
+            (true, _) | (false, Filled::Waits) => Run::Again,
+            (false, Filled::End) => self.come_to_end(cx),
+            (false, Filled::Idle) => Run::Idle,
         }
     }
 
@@ -416,7 +488,9 @@ impl Element for FromDevice {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
             live.watch_state(cx);
-            if let Some(index) = live.successor() {
+            let successor = live.successor();
+            self.look_at_link();
+            if let Some(index) = successor {
                 self.follow(cx, index);
             }
         }

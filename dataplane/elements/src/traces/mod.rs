@@ -15,6 +15,7 @@ mod from_ip_summary_dump;
 mod from_tcpdump;
 mod handover;
 mod hosts;
+mod in_order;
 mod kernel_tap;
 mod port_spec;
 mod raw_socket;

@@ -10,6 +10,8 @@ const BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(10),
     max: Duration::from_millis(500),
     stable_after: Duration::from_secs(3),
+    burst: 3,
+    every: Duration::from_secs(1),
     failures_max: None,
 };
 
@@ -43,8 +45,7 @@ fn one_that_hangs_is_quarantined_and_restarted() {
     assert_eq!(life.on(s(6), Event::Hangs), []);
     assert_eq!((life.state(), life.overdue()), (State::Quarantined, Some(Overdue::Progress)));
     assert_eq!(life.on(s(6), Event::Ended), []);
-    assert_eq!(life.on(s(6), Event::Time), []);
-    assert_eq!(life.on(Duration::from_millis(6010), Event::Time), [Action::Start(2)]);
+    assert_eq!(life.on(s(6), Event::Time), [Action::Start(2)]);
 }
 
 #[test]
@@ -56,20 +57,48 @@ fn one_that_drains_has_the_deadline_of_draining_only() {
 }
 
 #[test]
-fn delays_double_up_to_the_longest_and_begin_anew_when_stable() {
+fn delays_between_failed_starts_double_up_to_the_longest_and_begin_anew_when_one_works() {
     let mut life = running();
     let mut now = Duration::ZERO;
+    life.on(now, Event::Ended);
+    life.on(now, Event::Time);
     for wanted_ms in [10, 20, 40, 80, 160, 320, 500, 500] {
-        assert_eq!(life.on(now, Event::Ended), [Action::Withdraw]);
+        assert_eq!(life.on(now, Event::Ended), []);
         let due = life.deadline().unwrap();
         assert_eq!(due - now, Duration::from_millis(wanted_ms));
         now = due;
         assert_eq!(life.on(now, Event::Time).len(), 1);
-        life.on(now, Event::Attached);
     }
-    now += s(3);
+    life.on(now, Event::Attached);
+    life.on(now, Event::Ended);
+    assert_eq!(life.deadline(), Some(now));
+    life.on(now, Event::Time);
     life.on(now, Event::Ended);
     assert_eq!(life.deadline().unwrap() - now, Duration::from_millis(10));
+}
+
+#[test]
+fn functions_that_ran_are_started_at_once_but_not_for_ever() {
+    let mut life = running();
+    let mut ends = |now: Duration| {
+        assert_eq!(life.on(now, Event::Ended), [Action::Withdraw]);
+        let due = life.deadline().unwrap();
+        life.on(due, Event::Time);
+        life.on(due, Event::Attached);
+        due
+    };
+    let ms = Duration::from_millis;
+    for _ in 0..3 {
+        assert_eq!(ends(s(10)), s(10));
+    }
+    // Then once a second.
+    assert_eq!(ends(ms(10_100)), s(11));
+    assert_eq!(ends(s(11)), s(12));
+    // What was not used for a while is there again.
+    for _ in 0..3 {
+        assert_eq!(ends(s(16)), s(16));
+    }
+    assert_eq!(ends(s(16)), s(17));
 }
 
 #[test]
