@@ -38,7 +38,9 @@ impl Machine {
             "0" => self.caller.name.clone(),
             _ if name.starts_with(|c: char| c.is_ascii_digit()) => {
                 let at: usize = name.parse().ok()?;
-                words().get(at - 1).map_or(String::new(), |word| (*word).to_owned())
+                // There is no argument before the first: `$00` is empty.
+                let at = at.checked_sub(1);
+                at.and_then(|at| words().get(at).copied()).map_or(String::new(), str::to_owned)
             }
             _ => return None,
         })
