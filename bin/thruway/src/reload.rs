@@ -6,14 +6,15 @@ use anyhow::anyhow;
 use clap::Args;
 
 use crate::load::Origin;
-use crate::reach::reach;
+use crate::reach::{address, reach};
 
 /// Arguments of `thruway reload`.
 #[derive(Args)]
 pub struct ReloadArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name
-    #[arg(value_name = "ADDRESS")]
-    address: String,
+    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
+    /// not needed where one 'thruway run' of this user runs
+    #[arg(long, value_name = "ADDRESS")]
+    control: Option<String>,
     /// Another configuration file, `-` for standard input (needs `run -R`) [default: the file that
     /// `run` was given]
     #[arg(value_name = "FILE")]
@@ -22,7 +23,7 @@ pub struct ReloadArgs {
 
 /// Runs the command. A configuration that does not check changes nothing and is an error.
 pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
-    let mut client = reach(&args.address)?;
+    let mut client = reach(&address(args.control.as_deref())?)?;
     let hint = match &args.file {
         None => "`run` must have been given a configuration file for this",
         Some(_) => "`run -R` allows other configurations",

@@ -135,13 +135,15 @@ fn sighup_reloads_the_file_and_a_wrong_one_changes_nothing() {
 fn the_command_reload_says_what_is_wrong() {
     let mut it = Reloading::start();
     Reloading::write(&it.file, "second");
-    run(thruway().args(["reload", &it.socket])).expect(0);
+    run(thruway().args(["reload", "--control", &it.socket])).expect(0);
     it.wait_for("second");
     std::fs::write(&it.file, "Idle -> Nosuch -> Discard").expect("a file");
-    run(thruway().args(["reload", &it.socket])).expect(1).says(&["nothing changed", "Nosuch"]);
+    run(thruway().args(["reload", "--control", &it.socket]))
+        .expect(1)
+        .says(&["nothing changed", "Nosuch"]);
     // Another file is another configuration, which -R allows.
     let other = it.file.to_str().expect("plain text").to_owned();
-    run(thruway().args(["reload", &it.socket, &other])).expect(1).says(&["run -R"]);
+    run(thruway().args(["reload", "--control", &it.socket, &other])).expect(1).says(&["run -R"]);
     assert!(it.runs("second"));
     it.driver.interrupt().expect(0);
 }
