@@ -184,9 +184,19 @@ pub struct RunArgs {
     /// write hotconfig TEXT`); the table at the end is the last configuration's
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
+    /// Listen for `thruway ctl`, `top` and `trace` on this Unix socket, or `none` [default: a socket
+    /// in the run directory, which they find by themselves]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<String>,
+    /// Let handlers, used over that socket, write and read files in this directory
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<std::path::PathBuf>,
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print JSON instead of tables at the end
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -214,6 +224,9 @@ impl RunArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// Print JSON: ports and threads of each element; errors stay on standard error
+    #[arg(long, conflicts_with_all = ["explain", "ways"])]
+    pub json: bool,
     /// Also print how packets are classified and where functions keep their sessions' state
     #[arg(long)]
     pub explain: bool,

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Args;
 
-use crate::ctl::Client;
 use crate::load::Origin;
+use crate::reach::reach;
 
 /// Arguments of `thruway reload`.
 #[derive(Args)]
@@ -22,7 +22,7 @@ pub struct ReloadArgs {
 
 /// Runs the command. A configuration that does not check changes nothing and is an error.
 pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
-    let mut client = Client::reach(&args.address)?;
+    let mut client = reach(&args.address)?;
     let hint = match &args.file {
         None => "`run` must have been given a configuration file for this",
         Some(_) => "`run -R` allows other configurations",

@@ -1,6 +1,7 @@
 //! What an element sees of the world while it runs.
 
 mod flows;
+mod verdict;
 mod wake;
 
 use std::any::Any;
@@ -11,36 +12,11 @@ use thruway_packet::{Batch, Packet};
 
 use crate::Storage;
 use crate::later::Later;
+use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
 use crate::wires::{PullFrom, Target, Wires};
 
-/// What becomes of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It stays in the batch and so goes on through output 0.
-    Pass,
-    /// It leaves by this output.
-    To(usize),
-    /// It is dropped and counted.
-    Drop(Reason),
-    /// It is counted under the reason and leaves by this output, if that is connected; else it is
-    /// dropped. Click's "output 1 for bad packets".
-    Reject(usize, Reason),
-}
-
-impl Verdict {
-    /// Drops for `reason`.
-    #[inline]
-    pub fn drop(reason: impl Into<Reason>) -> Verdict {
-        Verdict::Drop(reason.into())
-    }
-
-    /// Diverts to `port` for `reason`.
-    #[inline]
-    pub fn reject(port: usize, reason: impl Into<Reason>) -> Verdict {
-        Verdict::Reject(port, reason.into())
-    }
-}
+pub use verdict::Verdict;
 
 /// Why a handler call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -191,6 +167,24 @@ pub trait Host {
         let _ = ear;
     }
 
+    /// Who makes the handler call that runs now; `None` outside of calls, and where the
+    /// configuration itself calls.
+    fn origin(&self) -> Origin {
+        None
+    }
+
+    /// Has the calls that follow made for `origin`; returns for whom they were made before.
+    fn set_origin(&mut self, origin: Origin) -> Origin {
+        let _ = origin;
+        None
+    }
+
+    /// The router's handlers for a thread that runs no elements, with names as seen from `node`.
+    fn remote(&self, node: u32) -> Option<Arc<dyn Remote>> {
+        let _ = node;
+        None
+    }
+
     /// Index of the element `name`, seen from `node`'s compound element.
     fn find(&self, node: u32, name: &str) -> Option<u32>;
 
@@ -301,9 +295,9 @@ impl<'a> Cx<'a> {
     /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
     #[inline]
     pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {
-        self.count_drops(reason, 1);
-        // Whoever is not connected has the packet dropped: the reason above says why.
-        drop(self.wires.send(self.wires.target(self.node, port), packet));
+        // Whoever is not connected has the packet dropped: the reason says why.
+        let sent = self.wires.send(self.wires.target(self.node, port), packet).is_ok();
+        self.wires.stats[self.node as usize].rejected(reason.into(), sent);
     }
 
     /// Judges each packet of a batch; those that pass stay, in order.

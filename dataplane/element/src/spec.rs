@@ -327,12 +327,20 @@ pub struct Drop {
     pub name: &'static str,
     /// One line for the manual.
     pub doc: &'static str,
+    /// The packet did what it came for, so that nothing was lost.
+    pub is_consumed: bool,
 }
 
 impl Drop {
-    /// A reason.
+    /// A reason for which packets are lost, or leave by another output.
     pub const fn new(name: &'static str, doc: &'static str) -> Drop {
-        Drop { name, doc }
+        Drop { name, doc, is_consumed: false }
+    }
+
+    /// The same where the packet did what it came for.
+    #[must_use]
+    pub const fn consumed(self) -> Drop {
+        Drop { is_consumed: true, ..self }
     }
 }
 
@@ -347,29 +355,35 @@ pub struct Handler {
     pub merge: Merge,
     /// Whether only the configuration itself may use it, and nobody from outside.
     pub private: bool,
+    /// Whether reading it changes something: sockets that are for reading only refuse it.
+    pub effect: bool,
     /// One line.
     pub doc: &'static str,
 }
 
 impl Handler {
+    const fn new(name: &'static str, access: Access, merge: Merge, doc: &'static str) -> Handler {
+        Handler { name, access, merge, private: false, effect: false, doc }
+    }
+
     /// A read handler whose numbers add up over threads.
     pub const fn sum(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Read, merge: Merge::Sum, private: false, doc }
+        Handler::new(name, Access::Read, Merge::Sum, doc)
     }
 
     /// A read handler for which any replica can speak.
     pub const fn read(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Read, merge: Merge::First, private: false, doc }
+        Handler::new(name, Access::Read, Merge::First, doc)
     }
 
     /// A write handler, done on every replica.
     pub const fn write(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::Write, merge: Merge::First, private: false, doc }
+        Handler::new(name, Access::Write, Merge::First, doc)
     }
 
     /// A handler that is both; writes go to every replica.
     pub const fn both(name: &'static str, doc: &'static str) -> Handler {
-        Handler { name, access: Access::ReadWrite, merge: Merge::First, private: false, doc }
+        Handler::new(name, Access::ReadWrite, Merge::First, doc)
     }
 
     /// The same, with state that all replicas share: one replica answers, one is written.
@@ -385,6 +399,11 @@ impl Handler {
     /// The same, for the configuration itself only: control sockets do not show it.
     pub const fn private(self) -> Handler {
         Handler { private: true, ..self }
+    }
+
+    /// The same, of which a read changes something.
+    pub const fn with_effect(self) -> Handler {
+        Handler { effect: true, ..self }
     }
 
     /// Handlers that the engine gives every element.

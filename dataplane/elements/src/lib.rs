@@ -13,7 +13,9 @@ mod dialect;
 mod faults;
 mod ip;
 mod ip6;
+mod links;
 mod moving;
+mod named_file;
 mod nf;
 mod pace;
 mod random;
@@ -29,6 +31,7 @@ mod telling;
 mod traces;
 
 pub use nf::{HOST, Host};
+pub use seeing::Instance;
 use thruway_element::Registry;
 
 /// Every element class there is.

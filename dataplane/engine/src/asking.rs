@@ -33,7 +33,7 @@ impl Control {
             };
         };
         let merge = handlers::merge_of(layout, node, parsed.name);
-        let job = Job::new(node, &parsed, merge.one_speaks(), false);
+        let job = Job::new(node, &parsed, (merge.one_speaks(), false), None);
         handlers::merge(merge, self.ask_replicas(layout, &job)?)
     }
 
@@ -57,7 +57,7 @@ impl Control {
         let param = if parsed.param.is_empty() { value } else { parsed.param };
         let parsed = Call { param, ..parsed };
         let merge = handlers::merge_of(layout, node, parsed.name);
-        let job = Job::new(node, &parsed, merge.one_is_written(), true);
+        let job = Job::new(node, &parsed, (merge.one_is_written(), true), None);
         self.ask_replicas(layout, &job)?.into_iter().try_for_each(|done| done.map(drop))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{Access, HandlerError, Wires};
+use thruway_element::{Access, HandlerError, Origin, Wires};
 
 use crate::control::{Mail, Mails};
 use crate::core::Core;
@@ -24,11 +24,19 @@ pub(crate) struct Job {
     write: bool,
     /// One replica is enough.
     pub one: bool,
+    /// Who calls.
+    origin: Origin,
 }
 
 impl Job {
-    pub fn new(node: usize, call: &Call<'_>, one: bool, write: bool) -> Job {
-        Job { node, name: call.name.to_owned(), param: call.param.to_owned(), write, one }
+    pub(crate) fn new(
+        node: usize,
+        call: &Call<'_>,
+        (one, write): (bool, bool),
+        origin: Origin,
+    ) -> Job {
+        let (name, param) = (call.name.to_owned(), call.param.to_owned());
+        Job { node, name, param, write, one, origin }
     }
 }
 
@@ -96,7 +104,7 @@ impl Core {
             return handlers::read_global(&layout, &self.control, call.name);
         };
         let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_speaks(), false);
+        let job = Job::new(target, &call, (merge.one_speaks(), false), self.origin.clone());
         handlers::merge(merge, self.on_replicas(wires, &job)?)
     }
 
@@ -123,7 +131,7 @@ impl Core {
         let value = if call.param.is_empty() { value } else { call.param };
         let call = Call { param: value, ..call };
         let merge = handlers::merge_of(&layout, target, call.name);
-        let job = Job::new(target, &call, merge.one_is_written(), true);
+        let job = Job::new(target, &call, (merge.one_is_written(), true), self.origin.clone());
         let answers = self.on_replicas(wires, &job)?;
         answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
     }
@@ -180,12 +188,24 @@ impl Core {
         job: &Job,
     ) -> Option<Result<String, HandlerError>> {
         self.called = job.node as u32;
-        if job.write {
-            let done = self.write_if_free(wires, job.node, &job.name, &job.param)?;
-            Some(done.map(|()| String::new()))
+        let before = std::mem::replace(&mut self.origin, job.origin.clone());
+        let answer = if job.write {
+            let done = self.write_if_free(wires, job.node, &job.name, &job.param);
+            done.map(|done| done.map(|()| String::new()))
         } else {
             self.read_if_free(wires, job.node, &job.name, &job.param)
-        }
+        };
+        self.origin = before;
+        answer
+    }
+
+    /// Does what a thread that runs no elements asks, while no element runs.
+    pub(crate) fn perform_remotely(
+        &mut self,
+        wires: &mut Wires,
+        job: &Job,
+    ) -> Result<String, HandlerError> {
+        self.perform(wires, job).unwrap_or_else(|| Err(calling_itself()))
     }
 
     /// Has a thread do something about traces.

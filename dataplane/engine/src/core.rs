@@ -3,12 +3,15 @@
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
-use thruway_element::{Cx, Ear, Element, HandlerError, Host, PullFrom, Storage, Visit, Wires};
+use thruway_element::{
+    Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage, Visit, Wires,
+};
 use thruway_packet::{Batch, cycles};
 
 use crate::build::Elements;
 use crate::control::Control;
 use crate::layout::Layout;
+use crate::remote;
 use crate::signals::Taker;
 use crate::timers::Timers;
 use crate::trace::Tracer;
@@ -34,6 +37,14 @@ const SAMPLE_EVERY: u32 = 17;
 /// The engine's own cycles are nobody's.
 pub(crate) const IDLE: u32 = u32::MAX;
 
+/// A handler write that waits until no element is running.
+pub(crate) struct Later {
+    pub node: u32,
+    pub call: String,
+    pub value: String,
+    pub origin: Origin,
+}
+
 /// One thread's share of a router, besides the wires.
 pub struct Core {
     pub(crate) layout: Arc<Layout>,
@@ -47,7 +58,9 @@ pub struct Core {
     /// Whether each element's task found something to do when it last ran.
     pub(crate) scheduled: Vec<bool>,
     /// Handler writes to be done once no element is running.
-    pub(crate) later: Vec<(u32, String, String)>,
+    pub(crate) later: Vec<Later>,
+    /// Who makes the handler call that runs now.
+    pub(crate) origin: Origin,
     pub(crate) burst: usize,
     /// Per element: the other threads that take what it stores.
     takers: Vec<Vec<usize>>,
@@ -84,6 +97,7 @@ impl Core {
             timers: Timers::default(),
             fds: Vec::new(),
             later: Vec::new(),
+            origin: None,
             burst,
             meter: Meter { since: 0, node: IDLE },
             tracer: None,
@@ -246,7 +260,8 @@ impl Host for Core {
     }
 
     fn write_later(&mut self, node: u32, call: String, value: String) {
-        self.later.push((node, call, value));
+        let origin = self.origin.clone();
+        self.later.push(Later { node, call, value, origin });
     }
 
     fn stop(&mut self) {
@@ -282,6 +297,18 @@ impl Host for Core {
 
     fn hear(&mut self, ear: Ear) {
         self.control.hear(ear);
+    }
+
+    fn origin(&self) -> Origin {
+        self.origin.clone()
+    }
+
+    fn set_origin(&mut self, origin: Origin) -> Origin {
+        std::mem::replace(&mut self.origin, origin)
+    }
+
+    fn remote(&self, node: u32) -> Option<Arc<dyn Remote>> {
+        Some(remote::of(&self.layout, &self.control, node))
     }
 
     fn find(&self, node: u32, name: &str) -> Option<u32> {

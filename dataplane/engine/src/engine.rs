@@ -8,11 +8,12 @@ use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::away::{Away, NOBODY, Piece};
 use crate::clock::Time;
-use crate::core::{Core, IDLE};
+use crate::core::{Core, IDLE, Later};
 use crate::patience::Idle;
 use crate::rest::{OnTime, Rest};
 
-/// Dispatches before a drain looks whether it is to stop: a loop of the graph may never end.
+/// Dispatches before a drain looks whether it is to stop, and whether there is mail: a loop of the
+/// graph may never end. Some milliseconds' work at most.
 const LOOK_UP: u32 = 4096;
 /// How long a stop waits for packets that are under way.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -171,8 +172,16 @@ impl Engine {
 
     fn run_timers(&mut self) -> bool {
         let mut worked = false;
+        let mut left = LOOK_UP;
         while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
             worked = true;
+            left -= 1;
+            if left == 0 {
+                // Timers may set each other without end, too.
+                self.look_up();
+                self.drain();
+                left = LOOK_UP;
+            }
             self.core.sample();
             self.core.meter(&self.wires, timer.node);
             let traced = self.trace_begins(timer.node);
@@ -256,10 +265,12 @@ impl Engine {
 
     #[cold]
     fn call_all(&mut self) {
-        for (node, call, value) in std::mem::take(&mut self.core.later) {
+        for Later { node, call, value, origin } in std::mem::take(&mut self.core.later) {
+            let before = std::mem::replace(&mut self.core.origin, origin);
             if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
                 self.core.tell_failure(format!("{call}:"), error);
             }
+            self.core.origin = before;
         }
     }
 
@@ -275,12 +286,29 @@ impl Engine {
             }
             left -= 1;
             if left == 0 {
-                if self.core.control.halted() {
+                if self.look_up() {
                     return;
                 }
                 left = LOOK_UP;
             }
         }
+    }
+
+    /// In the midst of a round that takes long, while no element runs: does what came by mail, so
+    /// that a round without end starves nobody outside. Says whether the thread is to end.
+    #[cold]
+    fn look_up(&mut self) -> bool {
+        if self.core.control.mailbox(self.core.thread).waiting() {
+            let sent = self.wires.log.len();
+            self.core.serve(&mut self.wires);
+            self.call_later();
+            // Sent first goes first: the log is a stack.
+            self.wires.log[sent..].reverse();
+        }
+        if self.core.control.is_stopping() {
+            self.look_whether_drained(true);
+        }
+        self.core.control.halted()
     }
 
     /// An element multiplied packets beyond a batch: cuts it.
@@ -308,7 +336,7 @@ impl Engine {
             self.wires.log[mark..].reverse();
             left -= 1;
             if left == 0 {
-                if self.core.control.halted() {
+                if self.look_up() {
                     self.wires.log.clear();
                     break;
                 }

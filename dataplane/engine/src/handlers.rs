@@ -132,6 +132,12 @@ pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result
     }
 }
 
+/// Whether a read of one of the router's own handlers changes something: that of a trace takes what
+/// was seen.
+pub(crate) fn global_has_effect(call: &Call<'_>) -> bool {
+    call.name == "trace" && !call.param.trim().is_empty()
+}
+
 fn describe(name: &str, access: Access) -> String {
     let rights = match access {
         Access::Read => "r",

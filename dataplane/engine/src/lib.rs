@@ -26,6 +26,7 @@ mod handlers;
 mod layout;
 mod patience;
 mod placed;
+mod remote;
 mod rest;
 mod router;
 mod signals;

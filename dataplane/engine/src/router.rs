@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{Element, HandlerError, Registry, Shared, Stats};
+use thruway_element::{Element, HandlerError, Registry, Remote, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
@@ -19,6 +19,7 @@ use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
 use crate::patience::Idle;
+use crate::remote;
 use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
 use crate::topology::Topology;
@@ -182,6 +183,11 @@ impl Router {
     /// The handle for stopping and asking.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
+    }
+
+    /// The handlers, for threads that run no elements.
+    pub fn remote(&self) -> Arc<dyn Remote> {
+        remote::of(&self.layout, &self.control, 0)
     }
 
     /// Every thread's counters.

@@ -308,6 +308,9 @@ impl<S: Storage> Master<S> {
 
     #[cold]
     fn fail(&mut self, fault: PeerFault) -> PeerFault {
+        // What it gave back before and was not yet taken is not believed either: the next `poll`
+        // has nothing to take, looks, and finds the fault.
+        self.returned = self.consumed;
         // The first fault stays: what follows it follows from it.
         *self.fault.get_or_insert(fault)
     }

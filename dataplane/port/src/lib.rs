@@ -16,6 +16,7 @@ pub mod generator;
 pub mod interface;
 mod interface_driver;
 mod interface_use;
+pub mod run_directory;
 pub mod socket;
 mod system;
 pub mod tap;

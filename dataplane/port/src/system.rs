@@ -62,6 +62,33 @@ pub(crate) fn option(fd: &impl AsFd, level: i32, option: i32) -> io::Result<u32>
     Ok(value)
 }
 
+/// The supplementary groups of the process at the other end of a Unix socket.
+pub(crate) fn peer_groups(fd: &impl AsFd) -> io::Result<Vec<u32>> {
+    /// Most groups of a process (`NGROUPS_MAX`).
+    const GROUPS_MAX: usize = 65_536;
+    let fd = fd.as_fd().as_raw_fd();
+    let mut groups = vec![0_u32; 64];
+    loop {
+        let mut len = size_of_val(groups.as_slice()) as libc::socklen_t;
+        let (place, level) = (groups.as_mut_ptr().cast(), libc::SOL_SOCKET);
+        // JUSTIFICATION: this option is not offered elsewhere.
+        // SAFETY: the place is writable for the length given.
+        let done = unsafe { libc::getsockopt(fd, level, libc::SO_PEERGROUPS, place, &raw mut len) };
+        let count = len as usize / size_of::<u32>();
+        match check(done) {
+            Ok(_) => {
+                groups.truncate(count);
+                return Ok(groups);
+            }
+            // Then the kernel says how much there is.
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && count <= GROUPS_MAX => {
+                groups.resize(count.max(groups.len() + 1), 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Asks the kernel about or changes an interface.
 pub(crate) struct IfRequest(libc::ifreq);
 

@@ -63,6 +63,12 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if settings.warnings && settings.sockets.iter().any(|config| config.starts_with("tcp")) {
+        errln!(
+            "click: warning: -p lets every user of this host use all handlers, as Click does; -u FILE \
+             lets in this user alone"
+        );
+    }
     if let Err(error) = crate::distress::reserve() {
         errln!("{error}");
         return ExitCode::FAILURE;

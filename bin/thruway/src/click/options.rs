@@ -19,7 +19,7 @@ Options:
   -a, --affinity[=CPU]          Bind thread N to CPU (default 0) plus N.
       --no-affinity             Do not bind threads, as by default where there is one.
   -p, --port PORT               Listen for control connections on this TCP port; PORT+ tries
-                                the next ones too.
+                                the next ones too. Every user of this host may connect.
   -u, --unix-socket FILE        Listen for control connections on this Unix socket.
   -R, --allow-reconfigure       Provide a writable 'hotconfig' handler: another configuration
                                 takes over, with the state of elements that keep their name.
@@ -207,7 +207,8 @@ impl Settings {
             "port" => {
                 let number = text.strip_suffix('+').unwrap_or(&text);
                 number.parse::<u16>().map_err(|_| format!("'{text}' is not a TCP port"))?;
-                self.sockets.push(format!("tcp, {text}"));
+                // Click's tools know no tokens.
+                self.sockets.push(format!("tcp, {text}, AUTH none"));
             }
             "unix-socket" => {
                 self.sockets

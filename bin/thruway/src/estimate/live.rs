@@ -11,8 +11,8 @@ use thruway_model::Hardware;
 use thruway_model::estimate::{Assumed, Estimate};
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, Trace};
 
-use crate::ctl::Client;
 use crate::load;
+use crate::reach::reach;
 use crate::table::Table;
 use crate::top::Sample;
 
@@ -34,7 +34,7 @@ pub fn view(
         (0.05..=3600.0).contains(&seconds),
         "--interval {seconds}: give 0.05 to 3600 seconds"
     );
-    let mut client = Client::reach(address)?;
+    let mut client = reach(address)?;
     let text = client.read("config")?;
     let before = Sample::take(&mut client)?;
     std::thread::sleep(Duration::from_secs_f64(seconds));

@@ -1,6 +1,7 @@
 //! `thruway top`: what a running Thruway does, as it does it.
 
 mod frame;
+mod json;
 mod keys;
 mod sample;
 
@@ -12,22 +13,28 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::Args;
 use console::Term;
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::ctl::Client;
+use crate::client::shown;
+use crate::reach::{address, reach};
 use keys::Keys;
 pub use sample::Sample;
 
 /// Arguments of `thruway top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name
+    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
+    /// not needed where one 'thruway run' of this user runs
     #[arg(value_name = "ADDRESS")]
-    address: String,
+    address: Option<String>,
     /// Print one view as text, and end; as it is where standard output is no terminal
     #[arg(long)]
     once: bool,
+    /// Print one view as JSON, and end: counts since the start, now and at the beginning of the view
+    #[arg(long)]
+    json: bool,
     /// Seconds that a view is about
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
@@ -44,12 +51,17 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         bail!("--interval {}: give 0.05 to 3600 seconds", args.interval);
     }
     let interval = Duration::from_secs_f64(args.interval);
-    let mut client = Client::reach(&args.address)?;
+    let address = address(args.address.as_deref())?;
+    let mut client = reach(&address)?;
     let mut before = Sample::take(&mut client)?;
-    if args.once || !std::io::stdout().is_terminal() {
+    if args.json || args.once || !std::io::stdout().is_terminal() {
         std::thread::sleep(interval);
         let now = Sample::take(&mut client)?;
-        let text = frame::text(&args.address, (&before, &now), None);
+        if args.json {
+            outln!("{:#}", json!({ "before": before.json(), "now": now.json() }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = shown(&frame::text(&address, (&before, &now), None));
         out!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,13 +76,13 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
             Ok(now) => now,
             // A hot swap closes the former configuration's connections.
             Err(_) => {
-                client = Client::reach(&args.address)?;
+                client = reach(&address)?;
                 Sample::take(&mut client)?
             }
         };
         let (rows, columns) = screen.term.size();
         let rows = usize::from(rows);
-        let text = frame::text(&args.address, (&before, &now), Some(rows));
+        let text = shown(&frame::text(&address, (&before, &now), Some(rows)));
         screen.show(&text, (rows, usize::from(columns)))?;
         before = now;
     }

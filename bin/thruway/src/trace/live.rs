@@ -6,7 +6,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::collect::Collected;
 use super::{Wanted, name};
-use crate::ctl::Client;
+use crate::reach::reach;
 
 /// How often it is asked what was seen.
 const LOOK: Duration = Duration::from_millis(50);
@@ -18,7 +18,7 @@ pub fn follow(
     over: &AtomicBool,
     collected: &mut Collected,
 ) -> anyhow::Result<Option<String>> {
-    let mut client = Client::reach(address)?;
+    let mut client = reach(address)?;
     let name = name();
     client.write("trace", &wanted.start(&name))?;
     let begin = Instant::now();
@@ -43,7 +43,7 @@ pub fn follow(
 
 /// Why an answer did not come.
 fn why(address: &str, ask: &str, error: &anyhow::Error) -> String {
-    match Client::reach(address) {
+    match reach(address) {
         // Another configuration answers by now.
         Ok(mut client) => match client.read(ask) {
             Ok(_) => format!("the connection broke: {error}"),

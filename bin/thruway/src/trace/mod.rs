@@ -20,12 +20,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_engine::Filter;
 use thruway_sync::atomic::AtomicBool;
 
+use crate::client::{shown, shown_json};
+use crate::reach;
 use collect::Collected;
 
 /// Arguments of `thruway trace`.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// ADDRESS FILTER of a running configuration's ControlSocket, as for `thruway top`; with --run or
+    /// ADDRESS FILTER of a running configuration's ControlSocket, as for `thruway top` (FILTER alone
+    /// where one 'thruway run' of this user runs); with --run or
     /// -e FILTER and NAME=VALUE... of that configuration. FILTER is a class as FlowDispatcher takes
     /// it: 'tcp dst port 80', 'src net 10.0.0.0/8', 'arp', '12/0800', '-'
     #[arg(value_name = "ADDRESS FILTER | FILTER NAME=VALUE", required = true)]
@@ -43,8 +46,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "ELEMENT")]
     at: Option<String>,
     /// End after so many seconds; else when all chosen packets came to their end, or with Ctrl-C
-    #[arg(long, value_name = "SECONDS")]
-    seconds: Option<f64>,
+    #[arg(long, value_name = "SECONDS", alias = "seconds")]
+    duration: Option<f64>,
     /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment;
     /// `-` for standard output, without text
     #[arg(long, value_name = "FILE")]
@@ -84,14 +87,19 @@ fn name() -> String {
 
 /// Runs the command.
 pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
-    let limit = match args.seconds {
+    let limit = match args.duration {
         Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some(Duration::from_secs_f64(seconds)),
-        Some(seconds) => bail!("--seconds {seconds}: must be above 0"),
+        Some(seconds) => bail!("--duration {seconds}: must be above 0"),
         None => None,
     };
     let here = args.run.is_some() || args.expression.is_some();
+    let only = match (args.words.len(), here) {
+        (1, false) => reach::address(None)?,
+        _ => String::new(),
+    };
     let (address, filter, variables) = match (&args.words[..], here) {
         ([filter, variables @ ..], true) => ("", filter, variables),
+        ([filter], false) => (&only[..], filter, &[][..]),
         ([address, filter], false) => (&address[..], filter, &[][..]),
         _ => bail!(
             "give ADDRESS FILTER, where ADDRESS is that of a ControlSocket and FILTER one word (in \
@@ -122,18 +130,19 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     let ways = journey::ways(&collected.records);
     let clock = collected.clock();
     if args.json {
-        outln!("{}", json::value(&ways, &clock, &collected.counts));
+        let json = json::value(&ways, &clock, &collected.counts).to_string();
+        outln!("{}", shown_json(&json));
     } else if args.pcapng.as_deref() != Some("-") {
-        out!("{}", text::text(&ways, &clock));
+        out!("{}", shown(&text::text(&ways, &clock)));
     }
     if let Some(path) = &args.pcapng {
         capture::write(path, &ways, &clock)?;
     }
-    collected.notes(filter).iter().for_each(|note| errln!("thruway trace: {note}"));
+    collected.notes(filter).iter().for_each(|note| errln!("thruway trace: {}", shown(note)));
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
-            errln!("thruway trace: {why}");
+            errln!("thruway trace: {}", shown(&why));
             Ok(ExitCode::FAILURE)
         }
     }

@@ -6,6 +6,7 @@
 //! through the configuration that uses every parser.
 #![forbid(unsafe_code)]
 
+mod attacks;
 mod broadband;
 mod clients;
 mod control;
@@ -24,12 +25,14 @@ mod gateway;
 mod handover;
 mod hostile;
 mod idle;
+mod instances;
 mod interfaces;
 mod kinds;
 mod leavings;
 mod load;
 mod losses;
 mod network;
+mod pages;
 mod plan;
 mod process;
 mod refusals;
@@ -41,6 +44,7 @@ mod sessions;
 mod sockets;
 mod stops;
 mod streams;
+mod surroundings;
 mod tags;
 mod threads;
 mod top;

@@ -4,6 +4,7 @@ mod file;
 
 use std::collections::HashMap;
 
+use crate::named_file;
 use crate::reaching::looking_up;
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
@@ -270,8 +271,13 @@ impl Element for AggregateCounter {
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        let write = |counter: &AggregateCounter, format| {
-            let written = file::write(value.trim(), &counter.banner, &counter.rows(), format);
+        let mut write = |counter: &AggregateCounter, format| {
+            if value.trim() == "-" {
+                let refused = |error| HandlerError::refused(format!("{name}: -: {error}"));
+                named_file::standard_output(cx).map_err(refused)?;
+            }
+            let open = |path: &str| named_file::create(cx, path);
+            let written = file::write(value.trim(), &counter.banner, &counter.rows(), format, open);
             let refused =
                 |error| HandlerError::refused(format!("{name}: {}: {error}", value.trim()));
             written.map_err(refused)

@@ -1,12 +1,14 @@
 //! Handler calls that an argument names: `HANDLER [VALUE]`.
 
-use thruway_element::{Catalog, Cx, text};
+use thruway_element::{Catalog, Cx, Origin, text};
 
 /// A write handler and what to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     handler: String,
     value: String,
+    /// Who wrote it: it is done with no more rights than that.
+    origin: Origin,
 }
 
 impl Call {
@@ -14,26 +16,40 @@ impl Call {
     pub(crate) fn parse(text: &str) -> Option<Call> {
         let (handler, value) = first_word(text);
         let value = text::unquote_text(value);
-        (!handler.is_empty()).then(|| Call { handler: handler.to_owned(), value })
+        let origin = None;
+        (!handler.is_empty()).then(|| Call { handler: handler.to_owned(), value, origin })
+    }
+
+    /// The call as whoever calls the running handler may make it.
+    pub(crate) fn by_caller(self, cx: &mut Cx<'_>) -> Call {
+        Call { origin: cx.host().origin(), ..self }
     }
 
     /// The write handler that asks the driver to stop.
     pub(crate) fn stop() -> Call {
-        Call { handler: "stop".to_owned(), value: String::new() }
+        Call { handler: "stop".to_owned(), value: String::new(), origin: None }
     }
 
     /// The same call with `name` in its value replaced by `text`.
     pub(crate) fn with(&self, name: &str, text: &str) -> Call {
-        Call { handler: self.handler.clone(), value: self.value.replace(name, text) }
+        Call { value: self.value.replace(name, text), ..self.clone() }
     }
 
     /// Calls the handler once the running element has returned.
     pub(crate) fn write_later(&self, cx: &mut Cx<'_>) {
+        let before = cx.host().set_origin(self.origin.clone());
         cx.write_later(self.handler.as_str(), self.value.as_str());
+        cx.host().set_origin(before);
     }
 
     /// Calls the handler. What goes wrong is told to the user.
     pub(crate) fn write(&self, cx: &mut Cx<'_>) {
+        let before = cx.host().set_origin(self.origin.clone());
+        self.write_now(cx);
+        cx.host().set_origin(before);
+    }
+
+    fn write_now(&self, cx: &mut Cx<'_>) {
         match own_handler(cx, &self.handler) {
             // An element cannot be called while it runs.
             Some(name) => {

@@ -159,12 +159,14 @@ impl Counter {
         }
     }
 
-    fn set_call(&mut self, which: usize, value: &str) -> Result<(), HandlerError> {
+    fn set_call(&mut self, cx: &mut Cx<'_>, which: usize, value: &str) -> Result<(), HandlerError> {
         if !self.alone && matches!(self.sums, Sums::Own(_)) {
             let why = "several threads bring packets, and each counts for itself: give SYNC atomic";
             return Err(HandlerError::refused(why.to_owned()));
         }
-        self.calls[which] = Some(Trigger::parse(value)?);
+        let trigger = Trigger::parse(value)?;
+        let call = trigger.call.map(|call| call.by_caller(cx));
+        self.calls[which] = Some(Trigger { call, ..trigger });
         self.sums.rearm(which);
         Ok(())
     }
@@ -204,10 +206,10 @@ impl Element for Counter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "count_call" => self.set_call(0, value)?,
-            "byte_count_call" => self.set_call(1, value)?,
+            "count_call" => self.set_call(cx, 0, value)?,
+            "byte_count_call" => self.set_call(cx, 1, value)?,
             "reset" | "reset_counts" => self.reset(),
             _ => return Err(HandlerError::no_write(name)),
         }

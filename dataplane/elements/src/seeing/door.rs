@@ -1,12 +1,16 @@
 //! The socket by which other programs come in: what ControlSocket and ChatterSocket have in common.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use crate::telling::say;
+use rustix::event::PollFlags;
 use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Ty};
-use thruway_port::socket::{
-    Address, Connection, Listener, SocketError, SocketOptions, UNIX_NAME_MAX,
-};
+use thruway_port::socket::{Address, Connection, Listener, SocketError, UNIX_NAME_MAX};
+
+use super::gate::{Gate, Token};
+use super::management::Desk;
 
 pub(super) const TYPE: Arg = Arg::required("TYPE", Ty::Choice(&["TCP", "UNIX"]), "kind of socket");
 pub(super) const PORT: Arg = Arg::optional("PORT", Ty::Any, "TCP port or file name");
@@ -17,20 +21,27 @@ pub(super) const RETRIES: Arg =
     Arg::keyword("RETRIES", Ty::Int, "how often to try again to listen, every second").or("0");
 pub(super) const RETRY_WARNINGS: Arg =
     Arg::keyword("RETRY_WARNINGS", Ty::Bool, "whether that is told").or("true");
+pub(super) const AUTH: Arg = Arg::keyword(
+    "AUTH",
+    Ty::Choice(&["token", "none"]),
+    "what TCP clients must show: none lets in every user of this host",
+)
+.or("token");
+pub(super) const TOKEN: Arg = Arg::keyword("TOKEN", Ty::Str, "the token; else one is made");
+pub(super) const TOKEN_FILE: Arg = Arg::keyword("TOKEN_FILE", Ty::File, "file with the token");
+pub(super) const MODE: Arg =
+    Arg::keyword("MODE", Ty::Str, "rights of a Unix socket's file, octal: 0660").or("0600");
+pub(super) const GROUP: Arg =
+    Arg::keyword("GROUP", Ty::Str, "its group, by name or number; else the process's");
 
 /// Connections at a time.
 pub(super) const CONNECTIONS_MAX: usize = 64;
-/// Nanoseconds until bytes that did not go out are tried again.
-pub(super) const SEND_PAUSE: i64 = 5_000_000;
+/// How long a client may take for its token.
+pub(super) const TOKEN_TIME: Duration = Duration::from_secs(10);
 /// Ports tried where "or the next ones" is meant.
 const PORTS_TRIED: u16 = 11;
-/// Timer: try again to listen.
-const RETRY: u32 = 0;
-/// Nanoseconds between tries to listen.
-const RETRY_PAUSE: i64 = 1_000_000_000;
-/// Nanoseconds, or else runs of the task, between looks at sockets on which nothing happens.
-const LOOK_PAUSE: i64 = 1_000_000;
-const LOOK_RUNS: u32 = 1_024;
+/// Time between tries to listen.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +83,8 @@ impl Place {
         }
     }
 
-    fn listen(&self) -> Result<Listener, SocketError> {
-        let options = SocketOptions::default();
+    fn listen(&self, gate: &Gate) -> Result<Listener, SocketError> {
+        let options = gate.options();
         let Address::Inet(first) = self.address else {
             return Listener::bind(&self.address, &options);
         };
@@ -86,129 +97,196 @@ impl Place {
         }
         bound
     }
+
+    fn is_for_all(&self) -> bool {
+        matches!(self.address, Address::Inet(address) if address.ip().is_unspecified())
+    }
 }
 
-/// What a door leaves to its successor in a hot swap.
-pub(super) struct Left {
-    place: Place,
-    listener: Option<Listener>,
+/// A client that came in.
+pub(super) struct Visitor {
+    pub connection: Connection,
+    /// Where from, as messages say it.
+    pub from: String,
+    /// Whether it need not show the token.
+    pub trusted: bool,
 }
 
 /// See the module's description.
 pub(super) struct Door {
     place: Place,
+    gate: Gate,
     listener: Option<Listener>,
+    token: Option<Token>,
     retries: i32,
     retry_warnings: bool,
-    /// When the sockets are looked at again, and runs since they were.
-    next_look: i64,
-    skipped: u32,
+    next_try: Option<Instant>,
+    /// Until when nobody comes in, for lack of descriptors.
+    closed_until: Option<Instant>,
+    /// The TCP port, or the file name: the element's handler shows it.
+    name: Arc<Mutex<String>>,
+    /// The element, as messages name it.
+    label: String,
 }
 
 impl Door {
     /// Of the arguments.
     pub(super) fn of(args: &Args<'_>) -> Result<Door, ArgErrors> {
         Ok(Door {
-            place: Place::of(args)?,
-            listener: None,
             retries: args.get("RETRIES")?,
             retry_warnings: args.get("RETRY_WARNINGS")?,
-            next_look: 0,
-            skipped: 0,
+            ..Door::at(Place::of(args)?, Gate::of(args)?)
         })
     }
 
-    /// Listens, by a predecessor's socket where there is one, or says when that is tried again.
+    /// A Unix socket for this user alone.
+    pub(super) fn own(path: Vec<u8>) -> Door {
+        let place = Place { address: Address::Unix(path), last: 0 };
+        Door::at(place, Gate::own())
+    }
+
+    fn at(place: Place, gate: Gate) -> Door {
+        Door {
+            name: Arc::new(Mutex::new(name_of(&place.address))),
+            place,
+            gate,
+            listener: None,
+            token: None,
+            retries: 0,
+            retry_warnings: false,
+            next_try: None,
+            closed_until: None,
+            label: String::new(),
+        }
+    }
+
+    /// Learns which element it belongs to.
+    pub(super) fn belongs_to(&mut self, cx: &mut Cx<'_>) {
+        let node = cx.node();
+        if let Some((name, class)) = cx.host().describe(node) {
+            self.label = format!("{name} :: {class}: ");
+        }
+    }
+
+    /// What messages begin with.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Listens, by a predecessor's socket where there is one; or says, in the line that comes back,
+    /// when that is tried again.
     ///
     /// # Errors
     /// It cannot, and that was the last try.
-    pub(super) fn open(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let listener = match self.listener.take() {
-            Some(listener) => Ok(listener),
-            None => self.place.listen().map_err(|error| error.to_string()),
-        };
-        let error = match listener {
-            Ok(listener) => {
-                cx.watch(&listener).map_err(|error| error.to_string())?;
-                self.listener = Some(listener);
-                return Ok(());
-            }
+    pub(super) fn open(&mut self, now: Instant) -> Result<Option<String>, String> {
+        self.next_try = None;
+        if self.listener.is_some() {
+            return Ok(None);
+        }
+        let error = match self.listen() {
+            Ok(warning) => return Ok(warning),
             Err(error) => error,
         };
         if self.retries <= 0 {
             return Err(error);
         }
-        if self.retry_warnings {
-            let tries = if self.retries == 1 { "try" } else { "tries" };
-            say(cx, &format!("{error} ({} {tries} left)", self.retries));
-        }
+        let tries = if self.retries == 1 { "try" } else { "tries" };
+        let warning = format!("{}{error} ({} {tries} left)", self.label, self.retries);
         self.retries -= 1;
-        cx.set_timer(RETRY, cx.now().saturating_add(RETRY_PAUSE));
-        Ok(())
+        self.next_try = Some(now + RETRY_PAUSE);
+        Ok(self.retry_warnings.then_some(warning))
     }
 
-    /// Tries again to listen, if it does not; after the last try the driver is to stop.
-    pub(super) fn retry(&mut self, cx: &mut Cx<'_>) {
-        if self.listener.is_none()
-            && let Err(error) = self.open(cx)
-        {
-            say(cx, &error);
-            cx.stop();
+    fn listen(&mut self) -> Result<Option<String>, String> {
+        let listener = self.place.listen(&self.gate).map_err(|error| error.to_string())?;
+        if let Address::Inet(address) = listener.address() {
+            self.token = self.gate.token(address.port())?;
         }
+        *lock(&self.name) = name_of(listener.address());
+        self.listener = Some(listener);
+        let open = if self.gate.is_open() { ", and needs no token" } else { "" };
+        let warning = || {
+            format!(
+                "{}warning: LOCALHOST false: the socket takes connections of other hosts, \
+                 unencrypted{open}",
+                self.label
+            )
+        };
+        Ok(self.place.is_for_all().then(warning))
     }
 
-    /// The TCP port, or the file name.
-    pub(super) fn name(&self) -> String {
-        match self.listener.as_ref().map_or(&self.place.address, Listener::address) {
-            Address::Inet(address) => address.port().to_string(),
-            unix => unix.to_string(),
-        }
-    }
-
-    /// Whether it is time to look at the sockets: each look costs system calls, and the task runs
-    /// between packets. Simulated time may stand still, so runs count too.
-    pub(super) fn looks(&mut self, now: i64) -> bool {
-        self.skipped += 1;
-        let looks = now >= self.next_look || self.skipped >= LOOK_RUNS;
-        if looks {
-            (self.next_look, self.skipped) = (now.saturating_add(LOOK_PAUSE), 0);
-        }
-        looks
-    }
-
-    /// Has the next run look, whenever it comes.
-    pub(super) fn look_again(&mut self) {
-        self.next_look = i64::MIN;
-    }
-
-    /// Takes one waiting connection; where from, as messages say it.
-    pub(super) fn accept(&self, cx: &mut Cx<'_>) -> Option<(Connection, String)> {
-        match self.listener.as_ref()?.accept() {
-            Ok(accepted) => accepted.map(|(connection, peer)| match peer {
-                Some(Address::Inet(peer)) => {
-                    (connection, format!(" from {}.{}", peer.ip(), peer.port()))
+    /// Tries again to listen, when it is time; after the last try the driver is to stop.
+    pub(super) fn retry(&mut self, desk: &Desk) {
+        if self.next_try.is_some_and(|at| at <= desk.now) {
+            match self.open(desk.now) {
+                Ok(warning) => warning.iter().for_each(|line| desk.remote.chatter(line)),
+                Err(error) => {
+                    desk.remote.chatter(&format!("{}{error}", self.label));
+                    desk.remote.stop();
                 }
-                _ => (connection, String::new()),
+            }
+        }
+    }
+
+    /// When it wants to be looked after, whatever happens.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.next_try.into_iter().chain(self.closed_until).min()
+    }
+
+    /// The TCP port, or the file name, for others to read.
+    pub(super) fn name(&self) -> Arc<Mutex<String>> {
+        Arc::clone(&self.name)
+    }
+
+    /// What to wait for.
+    pub(super) fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
+        let listener = self.listener.iter().filter(|_| self.closed_until.is_none());
+        fds.extend(listener.map(|listener| (listener.as_fd(), PollFlags::IN)));
+    }
+
+    /// Takes one waiting connection of a user that may connect; `Err` where there was another.
+    pub(super) fn accept(&mut self, desk: &Desk) -> Option<Result<Visitor, Connection>> {
+        if self.closed_until.is_some_and(|until| desk.now < until) {
+            return None;
+        }
+        self.closed_until = None;
+        match self.listener.as_ref()?.accept() {
+            Ok(accepted) => accepted.map(|(connection, peer)| {
+                let from = match peer {
+                    Some(Address::Inet(peer)) => format!(" from {}.{}", peer.ip(), peer.port()),
+                    _ => String::new(),
+                };
+                let trusted = match (&self.place.address, &self.token) {
+                    (Address::Unix(_), _) if self.gate.admits(&connection) == Some(true) => true,
+                    (Address::Unix(_), _) => return Err(connection),
+                    (Address::Inet(_), token) => token.is_none(),
+                };
+                Ok(Visitor { connection, from, trusted })
             }),
             Err(error) => {
-                say(cx, &format!("accept: {error}"));
+                desk.remote.chatter(&format!("{}accept: {error}", self.label));
+                self.closed_until = Some(desk.now + RETRY_PAUSE);
                 None
             }
         }
     }
 
-    /// Leaves the socket to a successor.
-    pub(super) fn leave(&mut self) -> Left {
-        Left { place: self.place.clone(), listener: self.listener.take() }
+    /// Whether this is the token.
+    pub(super) fn lets_in(&self, token: &str) -> bool {
+        self.token.as_ref().is_some_and(|own| own.is(token))
     }
 
-    /// Takes what a predecessor left; false, and that is closed, where it listened elsewhere.
-    pub(super) fn take(&mut self, left: Left) -> bool {
-        let same = left.place == self.place;
-        if same {
-            self.listener = left.listener;
+    /// Whether a successor in a hot swap listens at the same place for the same clients.
+    pub(super) fn is_like(&self, other: &Door) -> bool {
+        self.place == other.place && self.gate == other.gate
+    }
+
+    /// Takes over a predecessor's socket.
+    pub(super) fn take(&mut self, mut left: Door) {
+        (self.listener, self.token) = (left.listener.take(), left.token.take());
+        if let Some(listener) = &self.listener {
+            *lock(&self.name) = name_of(listener.address());
         }
-        same
     }
 
     /// Closes it.
@@ -216,8 +294,21 @@ impl Door {
     /// # Errors
     /// The file of a Unix socket cannot be removed.
     pub(super) fn close(&mut self) -> Result<(), String> {
-        let name = self.name();
+        self.token = None;
         let closed = self.listener.take().map_or(Ok(()), Listener::close);
-        closed.map_err(|error| format!("{name}: cannot remove: {error}"))
+        closed.map_err(|error| format!("{}: cannot remove: {error}", lock(&self.name)))
     }
+}
+
+/// The TCP port, or the file name.
+fn name_of(address: &Address) -> String {
+    match address {
+        Address::Inet(address) => address.port().to_string(),
+        unix => unix.to_string(),
+    }
+}
+
+/// What another thread may have left behind in a panic is whole.
+pub(super) fn lock(name: &Mutex<String>) -> std::sync::MutexGuard<'_, String> {
+    name.lock().unwrap_or_else(|poison| poison.into_inner())
 }

@@ -14,11 +14,13 @@ mod error;
 pub(crate) mod ewma;
 mod fast_udp_source;
 mod flows;
+mod gate;
 mod idle;
 mod infinite_source;
 mod ip_line;
 mod ip_print;
 mod lines;
+mod management;
 mod message;
 mod null;
 mod number_packet;
@@ -44,6 +46,7 @@ mod timestamp_diff;
 mod tsc_clock;
 mod work_package;
 
+pub use control_socket::Instance;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.

@@ -3,11 +3,10 @@
 use std::any::Any;
 
 use crate::dialect::ignored;
-use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Exception, Fails, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation,
-    PerSession, Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession,
+    Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -19,9 +18,13 @@ use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+mod exceptions;
 mod follow;
+mod price;
 
+use exceptions::{exceptions, one_of_each};
 use follow::Follow;
+use price::entering;
 
 /// Reasons of the engine, as those of the elements.
 const DROPS: [Drop; Why::ALL.len() + 1 + unseen::REASONS.len()] = {
@@ -280,36 +283,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What is done to a segment where a context begins and ends.
-fn entering(mode: Mode, verifies: bool, load: &Load) -> Vec<Cost> {
-    let mut cost = vec![Operation::SessionState.once(), Operation::StreamFollow.once()];
-    if mode == Mode::Follow {
-        return cost;
-    }
-    let connection = Tcp::CONNECTION_BYTES as f64;
-    let order = Operation::StreamOrder.once();
-    let lines = connection / 64.0;
-    cost.push(order.reaching(connection * load.sessions, lines, Access::Dependent));
-    if mode == Mode::Order {
-        return cost;
-    }
-    // A copy is kept of what carries bytes. To map is measured with all of that, for a line.
-    let (payload, measured) =
-        (Load::lines(load.payload_bytes), f64::from(u8::from(mode == Mode::Map)));
-    let carries = payload.min(1.0);
-    if mode == Mode::Map {
-        cost.push(Operation::StreamMap.once());
-    } else {
-        cost.push(Operation::Clone.times(carries));
-    }
-    let copied = carries * Load::lines(load.packet_bytes);
-    cost.push(Operation::CopyLine.times((copied - measured).max(0.0)));
-    if verifies {
-        cost.push(Operation::ChecksumLine.times((payload - measured).max(0.0)));
-    }
-    cost
-}
-
 impl Element for TcpIn {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
         let (mode, verifies) = (self.settings.mode, self.settings.verify);
@@ -445,50 +418,6 @@ impl Element for TcpIn {
             self.tcp.set_settings(self.settings);
         }
     }
-}
-
-/// What functions cannot inspect, and what is done then.
-fn exceptions(settings: &Settings, guards: bool, refuses_unseen: bool) -> Vec<Exception> {
-    let row = |what, (done, open), argument| {
-        let fails = Fails::open_if(open);
-        Exception { what, done, fails, argument }
-    };
-    let picked = if settings.pick_up { ("show the rest", true) } else { ("refuse", false) };
-    let bound = match settings.at_bound {
-        AtBound::Drop => ("drop", false),
-        AtBound::Pass => ("pass", true),
-        AtBound::Reset => ("reset", false),
-    };
-    let again = if guards { ("send what was shown", false) } else { ("pass", true) };
-    let mut rows = vec![
-        Exception::unseen(refuses_unseen),
-        row("connections that were not seen to open", picked, "PICK_UP"),
-        row("more than BUFFER or TOTAL to keep", bound, "AT_BOUND"),
-        row("more than CONNECTIONS_MAX connections", ("drop", false), "CONNECTIONS_MAX"),
-        row("bytes sent again, or otherwise", again, "GUARD"),
-    ];
-    if guards {
-        let urgent = match settings.urgent {
-            Urgent::Clear => ("make it part of the stream", false),
-            Urgent::Pass => ("pass", true),
-            Urgent::Drop => ("drop", false),
-        };
-        let sums = if settings.verify { ("drop", false) } else { ("show", true) };
-        rows.push(row("urgent data", urgent, "URGENT"));
-        rows.push(row("wrong checksums", sums, "CHECKSUM"));
-    }
-    rows
-}
-
-/// What would have to be otherwise about a context.
-fn one_of_each(plan: &StreamPlan) -> Option<String> {
-    let (ins, outs) = (plan.enters.len(), plan.leaves.len());
-    (ins > 1 || outs > 1).then(|| {
-        format!(
-            "{ins} TCPIn and {outs} TCPOut belong together, but a context has one of each: give \
-             them several inputs and outputs instead"
-        )
-    })
 }
 
 /// Lets a packet pass by.

@@ -10,6 +10,7 @@ use rustix::net::{
     SendAncillaryBuffer, SendFlags, SocketType, connect, getsockname, ipproto, sendmsg, sockopt,
 };
 
+use super::file::{Credentials, credentials};
 use super::{Address, BoundFile, SocketError, SocketOptions, bind_to, open, unless_blocked};
 
 /// A connected socket.
@@ -22,7 +23,7 @@ pub struct Connection {
 
 impl Connection {
     pub(super) fn of(fd: OwnedFd) -> Connection {
-        Connection { fd, _file: BoundFile(None) }
+        Connection { fd, _file: BoundFile::NONE }
     }
 
     /// Connects to an address, from `local` if that is given; waits `patience` at most.
@@ -45,7 +46,7 @@ impl Connection {
                 }
                 bind_to(&fd, local)?
             }
-            None => BoundFile(None),
+            None => BoundFile::NONE,
         };
         match connect(&fd, &address.to_kernel().map_err(error)?) {
             Ok(()) => {}
@@ -58,6 +59,11 @@ impl Connection {
     /// Its own address.
     pub fn address(&self) -> Option<Address> {
         getsockname(&self.fd).ok().and_then(Address::of_kernel)
+    }
+
+    /// The process at the other end, of a Unix socket: as it was when it connected.
+    pub fn credentials(&self) -> Option<Credentials> {
+        credentials(&self.fd)
     }
 
     /// What can be read now: `None` when nothing has come, 0 bytes at the end.

@@ -68,7 +68,7 @@ impl Datagrams {
     ) -> Result<Datagrams, SocketError> {
         let protocol = matches!(remote, Address::Inet(_)).then_some(ipproto::UDP);
         let fd = open(remote, SocketType::DGRAM, protocol, options)?;
-        let file = local.map_or(Ok(BoundFile(None)), |local| bind_to(&fd, local))?;
+        let file = local.map_or(Ok(BoundFile::NONE), |local| bind_to(&fd, local))?;
         Ok(Datagrams { fd, _file: file, _claim: None })
     }
 
@@ -94,7 +94,7 @@ impl Datagrams {
         sockopt::set_socket_broadcast(&fd, true)
             .map_err(|errno| error("cannot set SO_BROADCAST", errno.into()))?;
         let claim = port.map(|port| claim(protocol, port)).transpose()?.flatten();
-        Ok(Datagrams { fd, _file: BoundFile(None), _claim: claim })
+        Ok(Datagrams { fd, _file: BoundFile::NONE, _claim: claim })
     }
 
     /// Its own address.

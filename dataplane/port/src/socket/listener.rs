@@ -3,12 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{
-    SocketFlags, SocketType, acceptfrom_with, getsockname, ipproto, listen, sockopt,
-};
+use rustix::net::{SocketFlags, SocketType, acceptfrom_with, getsockname, ipproto, sockopt};
 
 use super::connection::Connection;
-use super::{Address, BoundFile, SocketError, SocketOptions, bind_to, open, unless_blocked};
+use super::file::bind_and_listen;
+use super::{Address, BoundFile, SocketError, SocketOptions, open, unless_blocked};
 
 /// Connections that the kernel lets wait.
 const BACKLOG: i32 = 128;
@@ -23,7 +22,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at an address.
+    /// Listens at an address. A Unix socket's file that a dead process of this user left there is
+    /// replaced, a live one's never.
     ///
     /// # Errors
     /// The address is used, or not this host's, or the process may not.
@@ -35,8 +35,7 @@ impl Listener {
             sockopt::set_socket_reuseaddr(&fd, true)
                 .map_err(|errno| SocketError::new(address, "cannot set SO_REUSEADDR", errno))?;
         }
-        let file = bind_to(&fd, address)?;
-        listen(&fd, BACKLOG).map_err(|e| SocketError::new(address, "cannot listen", e))?;
+        let file = bind_and_listen(&fd, address, options, BACKLOG)?;
         let name = getsockname(&fd).ok().and_then(Address::of_kernel);
         let address = name.unwrap_or_else(|| address.clone());
         Ok(Listener { fd, file, options: *options, address })

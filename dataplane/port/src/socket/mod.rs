@@ -3,6 +3,7 @@
 
 mod connection;
 mod datagrams;
+mod file;
 mod listener;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,6 @@ mod tests;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -20,6 +20,9 @@ use rustix::net::{
 
 pub use connection::Connection;
 pub use datagrams::{Datagram, Datagrams, Peer};
+use file::BoundFile;
+pub use file::Credentials;
+pub(crate) use file::{is_stale, turn};
 pub use listener::Listener;
 
 /// Where a socket is.
@@ -43,6 +46,10 @@ pub struct SocketOptions {
     pub receive_buffer: Option<usize>,
     /// Whether TCP sends small segments at once.
     pub no_delay: bool,
+    /// Rights of a listening Unix socket's file; the umask's if `None`.
+    pub mode: Option<u32>,
+    /// Its group; the process's if `None`.
+    pub group: Option<u32>,
 }
 
 /// A socket that could not be opened.
@@ -62,7 +69,9 @@ pub struct SocketError {
 impl SocketError {
     fn new(address: &Address, step: &'static str, errno: Errno) -> SocketError {
         let remedy = match (errno, address) {
-            (Errno::ADDRINUSE, Address::Unix(_)) => "; if nobody uses that file, remove it",
+            (Errno::ADDRINUSE, Address::Unix(_)) => {
+                "; a process listens there, or it is no socket of this user"
+            }
             (Errno::ADDRINUSE, Address::Inet(_)) => "; another socket has that port",
             (Errno::ADDRNOTAVAIL, _) => "; no interface of this host has that address",
             (Errno::CONNREFUSED | Errno::NOENT, _) => "; nobody listens there",
@@ -90,17 +99,6 @@ impl std::fmt::Display for Address {
 impl Address {
     /// No address and port in particular.
     pub const ANY: Address = Address::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-
-    /// The file that a socket bound here makes.
-    fn file(&self) -> Option<PathBuf> {
-        use std::os::unix::ffi::OsStringExt as _;
-        match self {
-            Address::Unix(name) if name.first().is_some_and(|first| *first != 0) => {
-                Some(PathBuf::from(std::ffi::OsString::from_vec(name.clone())))
-            }
-            _ => None,
-        }
-    }
 
     fn family(&self) -> AddressFamily {
         match self {
@@ -134,23 +132,6 @@ impl Address {
     }
 }
 
-/// The file of a bound Unix socket; it goes with this value.
-#[derive(Debug)]
-struct BoundFile(Option<PathBuf>);
-
-impl BoundFile {
-    fn remove(&mut self) -> io::Result<()> {
-        self.0.take().map_or(Ok(()), std::fs::remove_file)
-    }
-}
-
-impl Drop for BoundFile {
-    fn drop(&mut self) {
-        // Who wants to know of a failure closes the socket himself.
-        let _ = self.remove();
-    }
-}
-
 /// A socket of the address's family with these options, which never waits.
 fn open(
     address: &Address,
@@ -179,9 +160,13 @@ fn open(
 
 /// Gives a socket its address.
 fn bind_to(fd: &OwnedFd, address: &Address) -> Result<BoundFile, SocketError> {
+    bind_to_kernel(fd, address)?;
+    Ok(BoundFile::of(address))
+}
+
+fn bind_to_kernel(fd: &OwnedFd, address: &Address) -> Result<(), SocketError> {
     let bound = address.to_kernel().and_then(|kernel| bind(fd, &kernel));
-    bound.map_err(|errno| SocketError::new(address, "cannot bind", errno))?;
-    Ok(BoundFile(address.file()))
+    bound.map_err(|errno| SocketError::new(address, "cannot bind", errno))
 }
 
 /// What a call came to that might have had to wait: then `None`.

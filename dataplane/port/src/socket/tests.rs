@@ -76,7 +76,10 @@ fn servers() {
     assert_eq!(peer, None);
     converse(&ours, theirs);
     let error = Listener::bind(&file(&path), &options).expect_err("it is in use");
-    assert!(error.to_string().ends_with("; if nobody uses that file, remove it"), "{error}");
+    assert!(
+        error.to_string().ends_with("; a process listens there, or it is no socket of this user"),
+        "{error}"
+    );
     assert!(path.exists(), "who failed removes nothing");
     listener.close().expect("the file is there");
     assert!(!path.exists());
@@ -157,4 +160,61 @@ fn names() {
     let long = Address::Unix(vec![b'x'; 200]);
     assert!(Listener::bind(&long, &options).is_err());
     assert!(Peer::of(&long).is_err());
+}
+
+#[test]
+fn what_a_dead_process_left_is_replaced_and_nothing_else() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("socket");
+    let bind = |options: &SocketOptions| Listener::bind(&file(&path), options);
+    let options = SocketOptions { mode: Some(0o600), ..SocketOptions::default() };
+    // The standard library's listener leaves its file, as a process that was killed does.
+    drop(UnixListener::bind(&path).expect("a new file"));
+    assert!(path.exists());
+    let listener = bind(&options).expect("nobody listens there");
+    let mode = || std::fs::symlink_metadata(&path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    let _client = UnixStream::connect(&path).expect("it listens");
+    let (connection, _) = soon(|| listener.accept());
+    let peer = connection.credentials().expect("a Unix socket");
+    assert_eq!(peer.uid, rustix::process::geteuid().as_raw());
+    assert!(peer.groups.contains(&rustix::process::getegid().as_raw()));
+
+    bind(&options).expect_err("a live one is never replaced");
+    assert!(UnixStream::connect(&path).is_ok());
+    listener.close().expect("its own file");
+    assert!(!path.exists());
+    let open = SocketOptions { mode: Some(0o666), ..options };
+    drop(bind(&open).map(|_listener| assert_eq!(mode(), 0o666, "the umask does not count")));
+
+    std::fs::write(&path, "no socket").expect("a new file");
+    bind(&options).expect_err("a file that is no socket stays");
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "no socket");
+    std::fs::remove_file(&path).expect("there");
+    let other = dir.path().join("other");
+    drop(UnixListener::bind(&other).expect("a new file"));
+    std::os::unix::fs::symlink(&other, &path).expect("a new link");
+    bind(&options).expect_err("links are not followed");
+    assert!(other.exists());
+}
+
+#[test]
+fn starts_at_the_same_time_do_not_replace_each_other() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("socket");
+    for _ in 0..20 {
+        drop(UnixListener::bind(&path).expect("a new file"));
+        let start = std::sync::Barrier::new(8);
+        let bound = std::thread::scope(|scope| {
+            let one = || {
+                start.wait();
+                Listener::bind(&file(&path), &SocketOptions::default()).ok()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+            threads.into_iter().filter_map(|one| one.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        assert_eq!(bound.len(), 1);
+        assert!(UnixStream::connect(&path).is_ok(), "the one that was bound is reached");
+    }
 }

@@ -9,7 +9,7 @@ use super::site::{
     APART_PRIORITY, Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first,
 };
 use crate::bench::child::{Running, cpu_ns, wait_for};
-use crate::ctl::Client;
+use crate::reach::reach;
 
 /// One of them, ready. The fields are in the order of going.
 pub struct Contestant {
@@ -113,7 +113,7 @@ impl Contestant {
         if self.process.is_none() || self.is_restless {
             return Ok(Vec::new());
         }
-        let text = Client::reach(&self.socket)?.read("statistics")?;
+        let text = reach(&self.socket)?.read("statistics")?;
         let drop = |line: &str| {
             let words: Vec<&str> = line.split('\t').collect();
             let [_, element, reason, count] = words[..] else { return None };

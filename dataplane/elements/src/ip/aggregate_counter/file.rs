@@ -21,11 +21,12 @@ pub(super) fn write(
     banner: &str,
     rows: &[(u32, u32)],
     format: Format,
+    open: impl FnOnce(&str) -> io::Result<File>,
 ) -> io::Result<()> {
     match name {
         "" => Err(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")),
         "-" => write_to(&mut io::stdout().lock(), banner, rows, format),
-        name => write_to(&mut BufWriter::new(File::create(name)?), banner, rows, format),
+        name => write_to(&mut BufWriter::new(open(name)?), banner, rows, format),
     }
 }
 

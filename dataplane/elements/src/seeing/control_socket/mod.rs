@@ -1,18 +1,28 @@
 //! ControlSocket: lets other programs use handlers, over TCP or a Unix socket.
 
+mod client;
+mod instance;
+mod perform;
 mod protocol;
+#[cfg(test)]
+mod protocol_tests;
 mod serve;
 
 use std::any::Any;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Run,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Outside, Ready,
+    Remote, Replicas, Spec, Topic, Ty,
 };
 
-use self::serve::{Client, Next, Rules};
-use super::door::{self, Door, Left, SEND_PAUSE};
-use crate::telling::say;
+pub use self::instance::Instance;
+use self::perform::Rules;
+use self::serve::Server;
+use super::door::{self, Door, lock};
+use super::management::{Desk, Manager};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -20,15 +30,25 @@ pub static ENTRY: Entry = Entry::new(
         name: "ControlSocket",
         topic: Topic::Seeing,
         summary: "lets other programs read and write handlers",
-        docs: "Listens on a TCP port (`PORT+`: that one or one of the next ten) or a Unix socket and \
+        docs: "Listens on a Unix socket or a TCP port (`PORT+`: that one or one of the next ten) and \
                speaks Click's ControlSocket protocol, version 1.3: READ, READDATA, READUNTIL, WRITE, \
-               WRITEDATA, WRITEUNTIL, CHECKREAD, CHECKWRITE, HELP, QUIT. LLRPC is refused: there are \
-               none. Whoever can connect can use every handler, so TCP is open to this host alone \
-               unless LOCALHOST is false (Click's default); READONLY forbids writing. Lines may have \
-               64 KiB and data 4 MiB; there are at most 64 connections; a client that does not read \
-               its answers is not served until it does. One command of each connection is done at a \
-               time, and packets move in between.",
-        example: "ControlSocket(TCP, 7777); Idle -> c :: Counter -> Discard",
+               WRITEDATA, WRITEUNTIL, CHECKREAD, CHECKWRITE, HELP, QUIT, and AUTH. LLRPC is refused: \
+               there are none.\n\
+               Whoever may connect can use every handler. A Unix socket is for this user and root, \
+               unless MODE and GROUP let in others. A TCP port is open to this host alone unless \
+               LOCALHOST is false, and a client first shows the port's token (AUTH TOKEN): TOKEN, \
+               what stands in TOKEN_FILE, or one that is made and kept in the run directory, where \
+               `thruway ctl`, `top` and `trace` find it. Click's own tools know no tokens; AUTH none \
+               lets them in, and every user of this host. READONLY refuses writes, and reads that \
+               change something. Files that a value names (as of AggregateCounter's write_file) are \
+               in the directory FILES, or refused where there is none.\n\
+               Lines may have 64 KiB and data 4 MiB. A connection ends at the first line that is no \
+               command, and where a command takes 30 s to come. There are at most 64; then the one \
+               that was idle longest makes room. Clients are served by a thread of their own; the \
+               handler calls themselves are done by the threads of their elements, one of each \
+               connection at a time, while packets move. When a configuration replaces another while \
+               packets flow, clients stay, if the element's name and its socket are the same.",
+        example: "ControlSocket(UNIX, /tmp/thruway.sock); Idle -> c :: Counter -> Discard",
         ports: "0/0",
         processing: "a/a",
         args: &[
@@ -38,12 +58,17 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("READONLY", Ty::Bool, "whether write handlers are refused").or("false"),
             Arg::keyword("PROXY", Ty::Element, "element that bare handler names belong to"),
             Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
+            Arg::keyword("FILES", Ty::Str, "directory of the files that values may name"),
+            door::AUTH,
+            door::TOKEN,
+            door::TOKEN_FILE,
+            door::MODE,
+            door::GROUP,
             door::LOCALHOST,
             door::RETRIES,
             door::RETRY_WARNINGS,
         ],
         handlers: &[Handler::read("port", "the TCP port, or the file name")],
-        task: true,
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
@@ -52,129 +77,105 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 struct ControlSocket {
-    door: Door,
-    rules: Rules,
-    verbose: bool,
-    clients: Vec<Client>,
+    state: State,
+    /// The port or file name, as the socket has it.
+    name: Arc<Mutex<String>>,
+    /// Of an element that is initialised.
+    remote: Option<Arc<dyn Remote>>,
 }
 
-/// What survives a hot swap.
-struct Handed {
-    door: Left,
-    clients: Vec<Client>,
+/// Where the server is.
+enum State {
+    /// Here: nobody serves.
+    Idle(Box<Server>),
+    /// In its thread.
+    Serving(Manager<Server>),
+    /// It went to a successor, or died.
+    Gone,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(ControlSocket {
-        door: Door::of(args)?,
-        rules: Rules {
-            read_only: args.get("READONLY")?,
-            proxy: args.opt("PROXY")?,
-            port: String::new(),
-        },
-        verbose: args.get("VERBOSE")?,
-        clients: Vec::new(),
-    }))
+    let files: Option<String> = args.opt("FILES")?;
+    let outside = Outside { read_only: args.get("READONLY")?, files: files.map(PathBuf::from) };
+    let rules = Rules { outside: Arc::new(outside), proxy: args.opt("PROXY")? };
+    let door = Door::of(args)?;
+    let name = door.name();
+    let server = Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new() };
+    Ok(Box::new(ControlSocket { state: State::Idle(Box::new(server)), name, remote: None }))
 }
 
 impl ControlSocket {
-    /// Takes one waiting connection; says whether there was one.
-    fn accept(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some((connection, from)) = self.door.accept(cx) else { return false };
-        let mut client = Client::new(connection);
-        // Closed at once where there are too many, or no descriptors.
-        if self.clients.len() < door::CONNECTIONS_MAX && client.watch(cx, true) {
-            if self.verbose {
-                say(cx, &format!("opened connection {}{from}", client.number()));
-            }
-            self.clients.push(client);
+    /// The server, when nobody serves any more.
+    fn stop(&mut self) -> Option<Box<Server>> {
+        match std::mem::replace(&mut self.state, State::Gone) {
+            State::Idle(server) => Some(server),
+            State::Serving(manager) => manager.stop().map(Box::new),
+            State::Gone => None,
         }
-        true
     }
 
-    fn close(&mut self, cx: &mut Cx<'_>, at: usize) {
-        let client = self.clients.swap_remove(at);
-        cx.unwatch(&client.connection);
-        if self.verbose {
-            say(cx, &format!("closed connection {}", client.number()));
-        }
+    /// Serves, where the element is initialised.
+    fn start(&mut self, server: Box<Server>) -> Result<(), String> {
+        self.state = match &self.remote {
+            Some(remote) => State::Serving(Manager::start(*server, Arc::clone(remote))?),
+            None => State::Idle(server),
+        };
+        Ok(())
     }
 }
 
 impl Element for ControlSocket {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(proxy) = &self.rules.proxy {
+        let Some(mut server) = self.stop() else { return Ok(()) };
+        if let Some(proxy) = &server.rules.proxy {
             let node = cx.node();
             if cx.host().find(node, proxy).is_none() {
                 return Err(format!("PROXY: no element named '{proxy}'"));
             }
         }
-        for client in &mut self.clients {
-            // Handed over: the predecessor's engine watched it.
-            client.watched = false;
-            client.watch(cx, true);
-        }
-        self.door.open(cx)?;
-        self.rules.port = self.door.name();
-        Ok(())
-    }
-
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
-        self.door.retry(cx);
-        self.rules.port = self.door.name();
-    }
-
-    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.door.looks(cx.now()) {
-            return Run::Idle;
-        }
-        let mut again = self.accept(cx);
-        let mut later = false;
-        let mut at = 0;
-        while let Some(client) = self.clients.get_mut(at) {
-            let next = client.serve(cx, &self.rules);
-            if next == Next::Close || !client.watch(cx, next != Next::Later) {
-                self.close(cx, at);
-                continue;
-            }
-            again |= next == Next::Again;
-            later |= next == Next::Later;
-            at += 1;
-        }
-        match (again, later) {
-            (true, _) => {
-                self.door.look_again();
-                Run::Again
-            }
-            (false, true) => Run::At(cx.now().saturating_add(SEND_PAUSE)),
-            (false, false) => Run::Idle,
-        }
+        server.door.belongs_to(cx);
+        let warning = server.door.open(Instant::now())?;
+        warning.iter().for_each(|line| cx.chatter(line));
+        let node = cx.node();
+        self.remote = cx.host().remote(node);
+        self.start(server)
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
-            "port" => Ok(self.rules.port.clone()),
+            "port" => Ok(lock(&self.name).clone()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let clients = std::mem::take(&mut self.clients);
-        Some(Box::new(Handed { door: self.door.leave(), clients }))
+        self.stop().map(|server| server as Box<dyn Any + Send>)
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(handed) = state.downcast::<Handed>() else { return };
-        if self.door.take(handed.door) {
-            self.clients = handed.clients;
-        }
+        let Ok(left) = state.downcast::<Server>() else { return };
+        let server = match self.stop() {
+            // Its own server comes back after a hot swap that failed.
+            None => left,
+            Some(mut own) if own.door.is_like(&left.door) => {
+                own.take(*left);
+                own
+            }
+            Some(own) => own,
+        };
+        // Without a thread there is no service; the run goes on.
+        let _ = self.start(server);
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        for client in &mut self.clients {
-            client.flush();
-        }
-        self.clients.clear();
-        self.door.close()
+        let Some(server) = self.stop() else { return Ok(()) };
+        let Some(remote) = self.remote.take() else { return Ok(()) };
+        server.end(&desk(remote))
     }
+}
+
+/// A desk at which nobody waits.
+fn desk(remote: Arc<dyn Remote>) -> Desk {
+    let ready: Ready = Arc::new(|| {});
+    Desk { remote, ready, now: Instant::now() }
 }

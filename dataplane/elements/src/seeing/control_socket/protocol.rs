@@ -10,6 +10,11 @@ use std::fmt::Write as _;
 pub(super) const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 /// Longest command line, bytes.
 pub(super) const LINE_MAX: usize = 64 << 10;
+/// Longest one of a client that has not shown its token.
+pub(super) const STRANGER_LINE_MAX: usize = 1 << 10;
+/// First words of HTTP requests that are no commands here (GET is: an old name of READ).
+const HTTP_VERBS: &[&str] =
+    &["CONNECT", "DELETE", "HEAD", "OPTIONS", "PATCH", "POST", "PRI", "PUT", "TRACE"];
 /// Most data for one handler, bytes.
 pub(super) const DATA_MAX: usize = 4 << 20;
 
@@ -47,12 +52,16 @@ pub(super) enum Verb {
 pub(super) enum Command {
     /// Something about a handler; the text is its parameter or value.
     Handler(Verb, String, String),
+    /// The token of a TCP port.
+    Auth(String),
     Help,
     Quit,
     /// A mistake: code and message.
     Bad(u16, String),
     /// One after which the connection cannot go on.
-    Fatal(u16, &'static str),
+    Fatal(u16, String),
+    /// Another protocol: the connection is closed without a word.
+    Foreign,
 }
 
 /// What the next bytes are.
@@ -69,23 +78,34 @@ enum Expect {
 /// Bytes from a client on their way to become commands.
 #[derive(Debug)]
 pub(super) struct Input {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     expect: Expect,
     /// The last line ended with a carriage return that was the last byte: a line feed that comes
     /// next belongs to it.
     skip_line_feed: bool,
     /// The client sends no more.
     pub closed: bool,
+    /// The client may use handlers: it need show no token, or has shown it.
+    pub trusted: bool,
 }
 
 impl Input {
     pub(super) fn new() -> Input {
         let expect = Expect::Line { scanned: 0 };
-        Input { bytes: Vec::new(), expect, skip_line_feed: false, closed: false }
+        let (closed, trusted) = (false, true);
+        Input { bytes: Vec::new(), expect, skip_line_feed: false, closed, trusted }
+    }
+
+    /// Of a client that must show its token, unless it is trusted.
+    pub(super) fn of(trusted: bool) -> Input {
+        Input { trusted, ..Input::new() }
     }
 
     /// Adds what came. To be called only when [`Input::next`] has nothing more.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.closed {
+            return;
+        }
         let bytes = match bytes {
             [b'\n', rest @ ..] if std::mem::take(&mut self.skip_line_feed) => rest,
             bytes => bytes,
@@ -99,6 +119,11 @@ impl Input {
     /// Whether everything was taken.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty() && matches!(self.expect, Expect::Line { .. })
+    }
+
+    /// Whether part of a command has come.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.is_empty()
     }
 
     /// Forgets everything and takes no more.
@@ -125,7 +150,7 @@ impl Input {
                     self.until(verb, handler, end, scanned)?
                 }
             };
-            if matches!(command, Command::Fatal(..)) {
+            if matches!(command, Command::Fatal(..) | Command::Foreign) {
                 self.close();
             }
             return Some(command);
@@ -142,8 +167,8 @@ impl Input {
                 line.truncate(end);
                 Some(Ok(line))
             }
-            None if self.bytes.len() > LINE_MAX => {
-                Some(Err(Command::Fatal(SYNTAX, "Line too long")))
+            None if self.bytes.len() > self.line_max() => {
+                Some(Err(Command::Fatal(SYNTAX, "Line too long".into())))
             }
             None if self.closed && !self.bytes.is_empty() => {
                 Some(Ok(std::mem::take(&mut self.bytes)))
@@ -153,6 +178,10 @@ impl Input {
                 None
             }
         }
+    }
+
+    fn line_max(&self) -> usize {
+        if self.trusted { LINE_MAX } else { STRANGER_LINE_MAX }
     }
 
     /// The byte after the line end at `end`.
@@ -204,7 +233,7 @@ impl Input {
             };
         }
         if self.bytes.len() > DATA_MAX || self.bytes.len() - scanned > LINE_MAX {
-            return Some(Command::Fatal(TOO_BIG, "Data too large"));
+            return Some(Command::Fatal(TOO_BIG, "Data too large".into()));
         }
         if self.closed {
             self.bytes.clear();
@@ -220,8 +249,16 @@ impl Input {
         let (word, rest) = split_word(&line);
         let (handler, param) = split_word(rest);
         let name = word.to_ascii_uppercase();
+        if is_foreign(&name, &line) {
+            return Err(Command::Foreign);
+        }
+        if !self.trusted && !matches!(name.as_str(), "" | "AUTH" | "QUIT" | "CLOSE") {
+            let message = "Permission denied: AUTH TOKEN comes first".into();
+            return Err(Command::Fatal(PERMISSION, message));
+        }
         let verb = match name.as_str() {
             "" => return Ok(None),
+            "AUTH" => return Ok(Some(Command::Auth(rest.to_owned()))),
             "READ" | "GET" | "READDATA" | "READUNTIL" => Verb::Read,
             "WRITE" | "SET" | "WRITEDATA" | "SETDATA" | "WRITEUNTIL" => Verb::Write,
             "CHECKREAD" => Verb::CheckRead,
@@ -230,8 +267,9 @@ impl Input {
             "HELP" => return Ok(Some(Command::Help)),
             "QUIT" | "CLOSE" => return Ok(Some(Command::Quit)),
             _ => {
+                // What follows may be meant for another protocol: nothing of it is done.
                 let message = format!("Command '{name}' unimplemented");
-                return Err(Command::Bad(UNIMPLEMENTED, message));
+                return Err(Command::Fatal(UNIMPLEMENTED, message));
             }
         };
         let wrong_number = || Command::Bad(SYNTAX, "Wrong number of arguments".into());
@@ -245,7 +283,7 @@ impl Input {
             let syntax = || Command::Bad(SYNTAX, format!("Syntax error in '{name}'"));
             let len: usize = param.parse().map_err(|_| syntax())?;
             if len > DATA_MAX {
-                return Err(Command::Fatal(TOO_BIG, "Data too large"));
+                return Err(Command::Fatal(TOO_BIG, "Data too large".into()));
             }
             self.expect = Expect::Data { verb, handler, len };
             return Ok(None);
@@ -256,6 +294,13 @@ impl Input {
         }
         Ok(Some(Command::Handler(verb, handler, param.to_owned())))
     }
+}
+
+/// Whether a line is the first one of an HTTP request, or of its like: a page in a browser can have
+/// one sent here, with commands behind it.
+fn is_foreign(verb: &str, line: &str) -> bool {
+    let last = line.trim_ascii_end().rsplit(' ').next().unwrap_or("");
+    HTTP_VERBS.contains(&verb) || (verb == "GET" && last.starts_with("HTTP/"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -301,103 +346,6 @@ pub(super) const HELP: &[&str] = &[
     "WRITEUNTIL handler term call write handler, take data until term",
     "CHECKREAD handler       check if read handler is valid",
     "CHECKWRITE handler      check if write handler is valid",
+    "AUTH token              show the token of a TCP port",
     "QUIT                    close connection",
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn commands(chunks: &[&[u8]]) -> Vec<Command> {
-        let mut input = Input::new();
-        let mut commands = Vec::new();
-        for chunk in chunks {
-            input.push(chunk);
-            while let Some(command) = input.next() {
-                commands.push(command);
-            }
-        }
-        commands
-    }
-
-    fn handler(verb: Verb, name: &str, text: &str) -> Command {
-        Command::Handler(verb, name.into(), text.into())
-    }
-
-    #[test]
-    fn lines_and_data() {
-        assert_eq!(
-            commands(&[
-                b"read a.b\r\nWRITE c.d  x  y \n\nchec",
-                b"kread e\rquit\r",
-                b"\nwritedata f 3\r",
-                b"\nabcREADDATA g 1\nx",
-                b"WRITEUNTIL h END\r\n1\r\n END\r\nEND \r\nhelp\n",
-            ]),
-            [
-                handler(Verb::Read, "a.b", ""),
-                handler(Verb::Write, "c.d", "x  y"),
-                handler(Verb::CheckRead, "e", ""),
-                Command::Quit,
-                handler(Verb::Write, "f", "abc"),
-                handler(Verb::Read, "g", "x"),
-                handler(Verb::Write, "h", "1\r\n END\r\n"),
-                Command::Help,
-            ]
-        );
-    }
-
-    #[test]
-    fn mistakes() {
-        let bad = |line: &[u8]| matches!(commands(&[line])[..], [Command::Bad(..)]);
-        assert!(bad(b"read\n") && bad(b"frob x\n") && bad(b"writedata x y\n"));
-        assert!(bad(b"checkread a b\n") && bad(b"writedata x -1\n"));
-        let fatal = |line: &[u8]| matches!(commands(&[line])[0], Command::Fatal(..));
-        assert!(fatal(b"writedata x 99999999\n"));
-        assert!(fatal(&vec![b'x'; LINE_MAX + 1]));
-        let long = [b"readuntil x\n".as_slice(), &vec![b'x'; LINE_MAX + 1]].concat();
-        assert!(fatal(&long));
-        let mut input = Input::new();
-        input.push(b"writedata x 5\nab");
-        assert_eq!(input.next(), None);
-        input.closed = true;
-        assert!(matches!(input.next(), Some(Command::Bad(SYNTAX, _))));
-        assert!(input.is_empty());
-    }
-
-    #[test]
-    fn answers() {
-        let mut out = Vec::new();
-        answer(&mut out, 200, &["one:\ntwo", "thr\tee"]);
-        data(&mut out, "x\n");
-        assert_eq!(out, b"200-one:\r\n200-two\r\n200 thr?ee\r\nDATA 2\r\nx\n");
-    }
-
-    proptest! {
-        /// However a stream is cut into pieces, the same commands come out.
-        #[test]
-        fn pieces_do_not_matter(
-            lines in proptest::collection::vec(
-                prop_oneof![
-                    Just("read a.b c\r\n"), Just("write x y\n"), Just("quit\r"), Just("\r\n"),
-                    Just("writedata d 4\r\nab\r\n"), Just("readuntil u .\nq\r\n.\r\n"),
-                    Just("frob\n"), Just("llrpc e 2\nzz"),
-                ],
-                0..8,
-            ),
-            cuts in proptest::collection::vec(1usize..9, 1..40),
-        ) {
-            let stream = lines.concat().into_bytes();
-            let mut chunks = Vec::new();
-            let mut rest = stream.as_slice();
-            let mut cut = cuts.iter().cycle();
-            while !rest.is_empty() {
-                let (chunk, tail) = rest.split_at((*cut.next().unwrap()).min(rest.len()));
-                chunks.push(chunk);
-                rest = tail;
-            }
-            prop_assert_eq!(commands(&chunks), commands(&[&stream]));
-        }
-    }
-}

@@ -12,8 +12,8 @@ const DEPTH_MAX: u32 = 10;
 pub(super) trait Values {
     /// The variable `name`.
     fn variable(&mut self, name: &str) -> Option<String>;
-    /// The answer to `handler args`.
-    fn call(&mut self, call: &str) -> Option<String>;
+    /// The answer to `handler args`; `derived` where references in it were replaced first.
+    fn call(&mut self, call: &str, derived: bool) -> Option<String>;
 }
 
 /// Whether what is put in outside of quotes gets its own.
@@ -98,7 +98,7 @@ fn value(
     if inner {
         name = expand_at(&name, Outside::Plain, values, depth + 1);
     }
-    let value = if reference.call { values.call(&name) } else { values.variable(&name) };
+    let value = if reference.call { values.call(&name, inner) } else { values.variable(&name) };
     value.ok_or_else(|| match (inner, reference.call) {
         (false, _) => written.to_owned(),
         (true, true) => format!("$({name})"),
@@ -177,7 +177,7 @@ mod tests {
             }
         }
 
-        fn call(&mut self, call: &str) -> Option<String> {
+        fn call(&mut self, call: &str, _derived: bool) -> Option<String> {
             (!call.starts_with("no")).then(|| format!("<{call}>"))
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustix::process::Signal;
-use thruway_element::{Cx, Handler, HandlerError, Nanos, handler_value, text};
+use thruway_element::{Cx, HandlerError, Nanos, Origin, handler_value, text};
 
 use super::deferred::Deferred;
 use super::expr::{self, Outside, TEXT_MAX, Values};
@@ -68,6 +68,8 @@ pub(super) struct Machine {
     overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
+    /// The caller from outside whose values may be in the variables.
+    pub guest: Origin,
     /// Answers that come later.
     pub deferred: Deferred,
 }
@@ -99,6 +101,7 @@ impl Machine {
             texts: 0,
             overgrown: false,
             more: None,
+            guest: None,
             deferred: Deferred::default(),
         }
     }
@@ -359,7 +362,7 @@ impl Machine {
         let handler = |c: char| c.is_ascii_alphabetic() || c == '@' || c == '_';
         let mut bytes = if text.starts_with(handler) {
             let (path, param) = self.call(cx, text, quotes);
-            let answer = self.read_path(cx, &path, &param);
+            let answer = self.read_for(cx, text, (&path, &param));
             self.report(&path, "read", answer).unwrap_or_default().into_bytes()
         } else {
             let scope = &mut Scope { machine: self, cx };
@@ -381,7 +384,7 @@ impl Machine {
     /// `read`: shows a handler's name and answer.
     fn show(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, param) = self.call(cx, text, quotes);
-        let answer = self.read_path(cx, &path, &param);
+        let answer = self.read_for(cx, text, (&path, &param));
         if let Some(answer) = self.report(&path, "read", answer) {
             let full = if own_handler(cx, &path).is_some() && !path.contains('.') {
                 format!("{}.{path}", element_name(cx))
@@ -397,10 +400,11 @@ impl Machine {
         if self.deferred.awaits() {
             return;
         }
-        let result = match own_handler(cx, &path) {
-            Some(name) => self.write_own(cx, name, &value),
-            None => self.deferred.write(cx, &path, &value),
-        };
+        let result =
+            self.on_behalf(cx, text.contains('$'), |machine, cx| match own_handler(cx, &path) {
+                Some(name) => machine.write_own(cx, name, &value),
+                None => machine.deferred.write(cx, &path, &value),
+            });
         match &result {
             Ok(()) => self.status = 0,
             Err(HandlerError::Refused(_)) => self.status = FAILED,
@@ -411,7 +415,12 @@ impl Machine {
     }
 
     /// Notes a failed call, the way Click words it.
-    fn report<T>(&mut self, path: &str, how: &str, result: Result<T, HandlerError>) -> Option<T> {
+    pub(super) fn report<T>(
+        &mut self,
+        path: &str,
+        how: &str,
+        result: Result<T, HandlerError>,
+    ) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
             Err(HandlerError::Refused(why)) => {
@@ -421,33 +430,6 @@ impl Machine {
             Err(error) => self.error(error.to_string()),
         }
         None
-    }
-
-    /// Reads a handler, which may be this element's own.
-    fn read_path(
-        &mut self,
-        cx: &mut Cx<'_>,
-        path: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        if self.deferred.awaits() {
-            return Ok(String::new());
-        }
-        let bare = !path.contains('.');
-        if bare && self.program.exports.iter().any(|export| export == path) {
-            return self.read_own(cx, path, param);
-        }
-        match own_handler(cx, path) {
-            Some(name) if Handler::OF_ALL.iter().all(|handler| handler.name != name) => {
-                self.read_own(cx, name, param)
-            }
-            None if bare && Handler::OF_ALL.iter().any(|handler| handler.name == path) => {
-                let path = format!("{}.{path}", element_name(cx));
-                cx.read_handler(&path)
-            }
-            _ if param.is_empty() => self.deferred.read(cx, path),
-            _ => self.deferred.read(cx, &format!("{path} {param}")),
-        }
     }
 }
 
@@ -462,9 +444,11 @@ impl Values for Scope<'_, '_, '_> {
         self.machine.variable(name)
     }
 
-    fn call(&mut self, call: &str) -> Option<String> {
+    fn call(&mut self, call: &str, derived: bool) -> Option<String> {
         let (path, param) = first_word(call);
-        let answer = self.machine.read_path(self.cx, path, param);
+        let answer = self
+            .machine
+            .on_behalf(self.cx, derived, |machine, cx| machine.read_path(cx, path, param));
         let refused = matches!(answer, Err(HandlerError::Refused(_)));
         // A handler that fails has an empty answer; one that is not there leaves the text.
         self.machine.report(path, "read", answer).or(refused.then(String::new))

@@ -1,5 +1,6 @@
 //! Script and DriverManager: a small language that controls a configuration.
 
+mod calling;
 mod deferred;
 mod expr;
 mod format;
@@ -81,12 +82,16 @@ of the signals (names or numbers) comes to the process, again after each end; wh
 for SIGINT or SIGTERM, these do not stop the router. The default is PACKET where there are ports, else ACTIVE.
 
 A script that makes a million jumps without blocking is given up, and so is one whose text \
-grows beyond a mebibyte, or all of whose texts, without blocking, come to 256 mebibytes.";
+grows beyond a mebibyte, or all of whose texts, without blocking, come to 256 mebibytes.
+
+What a control socket's client gave the script (run, set, PROXY) names files for it only where that \
+socket's clients may name files (see ControlSocket); what the script's own text names is not confined.";
 
 const HANDLERS: &[Handler] = &[
     Handler::write("step", "goes on past a blocking instruction; N for several"),
     Handler::write("goto", "goes on at a label"),
-    Handler::both("run", "runs the script from its beginning; the value is its $args"),
+    Handler::both("run", "runs the script from its beginning; the value is its $args")
+        .with_effect(),
     Handler::read("add", "the sum of numbers"),
     Handler::read("sub", "the first number less the others"),
     Handler::read("mul", "the product of numbers"),
@@ -118,7 +123,7 @@ const HANDLERS: &[Handler] = &[
     Handler::read("in", "whether the first word is among the others"),
     Handler::read("first", "the first word"),
     Handler::read("sprintf", "a format string with its arguments put in"),
-    Handler::read("random", "a random integer: below N, or from N1 to N2"),
+    Handler::read("random", "a random integer: below N, or from N1 to N2").with_effect(),
     Handler::read("now", "the present time, seconds"),
     Handler::read("now_steady", "the present time, seconds"),
     Handler::read("length", "bytes of the parameter"),
@@ -131,10 +136,10 @@ const HANDLERS: &[Handler] = &[
     Handler::read("writable", "whether all handlers named can be written"),
     Handler::read("cat", "a file's text").private(),
     Handler::read("catq", "a file's text, quoted").private(),
-    Handler::read("kill", "sends a signal to processes: SIGNO PID...").private(),
+    Handler::read("kill", "sends a signal to processes: SIGNO PID...").private().with_effect(),
     Handler::read("get", "a variable's value"),
     Handler::write("set", "sets a variable: VAR VALUE"),
-    Handler::read("shift", "takes the first word off a variable (args)"),
+    Handler::read("shift", "takes the first word off a variable (args)").with_effect(),
 ];
 
 reasons! {

@@ -1,6 +1,5 @@
 //! Handlers of a Script itself.
 
-use std::fs::File;
 use std::io::Read as _;
 
 use thruway_element::{Cx, HandlerError, handler_value, text};
@@ -10,6 +9,7 @@ use super::machine::{Caller, Machine, State, element_name};
 use super::parse::Ending;
 use super::signal;
 use super::{Kind, WAIT};
+use crate::named_file;
 use crate::seeing::call::first_word;
 use crate::seeing::text::timestamp;
 
@@ -39,15 +39,20 @@ impl Machine {
             "random" => self.random_number(param),
             "readable" => Ok(all_handlers(cx, param, 'r').to_string()),
             "writable" => Ok(all_handlers(cx, param, 'w').to_string()),
-            "cat" => file_text(param),
-            "catq" => file_text(param).map(|text| text::quote(text.as_bytes())),
+            "cat" => file_text(cx, param),
+            "catq" => file_text(cx, param).map(|text| text::quote(text.as_bytes())),
             "kill" => signal::kill(cx, param).map_err(HandlerError::Refused),
             "get" => {
                 let undefined = || HandlerError::refused(format!("undefined variable '{param}'"));
                 self.variable(param.trim()).ok_or_else(undefined)
             }
             "shift" => self.shift(if param.is_empty() { "args" } else { param.trim() }),
-            _ if self.kind == Kind::Proxy => self.run_from(cx, name, param, false),
+            _ if self.kind == Kind::Proxy && self.may_change(cx) => {
+                self.run_from(cx, name, param, false)
+            }
+            _ if self.kind == Kind::Proxy => {
+                Err(HandlerError::refused("this runs a script, and the caller may only read"))
+            }
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -59,6 +64,7 @@ impl Machine {
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
+        self.note_guest(cx);
         match name {
             "run" => self.run_from(cx, name, value, true).map(drop),
             "goto" => {
@@ -91,6 +97,18 @@ impl Machine {
         }
     }
 
+    /// Remembers a caller from outside, whose values become the script's.
+    fn note_guest(&mut self, cx: &mut Cx<'_>) {
+        if let Some(origin) = cx.host().origin() {
+            self.guest = Some(origin);
+        }
+    }
+
+    /// Whether the caller of a handler may change anything.
+    fn may_change(&self, cx: &mut Cx<'_>) -> bool {
+        cx.host().origin().is_none_or(|outside| !outside.read_only)
+    }
+
     /// Runs the script from its beginning on behalf of a handler.
     fn run_from(
         &mut self,
@@ -99,6 +117,7 @@ impl Machine {
         args: &str,
         write: bool,
     ) -> Result<String, HandlerError> {
+        self.note_guest(cx);
         self.caller = Caller { args: args.to_owned(), name: name.to_owned(), write };
         self.restart();
         cx.clear_timer(WAIT);
@@ -133,10 +152,11 @@ impl Machine {
     }
 }
 
-fn file_text(param: &str) -> Result<String, HandlerError> {
+fn file_text(cx: &mut Cx<'_>, param: &str) -> Result<String, HandlerError> {
     let name = text::unquote_text(param);
     let mut bytes = Vec::new();
-    let read = File::open(&name).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+    let read = named_file::read(cx, &name)
+        .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
     match read {
         Err(error) => Err(HandlerError::refused(format!("{name}: {error}"))),
         Ok(_) if bytes.len() as u64 > FILE_MAX => {

@@ -54,6 +54,7 @@ impl Plan {
             send_buffer: size("SNDBUF")?,
             receive_buffer: size("RCVBUF")?,
             no_delay: args.get("NODELAY")?,
+            ..SocketOptions::default()
         };
         let local = local.filter(|_| client);
         Ok(Plan { kind, client, remote, local, options, verbose: args.get("VERBOSE")? })
