@@ -405,8 +405,8 @@ fn added(captures: &Captures, part: &str, aux_slots: u32, name: &str) -> (Vec<Ve
     let text = format!(
         "FromDump({}, STOP true) -> c :: Counter -> nf :: Nf({}, AUX_SLOTS {aux_slots})
             -> d :: Counter -> ToDump({});
-         DriverManager(wait, wait 300ms, print c.count, print d.count, print nf.auxiliary,
-            print nf.drops, stop)",
+         DriverManager(wait, label more, wait 300ms, goto more $(gt $(nf.occupancy) 0),
+            print c.count, print d.count, print nf.auxiliary, print nf.drops, stop)",
         captures.path("in"),
         exec(part),
         captures.path(name)
