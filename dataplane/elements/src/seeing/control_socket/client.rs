@@ -253,7 +253,8 @@ mod tests {
             let desk = Desk { remote: Arc::new(Silent), ready, now };
             let theirs = UnixStream::connect(&path).expect("it listens");
             theirs.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
-            let visitor = door.accept(&desk).expect("it waits").ok().expect("this user");
+            let visitor =
+                door.accept(&desk).expect("it waits").unwrap_or_else(|_| panic!("this user"));
             let client = Client::new(visitor.connection, visitor.trusted, now);
             let rules = Rules { outside: Arc::new(Outside::default()), proxy: None };
             Table { client, theirs, door, desk, rules }
