@@ -6,8 +6,9 @@
 //   thruway run examples/gateway.click LAN='pcap:lan.pcap>lan-out.pcap' WAN='pcap:wan.pcap>wan-out.pcap'
 //
 // It routes and filters IPv4 and IPv6, speaks ARP and neighbour discovery under Ethernet addresses of
-// its own, and tells hosts by ICMP what it cannot deliver. It does not translate addresses: the provider
-// must know a route to LAN_NET. The firewall is stateless.
+// its own, and sends ICMP errors for what it cannot deliver. It does not translate addresses: the provider
+// must know a route to LAN_NET. The firewall is stateful: hosts inside may begin sessions, hosts outside may
+// only answer, by IPv4 and by IPv6.
 
 define(
     $LAN veth1,                      // port on the inside
@@ -59,22 +60,26 @@ elementclass Side { $port, $ip, $ip6, $mac |
 }
 
 // What a router does to an IPv4 packet on its way out (RFC 1812); ICMP errors leave by output 1.
-elementclass Forward { $ip, $mtu |
+elementclass Forward { $ip, $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($ip)
         -> FixIPSrc($ip)
         -> ttl :: DecIPTTL
-        -> mtu :: IPFragmenter($mtu)
+        -> mtu :: IPFragmenter($mtu, PORT $port)
         -> output;
     options[1] -> ICMPError($ip, parameterproblem) -> [1]output;
     ttl[1] -> ICMPError($ip, timeexceeded) -> [1]output;
-    mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu) -> [1]output;
+    mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu, PORT $port) -> [1]output;
 }
 
 // The same for IPv6 (RFC 8200). Errors come from $from, the gateway's address where packets come in.
-elementclass Forward6 { $from |
-    input -> DropBroadcasts -> hops :: DecIP6HLIM -> output;
+elementclass Forward6 { $from, $mtu, $port |
+    input -> DropBroadcasts
+        -> hops :: DecIP6HLIM
+        -> length :: CheckLength($mtu, PORT $port)
+        -> output;
     hops[1] -> ICMP6Error($from, timeexceeded, 0) -> [1]output;
+    length[1] -> ICMP6Error($from, packettoobig, 0, PMTU $mtu, PORT $port) -> [1]output;
 }
 
 lan :: Side($LAN, $LAN_IP, $LAN_IP6, $LAN_MAC);
@@ -94,21 +99,24 @@ outbound :: IPFilter(
     1     dst port 6660 or 6667,                     // chat relays
     allow all);
 
-// What may come in: answers. New connections to the LAN may not.
+// What may come in at all, before sessions are looked at. Output 1 tells the sender.
 inbound :: IPFilter(
     deny  src net $LAN_NET,                          // our addresses, from outside
     deny  src net 127.0.0.0/8 or src net 224.0.0.0/3 or src net 0.0.0.0/8,
-    allow icmp type echo-reply or unreachable or timeexceeded or parameterproblem,
-    allow icmp type echo && dst host $WAN_IP,
     deny  tcp opt syn && tcp opt fin,
-    allow tcp opt ack or tcp opt rst,                // of a connection that began inside
-    1     tcp && dst port 113,                       // ident: refused, so that mail servers do not wait
-    allow udp && src port 53 or 123,                 // names, time
-    deny  udp && dst port 1900 or 5353 or 11211,
-    allow udp && dst port >= 1024,                   // voice, tunnels, games
-    allow ip proto 50,                               // ESP
-    allow ip frag && !tcp,                           // what follows a first fragment
-    deny  all);
+    1     tcp opt syn && !(tcp opt ack) && dst port 113,  // ident: refused, so that mail servers do not wait
+    allow all);
+
+// Fragments are put together, so that all packets have ports. Sessions are found where packets come in.
+from_lan :: FlowClassifier(INPUT ip);
+from_wan :: FlowClassifier(INPUT ip);
+
+// Asked for the first packet of a session; the rest of it, answers and ICMP errors about it follow. What no
+// rule allows is denied. Patterns are about IPv4; IPv6 sessions may begin inside.
+firewall :: StatefulFirewall(
+    OUT allow all,
+    IN allow icmp type echo && dst host $WAN_IP,
+    IP6 out);
 
 routes :: StaticIPLookup(
     $LAN_IP/32 2,
@@ -119,13 +127,14 @@ routes :: StaticIPLookup(
     $WAN_NET 1,
     0.0.0.0/0 $WAN_GW 1);
 
-lan -> outbound -> routes;
-wan -> inbound -> routes;
+lan -> outbound -> whole_out :: IPReassembler -> from_lan -> firewall;
+wan -> inbound -> whole_in :: IPReassembler -> from_wan -> [1]firewall;
+firewall[0, 1] -> family :: Classifier(0/40%f0, 0/60%f0) -> routes;
 outbound[1] -> refuse_out :: ICMPError($LAN_IP, unreachable, 13) -> routes;
 inbound[1] -> refuse_in :: ICMPError($WAN_IP, unreachable, 13) -> routes;
 
-routes[0] -> to_lan :: Forward($LAN_IP, $LAN_MTU) -> lan_packets :: Counter -> lan;
-routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU) -> wan_packets :: Counter -> wan;
+routes[0] -> to_lan :: Forward($LAN_IP, $LAN_MTU, $LAN) -> lan_packets :: Counter -> lan;
+routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU, $WAN) -> wan_packets :: Counter -> wan;
 to_lan[1], to_wan[1] -> routes;
 
 // For the gateway itself: it answers pings, and says that it offers nothing else.
@@ -138,28 +147,25 @@ routes[3] -> stays :: Discard;
 
 // ---- IPv6
 
-inbound6 :: Classifier(
-    6/3a,                            // ICMPv6
-    6/06 53/10%10,                   // TCP of a connection that began inside (ACK)
-    6/06 53/04%04,                   //   or that is refused (RST)
-    6/11,                            // UDP
-    -);
-
 routes6 :: LookupIP6Route(
     $LAN_IP6/128 2,
     $WAN_IP6/128 2,
-    fe80::/10 2,
-    ff00::/8 2,
+    fe80::/10 3,
+    ff00::/8 3,
     $LAN_NET6 0,
     $WAN_NET6 1,
     ::/0 $WAN_GW6 1);
 
-lan[1] -> routes6;
-wan[1] -> inbound6;
-inbound6[0, 1, 2, 3] -> routes6;
-inbound6[4] -> denied6 :: Discard;
+lan[1] -> from_lan;
+wan[1] -> own6 :: LookupIP6Route($WAN_IP6/128 0, ::/0 1);
+own6[1] -> from_wan;
+family[1] -> routes6;
 
-routes6[0] -> to_lan6 :: Forward6($WAN_IP6) -> [1]lan;
-routes6[1] -> to_wan6 :: Forward6($LAN_IP6) -> [1]wan;
+routes6[0] -> to_lan6 :: Forward6($WAN_IP6, $LAN_MTU, $LAN) -> [1]lan;
+routes6[1] -> to_wan6 :: Forward6($LAN_IP6, $WAN_MTU, $WAN) -> [1]wan;
 to_lan6[1], to_wan6[1] -> routes6;
-routes6[2] -> stays6 :: Discard;
+
+// For the gateway itself, also from outside, where it begins no session: it answers pings.
+routes6[2], own6 -> ping6 :: ICMP6PingResponder -> routes6;
+ping6[1] -> Discard;
+routes6[3] -> stays6 :: Discard;

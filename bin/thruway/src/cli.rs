@@ -194,6 +194,9 @@ pub struct RunArgs {
     /// Neither progress nor table
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print JSON instead of tables at the end
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -221,6 +224,9 @@ impl RunArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// Print JSON: ports and threads of each element; errors stay on standard error
+    #[arg(long, conflicts_with_all = ["explain", "ways"])]
+    pub json: bool,
     /// Also print how packets are classified and where functions keep their sessions' state
     #[arg(long)]
     pub explain: bool,

@@ -42,9 +42,9 @@ enum Command {
         /// The FlowClassifier to ask (the first one if not given; all share one table)
         #[arg(long, value_name = "NAME")]
         element: Option<String>,
-        /// Only say how many there are
-        #[arg(long)]
-        count: bool,
+        /// Only print how many there are
+        #[arg(long, alias = "count")]
+        total: bool,
         /// Show at most so many
         #[arg(long, value_name = "SESSIONS")]
         limit: Option<u64>,
@@ -152,12 +152,12 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
         Command::Write { handler, value } => {
             client.write(handler, &value.join(" "))?;
         }
-        Command::Flows { filter, element, count, limit } => {
+        Command::Flows { filter, element, total, limit } => {
             let element = match element {
                 Some(element) => element.clone(),
                 None => classifier(&mut client)?,
             };
-            flows(&mut client, &element, &filter.join(" "), (*count, *limit))?;
+            flows(&mut client, &element, &filter.join(" "), (*total, *limit))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -4,10 +4,10 @@ use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::signal::SIGXFSZ;
 use thruway_packet::Memory;
+use thruway_sync::atomic::AtomicBool;
 
 /// Bytes of a message; what is longer is cut.
 const LINE: usize = 1024;
@@ -15,8 +15,8 @@ const LINE: usize = 1024;
 /// Prepares the process, before it does anything else.
 pub fn prepare() {
     std::panic::set_hook(Box::new(tell));
-    // A file that reaches the limit of its size (RLIMIT_FSIZE) is then an error of the write, as a full disk
-    // is, instead of the end of the process. If this fails it is as it was.
+    // A file that reaches the limit of its size (RLIMIT_FSIZE) is then an error of the write, as a
+    // full disk is, instead of the end of the process. If this fails it is as it was.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 

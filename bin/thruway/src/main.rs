@@ -29,6 +29,7 @@ mod reach;
 mod reload;
 mod run;
 mod signals;
+mod summary;
 mod swap;
 mod table;
 mod top;

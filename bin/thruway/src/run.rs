@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use thruway_element::{Reason, Stats, Topic};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
 use thruway_lang::{Diagnostics, ElementDecl, Source, Variables};
 use thruway_packet::{DEFAULT_SMALL, Memory};
@@ -16,8 +15,9 @@ use crate::cli::{RunArgs, libraries, tell};
 use crate::instance;
 use crate::load::{self, Origin};
 use crate::signals::Receiver;
+use crate::summary::{Summary, packets_in};
 use crate::swap::{Build, Reload, Swap, reason, sentence};
-use crate::table::{Table, thousands};
+use crate::table::thousands;
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -74,8 +74,10 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let outcome = outcome?;
     let graph = &router.layout().graph;
     tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
-    if !args.quiet {
-        out!("{}", summary(&mut router, &outcome));
+    if args.json {
+        outln!("{:#}", Summary::of(&mut router, &outcome).json());
+    } else if !args.quiet {
+        out!("{}", Summary::of(&mut router, &outcome).text());
     }
     Ok(if outcome.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -228,128 +230,4 @@ fn show(bar: &ProgressBar, control: &Control, layout: &Layout, files: &[String])
         bar.tick();
     }
     bar.set_message(format!("{} packets", thousands(packets_in(layout, control.stats()))));
-}
-
-/// Packets that sources made or took.
-fn packets_in(layout: &Layout, stats: &[Arc<Stats>]) -> u64 {
-    let sources = |node: &usize| layout.checked.ninputs(*node) == 0;
-    let nodes = (0..layout.graph.elements.len()).filter(sources);
-    nodes.map(|node| total(stats, node, |stats| stats.packets.get())).sum()
-}
-
-/// A counter of one element, over all threads.
-fn total(
-    stats: &[Arc<Stats>],
-    node: usize,
-    pick: impl Fn(&thruway_element::NodeStats) -> u64,
-) -> u64 {
-    stats.iter().filter_map(|stats| stats.get(node)).map(pick).sum()
-}
-
-/// What the run came to: ports, elements, drops, rates.
-fn summary(router: &mut Router, outcome: &Outcome) -> String {
-    let mut text = String::new();
-    for (title, table) in [
-        ("Ports", ports(router)),
-        ("Elements", elements(router, outcome)),
-        ("Drops", drops(router)),
-    ] {
-        text += &format!("\n{title}\n\n");
-        text += &if table.is_empty() { "  none\n".to_owned() } else { table.render() };
-    }
-    text + "\n" + &rates(router, outcome) + "\n"
-}
-
-/// Packets and bytes in and out of every port.
-fn ports(router: &mut Router) -> Table {
-    let mut table = Table::new(&["port", "class", "way", "packets", "bytes"]);
-    let layout = Arc::clone(router.layout());
-    for (node, decl) in layout.graph.elements.iter().enumerate() {
-        if decl.spec.topic != Topic::Traces || decl.spec.handler("byte_count").is_none() {
-            continue;
-        }
-        let way = match (layout.checked.ninputs(node), layout.checked.noutputs(node)) {
-            (0, _) => "in",
-            (_, 0) => "out",
-            _ => "both",
-        };
-        let mut ask = |handler: &str| {
-            let answer = router.read(&format!("{}.{handler}", decl.name)).ok();
-            answer.and_then(|text| text.trim().parse().ok()).map_or("-".to_owned(), thousands)
-        };
-        let what = decl.args.first().map_or("", |arg| arg.text.as_str());
-        table.row(vec![
-            format!("{} ({what})", decl.name),
-            decl.class.clone(),
-            way.into(),
-            ask("count"),
-            ask("byte_count"),
-        ]);
-    }
-    table
-}
-
-/// A row per element that did something.
-fn elements(router: &Router, outcome: &Outcome) -> Table {
-    let mut table = Table::new(&["element", "class", "packets", "per batch", "ns/packet", "drops"]);
-    let (layout, stats) = (router.layout(), router.stats());
-    let ns_per_cycle = outcome.elapsed.as_nanos() as f64 / outcome.cycles.max(1) as f64;
-    for (node, decl) in layout.graph.elements.iter().enumerate() {
-        let packets = total(stats, node, |stats| stats.packets.get());
-        let batches = total(stats, node, |stats| stats.batches.get());
-        let cycles = total(stats, node, |stats| stats.cycles.get());
-        let dropped = total(stats, node, |s| s.drops.iter().map(|drop| drop.get()).sum());
-        if packets == 0 && dropped == 0 {
-            continue;
-        }
-        let per = |what: f64, of: u64| {
-            if of == 0 { "-".to_owned() } else { format!("{:.1}", what / of as f64) }
-        };
-        table.row(vec![
-            decl.name.clone(),
-            decl.class.clone(),
-            thousands(packets),
-            per(packets as f64, batches),
-            per(cycles as f64 * ns_per_cycle, packets),
-            thousands(dropped),
-        ]);
-    }
-    table
-}
-
-/// A row per element and reason for which packets were dropped or diverted.
-fn drops(router: &Router) -> Table {
-    let mut table = Table::new(&["element", "reason", "packets", "meaning"]);
-    let (layout, stats) = (router.layout(), router.stats());
-    for (node, decl) in layout.graph.elements.iter().enumerate() {
-        for (at, drop) in decl.spec.drops.iter().chain(&Reason::OF_ALL).enumerate() {
-            let count = total(stats, node, |stats| stats.drops[at].get());
-            if count > 0 {
-                table.row(vec![
-                    decl.name.clone(),
-                    drop.name.into(),
-                    thousands(count),
-                    drop.doc.into(),
-                ]);
-            }
-        }
-    }
-    table
-}
-
-/// The last line: how many packets, how fast.
-fn rates(router: &Router, outcome: &Outcome) -> String {
-    let (layout, stats) = (router.layout(), router.stats());
-    let packets = packets_in(layout, stats);
-    let nodes = 0..layout.graph.elements.len();
-    let cycles: u64 = nodes.map(|node| total(stats, node, |stats| stats.cycles.get())).sum();
-    let seconds = outcome.elapsed.as_secs_f64();
-    let busy_ns = outcome.elapsed.as_nanos() as f64 * cycles as f64 / outcome.cycles.max(1) as f64;
-    let each = if packets == 0 { 0.0 } else { busy_ns / packets as f64 };
-    let rate = if seconds > 0.0 { packets as f64 / seconds } else { 0.0 };
-    format!(
-        "{} packets in {seconds:.3} s: {} packets/s, {each:.1} ns/packet in elements",
-        thousands(packets),
-        thousands(rate as u64),
-    )
 }

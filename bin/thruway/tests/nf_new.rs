@@ -86,3 +86,35 @@ fn in_c() {
     run(&mut build("./build.sh", &folder));
     goes_through(&folder, "short_only");
 }
+
+/// A program that notes its arguments.
+fn noting(folder: &Path, name: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (program, notes) = (folder.join(name), folder.join(format!("{name}.args")));
+    let text = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >'{}'\n", notes.display());
+    fs::write(&program, text).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    notes
+}
+
+#[test]
+fn a_project_in_c_builds_in_its_own_folder() {
+    let (into, folder) = project("own", "c");
+    let (cargo, cc) = (noting(into.path(), "cargo"), noting(into.path(), "cc"));
+    let path = format!("{}:{}", into.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut build = Command::new("./build.sh");
+    build.current_dir(&folder).env("PATH", path).env_remove("CARGO_TARGET_DIR").env_remove("CC");
+    run(&mut build);
+    let folder = fs::canonicalize(&folder).expect("a folder");
+    let target = folder.join("target").display().to_string();
+    let args = fs::read_to_string(cargo).expect("it was called");
+    assert!(args.contains(&format!("--target-dir\n{target}\n")), "{args}");
+    let args = fs::read_to_string(cc).expect("it was called");
+    assert!(args.contains(&format!("{target}/release/libthruway_nf_c.a")), "{args}");
+    // A checkout that has gone is named, with the remedy.
+    let mut build = Command::new("./build.sh");
+    let output = build.current_dir(&folder).env("THRUWAY", "/nowhere").output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let remedy = "'/nowhere' is no checkout of Thruway; name one: THRUWAY=PATH ./build.sh";
+    assert!(!output.status.success() && said.contains(remedy), "{said}");
+}

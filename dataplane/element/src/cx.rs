@@ -285,12 +285,19 @@ impl<'a> Cx<'a> {
         self.wires.stats[self.node as usize].dropped(reason.into(), n as u64);
     }
 
+    /// Counts `n` packets that the element made besides those that came: for an account of all
+    /// packets, what came and was made is what left, was dropped, and is held.
+    #[inline]
+    pub fn count_made(&mut self, n: usize) {
+        self.wires.stats[self.node as usize].made.add(n as u64);
+    }
+
     /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
     #[inline]
     pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {
-        self.count_drops(reason, 1);
-        // Whoever is not connected has the packet dropped: the reason above says why.
-        drop(self.wires.send(self.wires.target(self.node, port), packet));
+        // Whoever is not connected has the packet dropped: the reason says why.
+        let sent = self.wires.send(self.wires.target(self.node, port), packet).is_ok();
+        self.wires.stats[self.node as usize].rejected(reason.into(), sent);
     }
 
     /// Judges each packet of a batch; those that pass stay, in order.

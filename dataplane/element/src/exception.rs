@@ -38,6 +38,14 @@ impl Fails {
 }
 
 impl Exception {
+    /// Packets that are nothing to a context, as their outer headers say.
+    pub const OTHERS: Exception = Exception {
+        what: "other protocols; what is in tunnels (IP in IP, GRE, MPLS, PPPoE...)",
+        done: "pass",
+        fails: Fails::Open,
+        argument: "",
+    };
+
     /// Packets that a context cannot show to functions ([`thruway_stream::unseen`]).
     pub const fn unseen(refuses: bool) -> Exception {
         Exception {

@@ -96,6 +96,7 @@ impl Cx<'_> {
                 self.put_flows(flows);
             }
             let [packet] = one;
+            self.count_made(1);
             self.emit(port, packet);
         }
         self.arm_stage(stage);

@@ -35,22 +35,26 @@ impl Reason {
 ///     enum Bad {
 ///         Length = "bad-length": "shorter than its header says",
 ///         Checksum = "bad-checksum": "the checksum is wrong",
+///         Done = consumed "done": "an order to the element, which was carried out",
 ///     }
 /// }
 /// assert_eq!(Bad::DROPS[1].name, "bad-checksum");
+/// assert!(Bad::DROPS[2].is_consumed && !Bad::DROPS[1].is_consumed);
 /// assert_eq!(thruway_element::Reason::from(Bad::Checksum).0, 1);
 /// ```
 #[macro_export]
 macro_rules! reasons {
     ($(#[$meta:meta])* $vis:vis enum $name:ident {
-        $($variant:ident = $word:literal : $doc:literal),+ $(,)?
+        $($variant:ident = $($fate:ident)? $word:literal : $doc:literal),+ $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         $vis enum $name { $(#[doc = $doc] $variant),+ }
         impl $name {
             /// The table for the spec, in the order of the variants.
-            pub const DROPS: &'static [$crate::Drop] = &[$($crate::Drop::new($word, $doc)),+];
+            pub const DROPS: &'static [$crate::Drop] = &[
+                $($crate::Drop::new($word, $doc)$(.$fate())?),+
+            ];
         }
         impl From<$name> for $crate::Reason {
             #[inline]

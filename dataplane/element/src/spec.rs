@@ -327,12 +327,20 @@ pub struct Drop {
     pub name: &'static str,
     /// One line for the manual.
     pub doc: &'static str,
+    /// The packet did what it came for, so that nothing was lost.
+    pub is_consumed: bool,
 }
 
 impl Drop {
-    /// A reason.
+    /// A reason for which packets are lost, or leave by another output.
     pub const fn new(name: &'static str, doc: &'static str) -> Drop {
-        Drop { name, doc }
+        Drop { name, doc, is_consumed: false }
+    }
+
+    /// The same where the packet did what it came for.
+    #[must_use]
+    pub const fn consumed(self) -> Drop {
+        Drop { is_consumed: true, ..self }
     }
 }
 
@@ -410,6 +418,7 @@ impl Handler {
         Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),
+        Handler::sum("made", "packets that it made besides those that came"),
         Handler::sum(
             "cycles",
             "clock cycles spent in this element; of long runs a sample, scaled up",

@@ -10,6 +10,8 @@ use crate::spec::Spec;
 pub struct NodeStats {
     /// Packets that entered; of a source, packets it made.
     pub packets: Counter,
+    /// Packets that it made of its own, of an element that takes some: parts, copies, answers.
+    pub made: Counter,
     /// Batches dispatched.
     pub batches: Counter,
     /// Clock cycles (of the time stamp counter) spent in the node; the engine measures a sample of
@@ -17,17 +19,21 @@ pub struct NodeStats {
     pub cycles: Counter,
     /// Dropped packets by reason: the spec's, then [`Reason::OF_ALL`].
     pub drops: Box<[Counter]>,
+    /// Those of them that left by another output, which is connected: not lost.
+    pub diverted: Box<[Counter]>,
 }
 
 impl NodeStats {
     /// Zeroed counters for an element of this spec.
     pub fn new(spec: &Spec) -> NodeStats {
-        let drops = (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new()).collect();
+        let counters = || (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new());
         NodeStats {
             packets: Counter::new(),
+            made: Counter::new(),
             batches: Counter::new(),
             cycles: Counter::new(),
-            drops,
+            drops: counters().collect(),
+            diverted: counters().collect(),
         }
     }
 
@@ -37,6 +43,16 @@ impl NodeStats {
         let own = self.drops.len() - Reason::OF_ALL.len();
         if let Some(counter) = self.drops.get(reason.index(own)) {
             counter.add(n);
+        }
+    }
+
+    /// Counts a packet as dropped, and where it left by another output as diverted.
+    #[inline]
+    pub fn rejected(&self, reason: Reason, is_diverted: bool) {
+        self.dropped(reason, 1);
+        let own = self.diverted.len() - Reason::OF_ALL.len();
+        if let Some(counter) = self.diverted.get(reason.index(own)).filter(|_| is_diverted) {
+            counter.add(1);
         }
     }
 }

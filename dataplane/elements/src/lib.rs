@@ -13,6 +13,7 @@ mod dialect;
 mod faults;
 mod ip;
 mod ip6;
+mod links;
 mod moving;
 mod named_file;
 mod nf;

@@ -171,6 +171,7 @@ pub(crate) fn read_default(
         "home_thread" => layout.home[node].to_string(),
         "passing_threads" => ranges(&passing(layout, node)),
         "packets" => stats.packets.get().to_string(),
+        "made" => stats.made.get().to_string(),
         "batches" => stats.batches.get().to_string(),
         "cycles" => stats.cycles.get().to_string(),
         "drops" | "drop_reasons" => drops(decl.spec, stats),

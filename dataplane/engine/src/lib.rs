@@ -9,6 +9,7 @@
 //! statistics (each written by one thread) and in mailboxes that are looked at once per round.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod assign;
 mod away;
 mod build;

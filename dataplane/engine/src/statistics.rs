@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thruway_clock::Told;
 use thruway_element::{NodeStats, Reason, Stats};
 use thruway_packet::cycles;
+use thruway_sync::Counter;
 
 use crate::clock::real_now;
 use crate::control::Control;
@@ -24,7 +25,8 @@ use crate::layout::Layout;
 ///   for what KIND and NAME say, WHOLE with the time in which it waited for a processor. 0 where
 ///   no round took as long as half a millisecond;
 /// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
-/// - `drop NAME REASON PACKETS`, after the element, for reasons that occurred.
+/// - `drop NAME REASON PACKETS FATE`, after the element, for reasons that occurred: `lost`, `diverted`
+///   (they left by another output), or `consumed` (they did what they came for).
 pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
     let mut text = format!("time\t{}\t{}\n", cycles(), real_now());
     for (thread, stats) in control.stats().iter().enumerate() {
@@ -44,10 +46,17 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
         let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));
         let _ = writeln!(text, "element\t{}\t{}\t{}", decl.name, decl.class, counts(replicas()));
         for (at, drop) in decl.spec.drops.iter().chain(&Reason::OF_ALL).enumerate() {
-            let dropped = |stats: &NodeStats| stats.drops.get(at).map_or(0, |count| count.get());
-            let count: u64 = replicas().map(dropped).sum();
-            if count > 0 {
-                let _ = writeln!(text, "drop\t{}\t{}\t{count}", decl.name, drop.name);
+            let sum = |of: fn(&NodeStats) -> &[Counter]| -> u64 {
+                replicas().map(|stats| of(stats).get(at).map_or(0, Counter::get)).sum()
+            };
+            let diverted = sum(|stats| &stats.diverted);
+            // The two are not read in one moment.
+            let other = sum(|stats| &stats.drops).saturating_sub(diverted);
+            let fate = if drop.is_consumed { "consumed" } else { "lost" };
+            for (count, fate) in [(other, fate), (diverted, "diverted")] {
+                if count > 0 {
+                    let _ = writeln!(text, "drop\t{}\t{}\t{count}\t{fate}", decl.name, drop.name);
+                }
             }
         }
     }

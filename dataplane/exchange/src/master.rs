@@ -2,6 +2,7 @@
 //!
 //! Nothing that a Worker wrote is used before it was checked, and it is read once.
 
+mod held;
 mod sleep;
 
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
@@ -118,19 +119,6 @@ impl<S: Storage> Master<S> {
         self.published.wrapping_sub(self.returned)
     }
 
-    /// When the Worker was shown the oldest token that it has, as far as the Master knows: by the
-    /// Master's own notes, whatever the Worker writes.
-    pub fn held_since(&self) -> Option<u64> {
-        let slot = (self.returned & self.mask) as usize;
-        (self.outstanding() > 0).then(|| self.shown_at.get(slot).copied().unwrap_or(0))
-    }
-
-    /// Numbers of the slots in use, oldest first.
-    pub fn slots_in_use(&self) -> impl Iterator<Item = u32> + use<S> {
-        let (consumed, mask) = (self.consumed, self.mask);
-        (0..self.occupancy()).map(move |nth| consumed.wrapping_add(nth) & mask)
-    }
-
     /// Number of the slot that the next packet goes into.
     #[inline]
     pub fn next_slot(&self) -> u32 {
@@ -243,20 +231,6 @@ impl<S: Storage> Master<S> {
         }
     }
 
-    /// Notes when the slots that are about to be published were shown.
-    #[inline]
-    fn note_shown(&mut self, now: u64) {
-        let (from, to) = (self.published & self.mask, self.produced & self.mask);
-        let (from, to) = (from as usize, to as usize);
-        // As many slots as were put since: at least one, at most all.
-        if from < to {
-            self.shown_at[from..to].fill(now);
-        } else {
-            self.shown_at[from..].fill(now);
-            self.shown_at[..to].fill(now);
-        }
-    }
-
     /// Wakes the Worker if tokens wait for longer than the age threshold (Algorithm 3).
     #[inline]
     pub fn check_age<B: Bell>(&mut self, bell: &B, now: u64) {
@@ -334,6 +308,9 @@ impl<S: Storage> Master<S> {
 
     #[cold]
     fn fail(&mut self, fault: PeerFault) -> PeerFault {
+        // What it gave back before and was not yet taken is not believed either: the next `poll`
+        // has nothing to take, looks, and finds the fault.
+        self.returned = self.consumed;
         // The first fault stays: what follows it follows from it.
         *self.fault.get_or_insert(fault)
     }

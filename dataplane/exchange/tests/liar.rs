@@ -147,6 +147,28 @@ fn an_injection_ring_beyond_its_length_or_back() {
     assert_eq!(master.poll(0, 9, |_| ()), Err(fault));
 }
 
+#[test]
+fn a_worker_that_mends_its_lie_is_not_believed() {
+    // The lie is in the ring of injections, while slots wait that it gave back before.
+    let (mut first, model) = master();
+    give_back(&model, 5);
+    assert_eq!(first.poll(0, 2, |_| ()), Ok(2));
+    model.word(Word::Injected).store(12, Ordering::Relaxed);
+    let fault = PeerFault::Ring { count: 12, free: 4 };
+    assert_eq!(first.poll_injected(9, |_| ()), Err(fault));
+    assert_eq!(first.poll(0, 9, |_| panic!("believed after a lie")), Err(fault));
+    assert_eq!(first.reclaim(|_| ()), 3);
+    // It is in a slot, which is right when the Master looks again.
+    let (mut second, model) = master();
+    let head = model.head(Ring::Primary, 0);
+    spoil(&model, |head| head.len = 0);
+    give_back(&model, 5);
+    let fault = second.poll(0, 9, |_| ()).expect_err("a fault");
+    model.set_head(Ring::Primary, 0, head);
+    assert_eq!(second.poll(0, 9, |_| panic!("believed after a lie")), Err(fault));
+    assert_eq!(second.reclaim(|_| ()), 5);
+}
+
 /// One thing that a hostile process writes.
 #[derive(Debug, Clone)]
 enum Scribble {

@@ -73,27 +73,51 @@ impl Segment {
     pub fn read_cut(bytes: &[u8], len: usize, pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
         let segment = bytes.get(..len).unwrap_or(bytes);
         let head = segment.first_chunk::<20>()?;
-        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
         let payload = len.checked_sub(usize::from(head[12] >> 4) * 4)?;
-        let mut read = Segment {
-            seq: long(4),
-            ack: long(8),
-            window: word(14),
-            len: payload as u16,
-            flags: head[13] & (TELLING | TCP_ACK),
-            scale: NO_SCALE,
-        };
+        let mut read = Segment::of_head(head, payload as u16);
         if read.flags & TELLING != 0 {
             read.look_closer(segment, (segment.len() == len).then(pseudo));
         }
         Some(read)
     }
 
+    /// By a header and the length of the payload: all but what [`Segment::read`] looks for in a segment
+    /// that tells more than an acknowledgement.
+    #[inline(always)]
+    fn of_head(head: &[u8; 20], payload: u16) -> Segment {
+        let [_, _, _, _, a, b, c, d, e, f, g, h, _, flags, i, j, ..] = *head;
+        Segment {
+            seq: u32::from_be_bytes([a, b, c, d]),
+            ack: u32::from_be_bytes([e, f, g, h]),
+            window: u16::from_be_bytes([i, j]),
+            len: payload,
+            flags: flags & (TELLING | TCP_ACK),
+            scale: NO_SCALE,
+        }
+    }
+
+    /// A whole segment whose header has been found to be right; of the usual one nothing more is read.
+    #[inline(always)]
+    pub(crate) fn whole(
+        head: &[u8; 20],
+        segment: &[u8],
+        payload: u16,
+        pseudo: impl FnOnce() -> Sum,
+    ) -> Segment {
+        let mut read = Segment::of_head(head, payload);
+        if read.flags & TELLING != 0 {
+            read.look_closer(segment, Some(pseudo()));
+        }
+        read
+    }
+
     #[cold]
     fn look_closer(&mut self, segment: &[u8], pseudo: Option<Sum>) {
         let said = segment.get(16..18).map_or(0, |sum| u16::from_be_bytes([sum[0], sum[1]]));
-        let is_wrong = |sum: Sum| said != !sum.checksum() && sum.with(segment).checksum() != 0;
+        let is_wrong = |sum: Sum| {
+            let is_made_up = said == 0 && self.is_numberless();
+            !is_made_up && said != !sum.checksum() && sum.with(segment).checksum() != 0
+        };
         if pseudo.is_some_and(is_wrong) {
             self.flags |= UNSOUND;
         }
@@ -106,6 +130,11 @@ impl Segment {
                 }
             }
         }
+    }
+
+    /// Whether it has no numbers, as where it is made of a summary of a trace that has none.
+    fn is_numberless(&self) -> bool {
+        self.seq == 0 && self.ack == 0
     }
 
     fn has(&self, flags: u8) -> bool {
@@ -170,7 +199,7 @@ impl Side {
     /// usual one. False if it is another, which [`Side::follow`] is for.
     ///
     /// PERF: it needs nothing of the other side, which another thread may write.
-    #[inline]
+    #[inline(always)]
     pub fn goes_on(&mut self, segment: &Segment) -> bool {
         let is_usual = segment.flags == TCP_ACK
             && segment.seq == self.end
@@ -191,6 +220,10 @@ impl Side {
     pub fn follow(&mut self, other: &Side, segment: &Segment) -> u8 {
         if segment.flags == 0 || segment.has(UNSOUND) {
             return 0;
+        }
+        // Of a connection none of whose segments has numbers: there is nothing to guess.
+        if segment.is_numberless() && !self.is(KNOWN) && !other.is(KNOWN) {
+            return segment.flags;
         }
         let counts = if segment.has(TCP_RST) {
             self.is_reset(other, segment)

@@ -168,6 +168,12 @@ impl Packet {
         pool::frame_size(self.meta().pool) + size_of::<Meta>()
     }
 
+    /// Whether it is in a large frame, of which there are few.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.meta().pool & 1 != pool::SMALL
+    }
+
     /// Puts `n` bytes of unspecified content in front; finds room elsewhere if there is none here.
     /// False, and nothing changed, when packet memory is used up or no frame is that large.
     #[inline]

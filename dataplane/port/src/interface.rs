@@ -135,6 +135,38 @@ pub fn state(interface: &Interface) -> State {
     }
 }
 
+/// What shows that a link was lost or came back: it differs then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkMark {
+    /// There is a carrier.
+    is_running: bool,
+    /// How often the carrier came or went, where the system says so.
+    changes: Option<u64>,
+}
+
+/// The mark of the link of `name` now; `None` where there is no such interface.
+pub fn link_mark(name: &str) -> Option<LinkMark> {
+    if name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let (mut request, socket) = (IfRequest::new(name).ok()?, system::control_socket(name).ok()?);
+    request.call(&socket, libc::SIOCGIFFLAGS).ok()?;
+    let is_running = request.flags() & libc::IFF_RUNNING as i16 != 0;
+    let changes = std::fs::read_to_string(format!("/sys/class/net/{name}/carrier_changes"));
+    let changes = changes.ok().and_then(|text| text.trim().parse().ok());
+    Some(LinkMark { is_running, changes })
+}
+
+/// An address by which the host's own stack uses `name`. A link-local IPv6 address does not count:
+/// every interface that is up has one.
+pub fn host_address(name: &str) -> Option<(IpAddr, u8)> {
+    let addresses = addresses(name).ok()?;
+    addresses.into_iter().find(|(address, _)| match address {
+        IpAddr::V4(address) => !address.is_loopback(),
+        IpAddr::V6(address) => !address.is_unicast_link_local() && !address.is_loopback(),
+    })
+}
+
 /// The hardware address of `name`.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! connections in order and may change it, while both ends go on as if nobody stood between them.
 #![forbid(unsafe_code)]
 
+mod ages;
 pub mod content;
 pub mod http;
 pub mod pieces;

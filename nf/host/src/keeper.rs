@@ -4,8 +4,12 @@
 //! It is a thin shell. A function can make it busy only as far as is bounded here: so many
 //! messages a round, so much output a time, answers to what was asked only.
 
+mod calls;
+mod standby;
+
+use self::calls::Asked;
 use crate::error::HostError;
-use crate::function::{CALL_TIMEOUT, CallError, FunctionSpec, Published, Reply, Shared};
+use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::{self, Handshake, Meaning};
 use crate::process::Process;
@@ -18,17 +22,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
 use thruway_exchange::socket::{Message, SocketError, head};
-use thruway_nf_abi::message::{Head, Hello, Kind};
+use thruway_nf_abi::message::{Hello, Kind};
 
 /// Messages taken in a round.
 const MESSAGES_A_ROUND: usize = 64;
-/// Questions that a function may have to answer at once.
-const CALLS_MAX: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
-/// From the start of a function to that of the process that waits to take its place: the start of the
-/// configuration comes first.
-const STANDBY_AFTER: Duration = Duration::from_millis(20);
 /// Stack of a supervisor thread, in bytes; a host may have thousands of them.
 const STACK_LEN: usize = 256 << 10;
 
@@ -107,14 +106,6 @@ struct Keeper {
     standby: Option<Process>,
     /// When it is to be started, if there is to be one.
     standby_at: Option<Duration>,
-}
-
-/// A question to the function.
-struct Asked {
-    id: u32,
-    until: Duration,
-    /// `None` when the one who asked was told that no answer came: one may come still.
-    reply: Option<Reply>,
 }
 
 /// What a wait found ready.
@@ -257,26 +248,6 @@ impl Keeper {
         }
     }
 
-    /// The one that waits, if it still does; else one that is started now.
-    fn next_process(&mut self) -> Result<Process, HostError> {
-        if let Some(mut process) = self.standby.take()
-            && matches!(process.try_wait(), Ok(None))
-        {
-            return Ok(process);
-        }
-        Process::spawn(&self.spec.order)
-    }
-
-    /// Starts the one that is to wait, once the present one has begun its work.
-    fn keep_standby(&mut self) {
-        let is_due = self.standby_at.is_some_and(|at| at <= self.now());
-        if is_due && self.life.state() == State::Running {
-            self.standby_at = None;
-            // Without one, the next process is started when it is needed, as before.
-            self.standby = Process::spawn(&self.spec.order).ok();
-        }
-    }
-
     /// Ends the process, if it has not ended, and notes how.
     fn bury(&mut self) {
         // Before its number can be another's.
@@ -294,9 +265,7 @@ impl Keeper {
             status.output = output;
             status.last_end = end;
         });
-        for reply in self.calls.drain(..).filter_map(|asked| asked.reply) {
-            reply.give(Err(CallError::NotRunning));
-        }
+        self.end_calls();
     }
 
     fn log_start(&self, pid: i32, again: bool) {
@@ -329,7 +298,7 @@ impl Keeper {
             };
             self.shared.publish(self.life.generation(), published);
             if self.spec.standby && self.standby.is_none() {
-                self.standby_at = Some(self.now() + STANDBY_AFTER);
+                self.standby_at = Some(self.now() + standby::AFTER);
             }
         }
         if let Some(tell) = self.tell.take() {
@@ -408,15 +377,6 @@ impl Keeper {
         self.keep_standby();
     }
 
-    /// Tells those whose question the function has not answered in time.
-    fn give_up_calls(&mut self) {
-        let now = self.now();
-        let late = self.calls.iter_mut().take_while(|asked| asked.until <= now);
-        for reply in late.filter_map(|asked| asked.reply.take()) {
-            reply.give(Err(CallError::NoAnswer));
-        }
-    }
-
     fn is_scratch_damaged(&self) -> bool {
         self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
     }
@@ -465,17 +425,7 @@ impl Keeper {
                 self.blame(HostError::CannotBegin { why });
                 self.on(Event::Broke);
             }
-            Ok(Meaning::Reply { id, answer }) => {
-                let at = self.calls.iter().position(|asked| asked.id == id);
-                match at.and_then(|at| self.calls.remove(at)) {
-                    Some(Asked { reply: Some(reply), .. }) => {
-                        reply.give(answer.map_err(CallError::Answer));
-                    }
-                    // Too late.
-                    Some(_) => {}
-                    None => self.broke("it answered what was not asked".into()),
-                }
-            }
+            Ok(Meaning::Reply { id, answer }) => self.answered(id, answer),
             Err(why) => {
                 self.refuse(&why);
                 self.broke(why);
@@ -545,26 +495,6 @@ impl Keeper {
             self.blame(HostError::Fault(fault));
             self.shared.change(|status| status.faults += 1);
             self.on(Event::Broke);
-        }
-    }
-
-    fn call(&mut self, kind: Kind, text: &str, reply: Reply) {
-        let runs = self.handshake == Handshake::Done;
-        let Some(process) = self.process.as_ref().filter(|_| runs) else {
-            return reply.give(Err(CallError::NotRunning));
-        };
-        let id = self.next_call;
-        let sent = self.calls.len() < CALLS_MAX
-            && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
-        if sent {
-            if let Some(wiring) = &self.wiring {
-                wiring.announce_question();
-            }
-            self.next_call = self.next_call.wrapping_add(1);
-            let until = self.now() + CALL_TIMEOUT;
-            self.calls.push_back(Asked { id, until, reply: Some(reply) });
-        } else {
-            reply.give(Err(CallError::Refused));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod filtered;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, OFlags, SealFlags};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use thruway_nf_host::{Exit, Isolation, Measure, Order, Process, Program};
+use thruway_nf_host::{Exit, Isolation, Measure, Order, Process, Program, allowed_calls};
 use thruway_region::{Pages, Region};
 
 use filtered::ONLY_FILTERED;
@@ -111,6 +111,33 @@ fn escaped(rows: &[[String; 3]]) -> Vec<&str> {
 fn every_attempt_fails() {
     let rows = attempts(&order(&[]));
     assert_eq!(escaped(&rows), [""; 0]);
+    // What is allowed is tried, too: each call's attempts bear its name.
+    let tried: BTreeSet<&str> = rows.iter().map(|[group, ..]| &group[..]).collect();
+    let untried: Vec<&str> = allowed_calls()
+        .map(|(name, _)| name)
+        .filter(|name| !tried.contains(name) && !ENDS.contains(name))
+        .collect();
+    assert_eq!(untried, [""; 0]);
+}
+
+/// Calls that do not come back.
+const ENDS: [&str; 3] = ["exit", "exit_group", "rt_sigreturn"];
+
+/// They end the function and nobody else.
+#[test]
+fn ends_are_its_own() {
+    let neighbour = spawn(&order(&["pause"]));
+    for (name, wanted) in ENDS.into_iter().zip([Some(7), Some(7), None]) {
+        let mut process = spawn(&order(&[name]));
+        let exit = process.wait(SOON).unwrap().expect("it ends");
+        match wanted {
+            Some(status) => assert_eq!(exit, Exit::Status(status), "{name}"),
+            None => assert!(matches!(exit, Exit::Signal(_)), "{name}: {exit:?}"),
+        }
+        assert!(!process.output_kept().contains("ESCAPED"), "{}", process.output_kept());
+    }
+    let mut neighbour = neighbour;
+    assert_eq!(neighbour.try_wait().unwrap(), None, "its neighbour goes on");
 }
 
 #[test]

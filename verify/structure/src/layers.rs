@@ -29,6 +29,8 @@ pub const ROOMS: &[&str] = &[
     "dataplane/elements",
     "dataplane/lang",
     "dataplane/engine",
+    // System tests play its modes.
+    "verify/hostile",
     "control/",
     "bin/",
     "verify/",

@@ -57,7 +57,7 @@ pub struct Options {
     #[arg(long, value_name = "PATTERN")]
     case: Option<String>,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw the rows
     #[arg(long, value_name = "FILE.svg")]

@@ -21,7 +21,8 @@ pub fn text(address: &str, between: (&Sample, &Sample), rows: Option<usize>) -> 
         ("Threads", view.threads()),
         ("Gaps", view.gaps()),
         ("Ports", view.ports()),
-        ("Drops", view.drops()),
+        ("Drops", view.reasons("drops", |element| &element.drops)),
+        ("Not lost", view.reasons("packets", |element| &element.kept)),
         ("Functions", view.functions()),
         ("Sessions", view.sessions()),
     ];
@@ -180,11 +181,12 @@ impl View<'_> {
         }
     }
 
-    fn drops(&self) -> Table {
-        let mut table = Table::new(&["element", "reason", "drops/s", "drops"]);
+    /// What `counts` of elements, by reason, called `what`.
+    fn reasons(&self, what: &str, counts: fn(&Element) -> &Vec<(String, u64)>) -> Table {
+        let mut table = Table::new(&["element", "reason", &format!("{what}/s"), what]);
         for now in &self.now.elements {
-            let before = self.earlier(now).map_or(&[][..], |element| &element.drops);
-            for (reason, count) in &now.drops {
+            let before = self.earlier(now).map_or(&[][..], |element| counts(element));
+            for (reason, count) in counts(now) {
                 let earlier = before.iter().find(|(one, _)| one == reason);
                 let earlier = earlier.map_or(0, |(_, count)| *count);
                 let rate = self.rate(earlier, *count);
@@ -253,6 +255,7 @@ mod tests {
             class: "Null".into(),
             work: Work { packets, batches, cycles },
             drops,
+            kept: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `thruway top`: what a running Thruway does, as it does it.
 
 mod frame;
+mod json;
 mod keys;
 mod sample;
 
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::Args;
 use console::Term;
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +32,9 @@ pub struct TopArgs {
     /// Print one view as text, and end; as it is where standard output is no terminal
     #[arg(long)]
     once: bool,
+    /// Print one view as JSON, and end: counts since the start, now and at the beginning of the view
+    #[arg(long)]
+    json: bool,
     /// Seconds that a view is about
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
@@ -49,9 +54,13 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let address = address(args.address.as_deref())?;
     let mut client = reach(&address)?;
     let mut before = Sample::take(&mut client)?;
-    if args.once || !std::io::stdout().is_terminal() {
+    if args.json || args.once || !std::io::stdout().is_terminal() {
         std::thread::sleep(interval);
         let now = Sample::take(&mut client)?;
+        if args.json {
+            outln!("{:#}", json!({ "before": before.json(), "now": now.json() }));
+            return Ok(ExitCode::SUCCESS);
+        }
         let text = shown(&frame::text(&address, (&before, &now), None));
         out!("{text}");
         return Ok(ExitCode::SUCCESS);

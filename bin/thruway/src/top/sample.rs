@@ -59,8 +59,10 @@ pub struct Element {
     pub name: String,
     pub class: String,
     pub work: Work,
-    /// By reason.
+    /// Lost packets, by reason.
     pub drops: Vec<(String, u64)>,
+    /// Packets that left by another output or did what they came for, by reason and fate.
+    pub kept: Vec<(String, u64)>,
 }
 
 /// A port.
@@ -149,6 +151,7 @@ impl Sample {
                 class: (*words.get(2)?).to_owned(),
                 work: work(3)?,
                 drops: Vec::new(),
+                kept: Vec::new(),
             }),
             "gap" => {
                 let cause = (*words.get(5)?, *words.get(6)?);
@@ -165,7 +168,11 @@ impl Sample {
             }
             "drop" => {
                 let element = self.elements.last_mut().filter(|one| one.name == words[1])?;
-                element.drops.push(((*words.get(2)?).to_owned(), number(3)?));
+                let (reason, count) = (*words.get(2)?, number(3)?);
+                match words.get(4).copied().unwrap_or("lost") {
+                    "lost" => element.drops.push((reason.to_owned(), count)),
+                    fate => element.kept.push((format!("{reason} ({fate})"), count)),
+                }
             }
             // Of a later version.
             _ => {}

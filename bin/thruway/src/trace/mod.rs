@@ -46,8 +46,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "ELEMENT")]
     at: Option<String>,
     /// End after so many seconds; else when all chosen packets came to their end, or with Ctrl-C
-    #[arg(long, value_name = "SECONDS")]
-    seconds: Option<f64>,
+    #[arg(long, value_name = "SECONDS", alias = "seconds")]
+    duration: Option<f64>,
     /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment;
     /// `-` for standard output, without text
     #[arg(long, value_name = "FILE")]
@@ -87,9 +87,9 @@ fn name() -> String {
 
 /// Runs the command.
 pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
-    let limit = match args.seconds {
+    let limit = match args.duration {
         Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some(Duration::from_secs_f64(seconds)),
-        Some(seconds) => bail!("--seconds {seconds}: must be above 0"),
+        Some(seconds) => bail!("--duration {seconds}: must be above 0"),
         None => None,
     };
     let here = args.run.is_some() || args.expression.is_some();

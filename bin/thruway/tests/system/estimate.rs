@@ -148,3 +148,14 @@ fn what_runs_is_held_against_the_prediction() {
     let gone = estimate(&["--live", "/nonexistent/sock", "--hardware", &host]);
     assert!(gone.code() == 1 && gone.stderr.contains("/nonexistent/sock"), "{gone:#?}");
 }
+
+#[test]
+fn what_no_packet_came_to_is_said_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let config = "InfiniteSource(LENGTH 64, LIMIT -1) -> c :: Classifier(12/0800, -) \
+                  -> dear :: Null -> Discard; c[1] -> Discard";
+    let told = estimate(&["-e", config, "--hardware", &host]).expect(0).stdout;
+    let first = told.lines().next().unwrap_or_default();
+    assert!(first.starts_with("Caution: no packet of this traffic came to dear"), "{told}");
+}

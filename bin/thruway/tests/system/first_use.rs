@@ -176,3 +176,62 @@ fn q_ends_top_and_no_color_is_heeded() {
     }
     it.driver.interrupt().expect(0);
 }
+
+/// A capture with frames of IPv4, ARP and IPv6 for examples/firewall.click's inside.
+fn mixed(path: &Path) {
+    let head = |kind: [u8; 2]| [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 9][..], &kind].concat();
+    let ip6 = [head([0x86, 0xdd]), vec![0x60, 0, 0, 0, 0, 0, 59, 64], vec![1; 32]].concat();
+    // An ARP reply (RFC 826): Ethernet and IPv4, operation 2; its sender, its target.
+    let mut reply = [head([8, 6]), vec![0, 1, 8, 0, 6, 4, 0, 2]].concat();
+    reply.extend([2, 0, 0, 0, 0, 9, 192, 168, 1, 9, 2, 0, 0, 0, 0, 2, 192, 168, 1, 1]);
+    crate::frames::write_capture(path, &[ip6.clone(), reply, ip6]);
+}
+
+#[test]
+fn lost_diverted_and_consumed_packets_are_told_apart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let capture = dir.path().join("in.pcap");
+    mixed(&capture);
+    let ports = [format!("LAN=pcap:{}>", capture.display()), "WAN=none".to_owned()];
+    let firewall = root().join("examples/firewall.click");
+    let done = run(thruway().arg("run").arg(&firewall).args(&ports)).expect(0);
+    let (_, lost) = done.stdout.split_once("Drops").expect("a table");
+    let (lost, kept) = lost.split_once("Not lost").expect("another table");
+    assert!(lost.contains("none") && !lost.contains("answer"), "{}", done.stdout);
+    for words in [["lan/arp", "consumed", "answer", "1"], ["lan/other", "discarded", "-", "2"]] {
+        let row = kept.lines().any(|line| {
+            words.iter().zip(line.split_whitespace()).all(|(word, cell)| *word == cell)
+        });
+        assert!(row, "no {words:?} in {}", done.stdout);
+    }
+    // The same for programs, and what is diverted.
+    let text = format!(
+        "FromDump({}, STOP true) -> c :: CheckLength(50) -> Discard; c[1] -> Null -> Discard",
+        capture.display()
+    );
+    let done = run(thruway().args(["run", "--json", "-e", &text])).expect(0);
+    let told: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let row = told["reasons"].as_array().expect("rows").iter().find(|row| row["element"] == "c");
+    let row = row.expect("a row");
+    assert_eq!((&row["fate"], &row["packets"]), (&"diverted".into(), &2.into()), "{told}");
+    assert_eq!(told["elements"][1]["lost"], 0, "{told}");
+    assert_eq!(told["packets"], 3, "{told}");
+}
+
+#[test]
+fn tables_are_to_be_had_as_json() {
+    let text = "Idle -> q :: Queue -> Unqueue -> Discard";
+    let parsed = |done: crate::process::Done| -> serde_json::Value {
+        serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {done:#?}"))
+    };
+    let checked = parsed(run(thruway().args(["check", "--json", "-e", text])).expect(0));
+    assert_eq!(checked["connections"], 3, "{checked}");
+    assert_eq!(checked["elements"][1]["element"], "q", "{checked}");
+    assert_eq!(checked["elements"][1]["outputs"], serde_json::json!(["pull"]), "{checked}");
+    let it = Reloading::start();
+    let words = ["top", "--json", "--interval", "0.3", &it.socket];
+    let seen = parsed(run(thruway().args(words)).expect(0));
+    let made = |when: &str| seen[when]["threads"][0]["made"].as_u64().expect("a number");
+    assert!(made("now") > made("before"), "{seen}");
+    it.driver.interrupt().expect(0);
+}

@@ -264,13 +264,13 @@ fn place(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
 }
 
 /// What `-h` printed: handler to its value.
-fn answers(stdout: &str) -> HashMap<&str, &str> {
+pub fn answers(stdout: &str) -> HashMap<&str, &str> {
     let blocks = stdout.split("\n\n").filter_map(|block| block.trim().split_once(":\n"));
     blocks.map(|(name, value)| (name.trim(), value)).collect()
 }
 
 /// The numbers at the beginnings of lines, added.
-fn total(text: &str) -> u64 {
+pub fn total(text: &str) -> u64 {
     let first =
         |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
     text.lines().filter_map(first).sum()

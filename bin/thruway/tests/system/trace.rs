@@ -39,19 +39,23 @@ packet 1: 60 bytes, TCP 16.0.0.229:1030 > 48.0.9.26:80
   5 lan/check :: CheckIPHeader [0] -> [0] after T, took T: length 46 -> 44, 2 bytes cut off, \
 destination annotation 0.0.0.0 -> 48.0.9.26, IP header marked
   6 outbound :: IPFilter [0] -> [0] after T, took T
-  7 routes :: StaticIPLookup [0] -> [1] after T, took T: destination annotation 48.0.9.26 -> \
+  7 whole_out :: IPReassembler [0] -> [0] after T, took T
+  8 from_lan :: FlowClassifier [0] -> [0] after T, took T: session or class found
+  9 firewall :: StatefulFirewall [0] -> [0] after T, took T
+  10 family :: Classifier [0] -> [0] after T, took T
+  11 routes :: StaticIPLookup [0] -> [1] after T, took T: destination annotation 48.0.9.26 -> \
 192.0.2.1
-  8 to_wan/DropBroadcasts@1 :: DropBroadcasts [0] -> [0] after T, took T
-  9 to_wan/options :: IPGWOptions [0] -> [0] after T, took T
-  10 to_wan/FixIPSrc@3 :: FixIPSrc [0] -> [0] after T, took T
-  11 to_wan/ttl :: DecIPTTL [0] -> [0] after T, took T: ttl 128 -> 127, ip checksum
-  12 to_wan/mtu :: IPFragmenter [0] -> [0] after T, took T
-  13 wan_packets :: Counter [0] -> [0] after T, took T
-  14 wan/arp :: ARPQuerier [0] -> [0] after T, took T: length 44 -> 58, 14 bytes put in front, \
+  12 to_wan/DropBroadcasts@1 :: DropBroadcasts [0] -> [0] after T, took T
+  13 to_wan/options :: IPGWOptions [0] -> [0] after T, took T
+  14 to_wan/FixIPSrc@3 :: FixIPSrc [0] -> [0] after T, took T
+  15 to_wan/ttl :: DecIPTTL [0] -> [0] after T, took T: ttl 128 -> 127, ip checksum
+  16 to_wan/mtu :: IPFragmenter [0] -> [0] after T, took T
+  17 wan_packets :: Counter [0] -> [0] after T, took T
+  18 wan/arp :: ARPQuerier [0] -> [0] after T, took T: length 44 -> 58, 14 bytes put in front, \
 now Ethernet 02:00:00:00:00:01 > 02:00:00:00:00:02
-  15 wan/queue :: Queue [0] kept after T, took T
-  16 wan/queue :: Queue -> [0] after T
-  17 wan/out :: ToDevice [0] ended after T, took T
+  19 wan/queue :: Queue [0] kept after T, took T
+  20 wan/queue :: Queue -> [0] after T
+  21 wan/out :: ToDevice [0] ended after T, took T
 
 ";
 
@@ -68,7 +72,7 @@ fn the_way_through_the_gateway() {
     let mut tcpdump = Command::new("/bin/sh");
     let line = format!("PATH=$PATH:/usr/sbin:/sbin tcpdump -n -e -r {file}");
     let read = run(tcpdump.args(["-c", &line])).expect(0).stdout;
-    assert_eq!(read.lines().count(), 17, "{read}");
+    assert_eq!(read.lines().count(), 21, "{read}");
     assert!(read.lines().all(|line| line.contains("16.0.0.229.1030 > 48.0.9.26.80")), "{read}");
     let bytes = std::fs::read(file).expect("a capture");
     let comment = b": DecIPTTL [0] -> [0] after ";

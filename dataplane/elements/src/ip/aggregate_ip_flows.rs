@@ -20,7 +20,8 @@ pub static ENTRY: Entry = Entry::new(
                AGGREGATE annotation, and their direction as paint: 0 for that of the flow's first \
                packet, 1 for replies. Numbers count from 1. A flow that was silent for longer than \
                its timeout, and a completed TCP flow to which a SYN comes, begins anew with a new \
-               number. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
+               number; unlike in Click, FIN and RST count only where their receiver would take them \
+               (RFC 5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
                or 3. All other packets leave by output 1, or are dropped where there is none.\n\n\
                Time is packet time where packets have it. With FRAGMENTS, later fragments are known \
                by the first one, for FRAGMENT_TIMEOUT; unlike in Click none is held, so that those \

@@ -32,8 +32,9 @@ pub static ENTRY: Entry = Entry::new(
                Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
                and every two seconds once ten queries went unanswered. An address in use that was \
                not confirmed for POLL_TIMEOUT is asked for again, by unicast unless \
-               BROADCAST_POLL, while its packets still flow; one not confirmed for TIMEOUT is \
-               forgotten.\n\
+               BROADCAST_POLL, after three of these by broadcast, while its packets still flow; one \
+               not confirmed for TIMEOUT is forgotten. When an interface loses its link, all \
+               addresses are asked for anew (unless TIMEOUT is 0): another station may come back.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
                dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table; with \
                TABLE, it is that of an ARPTable, which then has these four arguments and TIMEOUT. \

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use crate::links::PortMtu;
 use thruway_element::text::split_words;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
@@ -45,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
             Arg::keyword("MTU", Ty::UInt, "longest error in bytes").or("576"),
             Arg::keyword("PMTU", Ty::UInt, "MTU to tell, with needfrag").or("0"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is told where it is less"),
             Arg::keyword("SET_FIX_ANNO", Ty::Bool, "whether FixIPSrc shall set the source")
                 .or("true"),
             Arg::keyword("USE_FIX_ANNO", Ty::Bool, "older name of SET_FIX_ANNO"),
@@ -136,6 +138,9 @@ pub(super) struct Template {
 
 struct IcmpError {
     template: Template,
+    /// PMTU as configured.
+    pmtu: u16,
+    port: PortMtu,
     set_fix_anno: bool,
     /// Identification of the next error.
     id: u16,
@@ -197,7 +202,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         pmtu: args.get("PMTU")?,
     };
     let id = crate::ip::outer::first_id(args.env()).wrapping_add(1);
-    Ok(Box::new(IcmpError { template, set_fix_anno, id }))
+    let (pmtu, port) = (template.pmtu, PortMtu::of(args)?);
+    Ok(Box::new(IcmpError { template, pmtu, port, set_fix_anno, id }))
 }
 
 /// The first source route whose pointer is sound.
@@ -338,7 +344,15 @@ impl IcmpError {
 }
 
 impl Element for IcmpError {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.port.open();
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        // What does not fit the type is no bound.
+        let bound = u16::try_from(self.port.get()).unwrap_or(u16::MAX);
+        self.template.pmtu = self.pmtu.min(bound);
         for packet in batch.drain() {
             self.answer(cx, packet);
         }
@@ -348,7 +362,7 @@ impl Element for IcmpError {
         match name {
             "src" => Ok(self.template.src.to_string()),
             "mtu" => Ok(self.template.mtu.to_string()),
-            "pmtu" => Ok(self.template.pmtu.to_string()),
+            "pmtu" => Ok(self.pmtu.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -361,7 +375,7 @@ impl Element for IcmpError {
                 self.template.mtu =
                     mtu.map_err(|why| HandlerError::refused(format!("mtu {why}")))?;
             }
-            "pmtu" => self.template.pmtu = handler_value(name, value)?,
+            "pmtu" => self.pmtu = handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! IPFragmenter: packets that fit the next link.
 
+use crate::links::PortMtu;
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
     Spec, Topic, Ty, reasons,
@@ -22,7 +23,8 @@ pub static ENTRY: Entry = Entry::new(
                whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
                fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
                dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
-               connected there (RFC 1191). With HONOR_DF false the DF bit is cleared and the \
+               connected there (RFC 1191). With PORT the MTU is that of the interface where this is less, \
+               now and when it changes; a line says so. With HONOR_DF false the DF bit is cleared and the \
                packet, whose identification may not be unique, gets a new one.",
         example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
                   LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
@@ -33,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("MTU", Ty::UInt, "longest packet in bytes, IP header included"),
             Arg::optional("HONOR_DF", Ty::Bool, "whether the DF bit is respected").or("true"),
             Arg::optional("VERBOSE", Ty::Bool, "whether every refused packet is told").or("false"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU counts where it is less"),
             Arg::keyword("HEADROOM", Ty::UInt, "accepted for Click; frames have their own").or("0"),
         ],
         drops: Bad::DROPS,
@@ -61,6 +64,7 @@ const TOLD: u64 = 5;
 
 struct IpFragmenter {
     mtu: usize,
+    port: PortMtu,
     honor_df: bool,
     verbose: bool,
     drops: u64,
@@ -98,6 +102,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }
     Ok(Box::new(IpFragmenter {
         mtu,
+        port: PortMtu::of(args)?,
         honor_df: args.get("HONOR_DF")?,
         verbose: args.get("VERBOSE")?,
         drops: 0,
@@ -217,11 +222,17 @@ fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Re
 }
 
 impl IpFragmenter {
+    /// Longest packet that goes on, in bytes.
+    #[inline]
+    fn limit(&self) -> usize {
+        self.mtu.min(self.port.get())
+    }
+
     #[cold]
     fn fragment(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
         self.id = self.id.wrapping_mul(25_173).wrapping_add(13_849);
         let id = (!self.honor_df).then_some(self.id);
-        match cut(&mut packet, self.mtu, id, &mut self.rest) {
+        match cut(&mut packet, self.limit(), id, &mut self.rest) {
             Ok(Cut::Fits) => cx.emit(0, packet),
             Ok(Cut::Into { more, no_memory }) => {
                 self.fragments += 1 + more;
@@ -244,19 +255,29 @@ impl IpFragmenter {
     fn tell(&self, cx: &mut Cx<'_>, packet: &Packet) {
         if let Ok((header, _)) = Ipv4Header::view(packet.network()) {
             let (src, dst) = (header.src_addr(), header.dst_addr());
-            let (mtu, len) = (self.mtu, packet.len());
+            let (mtu, len) = (self.limit(), packet.len());
             cx.chatter(&format!("IPFragmenter({mtu}) DF {src} {dst} len={len}"));
         }
     }
 }
 
 impl Element for IpFragmenter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.port.open();
+        self.port.warn(cx, self.mtu);
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        if batch.iter().all(|packet| link_len(packet) <= self.mtu) {
+        let limit = self.limit();
+        if self.port.is_news() {
+            self.port.warn(cx, self.mtu);
+        }
+        if batch.iter().all(|packet| link_len(packet) <= limit) {
             return;
         }
         for packet in batch.drain() {
-            match link_len(&packet) <= self.mtu {
+            match link_len(&packet) <= limit {
                 true => cx.emit(0, packet),
                 false => self.fragment(cx, packet),
             }

@@ -71,6 +71,8 @@ reasons! {
         Fragment = "bad-fragment": "its length or place cannot be",
         Timeout = "timeout": "the other fragments did not come",
         Memory = "himem": "there were too many bytes of other fragments",
+        Joined = "joined": "its bytes went on in the whole packet",
+        Unfinished = "unfinished": "the other fragments had not come when the run ended",
         Busy = "busy": "the thread that puts its packet together had too many waiting",
     }
 }
@@ -94,6 +96,8 @@ struct IpReassembler {
     reap_at: i64,
     /// Packets given up in this batch.
     given_up: Vec<(Bad, Partial)>,
+    /// Fragments of this batch, and those before, of packets that became whole, but for the last.
+    joined: usize,
     exchange: Exchange,
     /// Fragments of this batch for each replica, and those for which there is no room there.
     others: Vec<Batch>,
@@ -118,6 +122,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         mtu_anno,
         reap_at: i64::MIN,
         given_up: Vec::new(),
+        joined: 0,
         others: (0..args.env().threads).map(|_| Batch::new()).collect(),
         lost: Batch::new(),
         exchange: Exchange::build(args),
@@ -223,9 +228,12 @@ impl IpReassembler {
     #[cold]
     fn emit_given_up(&mut self, cx: &mut Cx<'_>) {
         for (why, partial) in self.given_up.drain(..) {
-            match partial.assemble() {
-                Some(packet) if cx.outputs() > 1 => cx.reject(1, why, packet),
-                _ => cx.count_drops(why, 1),
+            cx.count_drops(why, partial.count());
+            if cx.outputs() > 1
+                && let Some(packet) = partial.assemble()
+            {
+                cx.count_made(1);
+                cx.emit(1, packet);
             }
         }
     }
@@ -239,6 +247,7 @@ impl IpReassembler {
             Fate::Held => Verdict::To(HELD),
             Fate::Other(replica) => Verdict::To(OTHER + replica),
             Fate::Completed(partial) => {
+                self.joined += partial.count() - 1;
                 let Some(mut whole) = partial.assemble() else {
                     return Verdict::Drop(Reason::NO_MEMORY);
                 };
@@ -282,6 +291,9 @@ impl Element for IpReassembler {
             },
         );
         self.others = exchange;
+        if self.joined > 0 {
+            cx.count_drops(Bad::Joined, std::mem::take(&mut self.joined));
+        }
         if !self.given_up.is_empty() {
             self.emit_given_up(cx);
         }
@@ -307,6 +319,19 @@ impl Element for IpReassembler {
 
     fn holding(&self) -> usize {
         self.exchange.len()
+    }
+
+    /// What nobody will complete any more is counted.
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let mut unfinished: usize = self.held.drain().map(|(_, partial)| partial.count()).sum();
+        self.memory = 0;
+        for other in 0..self.others.len() {
+            self.exchange.take(other, usize::MAX, &mut self.taken);
+            unfinished += self.taken.len();
+            self.taken.clear();
+        }
+        cx.count_drops(Bad::Unfinished, unfinished);
+        Ok(())
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

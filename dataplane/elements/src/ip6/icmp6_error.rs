@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use crate::links::PortMtu;
 use thruway_element::text::split_words;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
@@ -42,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("CODE", Ty::UInt, "ICMPv6 code"),
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
             Arg::keyword("PMTU", Ty::UInt, "MTU to tell, with packettoobig").or("1280"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is told where it is less"),
         ],
         drops: Silent::DROPS,
         handlers: &[
@@ -87,6 +89,9 @@ struct Template {
 
 struct Icmp6Error {
     template: Template,
+    /// PMTU as configured.
+    pmtu: u32,
+    port: PortMtu,
 }
 
 fn icmp_type(args: &Args<'_>) -> Result<u8, ArgError> {
@@ -115,7 +120,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if template.src.is_unspecified() || template.src.is_multicast() {
         return Err(args.error("SRC", "must be the address of a single node").into());
     }
-    Ok(Box::new(Icmp6Error { template }))
+    let (pmtu, port) = (template.pmtu, PortMtu::of(args)?);
+    Ok(Box::new(Icmp6Error { template, pmtu, port }))
 }
 
 /// Body of a redirect before its options, and the Redirected Header option's own eight bytes.
@@ -227,7 +233,15 @@ impl Icmp6Error {
 }
 
 impl Element for Icmp6Error {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.port.open();
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        // What does not fit the type is no bound.
+        let bound = u32::try_from(self.port.get()).unwrap_or(u32::MAX);
+        self.template.pmtu = self.pmtu.min(bound);
         for packet in batch.drain() {
             self.answer(cx, packet);
         }
@@ -236,7 +250,7 @@ impl Element for Icmp6Error {
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "src" => Ok(self.template.src.to_string()),
-            "pmtu" => Ok(self.template.pmtu.to_string()),
+            "pmtu" => Ok(self.pmtu.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
@@ -244,7 +258,7 @@ impl Element for Icmp6Error {
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
             "src" => self.template.src = handler_value(name, value)?,
-            "pmtu" => self.template.pmtu = handler_value(name, value)?,
+            "pmtu" => self.pmtu = handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

@@ -4,6 +4,7 @@ mod check_ip6_header;
 mod dec_ip6_hlim;
 mod get_ip6_address;
 mod icmp6_error;
+mod icmp6_ping_responder;
 mod ip6_fragmenter;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
@@ -21,6 +22,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &dec_ip6_hlim::ENTRY,
     &get_ip6_address::ENTRY,
     &icmp6_error::ENTRY,
+    &icmp6_ping_responder::ENTRY,
     &ip6_fragmenter::ENTRY,
     &ip6_nd_advertiser::ENTRY,
     &ip6_nd_solicitor::ENTRY,

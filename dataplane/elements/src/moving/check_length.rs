@@ -1,5 +1,6 @@
 //! CheckLength: lets short packets pass.
 
+use crate::links::PortMtu;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
     Spec, Topic, Ty, Verdict, handler_value, reasons,
@@ -14,7 +15,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "checks the length of packets",
         docs: "Packets of at most LENGTH bytes go on; longer ones leave by output 1, or are dropped \
                where there is none. With EXTRA_LENGTH, bytes that a packet had on the wire and the \
-               capture left out count too.",
+               capture left out count too. With PORT, a packet longer than that interface's MTU now is \
+               too long, too (for packets without a link-layer header).",
         example: "InfiniteSource(LENGTH 100, LIMIT 3, STOP true) -> c :: CheckLength(64) -> Discard;\n\
                   c[1] -> Print(long) -> Discard",
         ports: "1/1-2",
@@ -22,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::required("LENGTH", Ty::UInt, "most bytes"),
             Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether bytes left out count").or("false"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU counts where it is less"),
         ],
         drops: Long::DROPS,
         handlers: &[Handler::both("length", "most bytes")],
@@ -43,23 +46,34 @@ reasons! {
 struct CheckLength {
     length: u32,
     extra: bool,
+    port: PortMtu,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(CheckLength { length: args.get("LENGTH")?, extra: args.get("EXTRA_LENGTH")? }))
+    Ok(Box::new(CheckLength {
+        length: args.get("LENGTH")?,
+        extra: args.get("EXTRA_LENGTH")?,
+        port: PortMtu::of(args)?,
+    }))
 }
 
 impl CheckLength {
     #[inline]
-    fn passes(&self, packet: &Packet) -> bool {
+    fn passes(&self, packet: &Packet, limit: usize) -> bool {
         let extra = if self.extra { packet.anno_number(Anno::EXTRA_LENGTH) as usize } else { 0 };
-        packet.len() + extra <= self.length as usize
+        packet.len() + extra <= limit
     }
 }
 
 impl Element for CheckLength {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.port.open();
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.passes(packet) {
+        let limit = (self.length as usize).min(self.port.get());
+        cx.sift(batch, |packet| match self.passes(packet, limit) {
             true => Verdict::Pass,
             false => Verdict::reject(1, Long::Long),
         });

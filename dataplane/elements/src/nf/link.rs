@@ -308,11 +308,7 @@ impl Link {
             }),
             Err(fault) => Err(fault),
         };
-        let lost = master.figures().aux_lost - *aux_lost;
-        if lost > 0 {
-            *aux_lost += lost;
-            cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
-        }
+        count_aux_lost(cx, master.figures().aux_lost, aux_lost);
         // What came before a fault was good.
         outlet.flush(cx);
         outlet.clear_dropped(cx);
@@ -397,6 +393,15 @@ impl Link {
     /// Takes an earlier wake-up off.
     pub fn quiet(&self) {
         self.end.wake.clear();
+    }
+}
+
+/// Counts packets that the function could not add, in all, beyond those counted before.
+#[inline]
+fn count_aux_lost(cx: &mut Cx<'_>, all: u64, counted: &mut u64) {
+    let lost = all - std::mem::replace(counted, all);
+    if lost > 0 {
+        cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
     }
 }
 

@@ -37,7 +37,7 @@ pub static ENTRY: Entry = Entry::new(
                looked at for it. What is over is taken out every REAP_INTERVAL, and works until \
                then. TCP mappings are over TCP_TIMEOUT after their last packet where payload has been \
                seen in both directions, TCP_NODATA_TIMEOUT where it has not, and TCP_DONE_TIMEOUT after \
-               FINs of both sides or a RST; others after UDP_TIMEOUT, or UDP_STREAMING_TIMEOUT once they \
+               FINs of both sides or a RST that their receivers would take (RFC 5961); others after UDP_TIMEOUT, or UDP_STREAMING_TIMEOUT once they \
                had three packets and one of them was a reply.\n\n\
                Threads that run it know each other's mappings: \
                whichever sees a reply finds what another one made, and a mapping is kept as long as any \

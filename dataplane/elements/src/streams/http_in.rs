@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Element, Ended, Entry, Exception, Fails,
-    Handler, HandlerError, Layer, Load, Needs, Operation, Replicas, Size, Spec, Stream, StreamPlan,
-    Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Exception,
+    Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Reason, Replicas, Size, Spec,
+    Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -92,6 +92,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("no_memory", "connections closed because packet memory was used up"),
             Handler::sum("held", "incomplete heads held now"),
         ],
+        drops: &DROPS,
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
@@ -103,6 +104,11 @@ pub static ENTRY: Entry = Entry::new(
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
+
+/// Of both ends of the context.
+pub(super) const DROPS: [Drop; 1] =
+    [Drop::new("joined", "its bytes go on in the packet in front of it")];
+const JOINED: Reason = Reason(0);
 
 /// Limits of HEAD_MAX: a head lies in one packet, with the payload that came with it.
 const HEAD_MAX: std::ops::RangeInclusive<u64> = 256..=32 << 10;
@@ -245,7 +251,8 @@ impl Element for HttpIn {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
-        self.packets += batch.len() as u64;
+        let came = batch.len();
+        self.packets += came as u64;
         let (enter, out) = (&mut self.enter, &mut self.out);
         cx.take_sessions::<State>(batch, |packet, known| match known {
             Some(known) if !known.related => {
@@ -255,7 +262,7 @@ impl Element for HttpIn {
             }
             _ => out.push(packet),
         });
-        send(cx, port, &mut self.out, batch);
+        send(cx, (port, came), &mut self.out, batch);
     }
 
     fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
@@ -335,7 +342,18 @@ fn by_reason(counts: &[u64]) -> String {
 }
 
 /// Sends on what one of the two ends of the context made of a batch.
-pub(super) fn send(cx: &mut Cx<'_>, port: usize, out: &mut Vec<Packet>, batch: &mut Batch) {
+/// (It came with so many packets: some were divided, or joined.)
+pub(super) fn send(
+    cx: &mut Cx<'_>,
+    (port, came): (usize, usize),
+    out: &mut Vec<Packet>,
+    batch: &mut Batch,
+) {
+    cx.count_made(out.len().saturating_sub(came));
+    let joined = came.saturating_sub(out.len());
+    if joined > 0 {
+        cx.count_drops(JOINED, joined);
+    }
     for packet in out.drain(..) {
         if batch.len() == MAX_BATCH {
             cx.emit_all(port, batch);

@@ -11,7 +11,7 @@ use thruway_stream::http::{Leave, LeaveState};
 use thruway_stream::stage::Memory;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::http_in::send;
+use super::http_in::{DROPS, send};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -46,6 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("no_memory", "connections closed because packet memory was used up"),
             Handler::sum("held", "messages held now"),
         ],
+        drops: &DROPS,
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -94,6 +95,7 @@ impl Element for HttpOut {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
+        let came = batch.len();
         let (leave, out) = (&mut self.leave, &mut self.out);
         cx.take_sessions::<State>(batch, |packet, known| match known {
             Some(known) if !known.related => {
@@ -103,7 +105,7 @@ impl Element for HttpOut {
             }
             _ => out.push(packet),
         });
-        send(cx, port, &mut self.out, batch);
+        send(cx, (port, came), &mut self.out, batch);
     }
 
     fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {

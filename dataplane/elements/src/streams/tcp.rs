@@ -3,14 +3,13 @@
 use std::any::Any;
 
 use crate::dialect::ignored;
-use thruway_element::cost::Access;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Exception, Fails, Handler, HandlerError, Known, Layer, Load, Needs, Operation, PerSession,
+    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession,
     Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
-use thruway_packet::{Batch, Packet};
+use thruway_packet::{Batch, Memory, Packet, PoolStats};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
@@ -19,9 +18,13 @@ use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+mod exceptions;
 mod follow;
+mod price;
 
+use exceptions::{exceptions, one_of_each};
 use follow::Follow;
+use price::entering;
 
 /// Reasons of the engine, as those of the elements.
 const DROPS: [Drop; Why::ALL.len() + 1 + unseen::REASONS.len()] = {
@@ -73,9 +76,19 @@ pub static IN: Entry = Entry::new(
                strict writes PICK_UP false. BUFFER bytes of packet memory may be kept of each \
                direction (that which waits for what is missing and that which waits to be \
                acknowledged, each), \
-               TOTAL of all; AT_BOUND says what then happens to the connection: drop (its sender \
+               TOTAL of all (at most half of the packet memory; whole frames count, however short the \
+               packets); AT_BOUND says what then happens to the connection: drop (its sender \
                slows down), pass (functions do not see it any more; as drop where lengths change), \
-               reset. While half of the ring of an isolated function in the context is in use, \
+               reset.\n\n\
+               Of TOTAL each connection may have as much as is left for others, and its share in any \
+               case: an equal part. Where one needs more, or nothing is left, those give way of which \
+               something has been kept for 3 seconds, and if it has less than its share, those that \
+               have more than theirs for 250 ms: they are reset (AT_BOUND pass: they go on unseen), and \
+               segments that wait for a hole are dropped, to be sent again. So a crowd of receivers \
+               that acknowledge nothing, or too little, starves nobody else. Whoever needs the memory \
+               or not, a connection whose receiver acknowledges nothing for STALL (found after twice \
+               that time at most) is reset, and what waits for a hole as long is dropped.\n\n\
+               While half of the ring of an isolated function in the context is in use, \
                segments are dropped here, as if they had been lost on the way: what was let in is \
                never dropped for want of room.\n\n\
                With GUARD true connections are guarded without any function: what no receiver \
@@ -103,7 +116,10 @@ pub static IN: Entry = Entry::new(
             Arg::keyword("CHECKSUM", Ty::Bool, "verify checksums where functions guard").or("true"),
             Arg::keyword("BUFFER", Ty::Size, "bytes kept of each direction of a connection")
                 .or("8M"),
-            Arg::keyword("TOTAL", Ty::Size, "bytes kept of all connections").or("64M"),
+            Arg::keyword("TOTAL", Ty::Size, "bytes kept of all connections, in all threads")
+                .or("64M"),
+            Arg::keyword("STALL", Ty::Time, "longest time without acknowledgements; 0: for ever")
+                .or("5min"),
             Arg::keyword("AT_BOUND", Ty::Choice(&["drop", "pass", "reset"]), "beyond these")
                 .or("drop"),
             Arg::keyword("UNSEEN", Ty::Choice(&["drop", "pass"]), "what functions cannot be shown")
@@ -129,6 +145,14 @@ pub static IN: Entry = Entry::new(
             Handler::sum("split", "segments split because they had grown"),
             Handler::sum("queued", "segments that waited for room at their receiver"),
             Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
+            Handler::sum(
+                "delayed",
+                "packets that wait for a hole or for room at their receiver now",
+            ),
+            Handler::sum("memory", "bytes of memory that these hold"),
+            Handler::sum("pruned", "connections that gave way to others"),
+            Handler::sum("pruned_waiting", "times that segments waiting for a hole gave way"),
+            Handler::sum("stalled", "connections reset as nothing was acknowledged for STALL"),
             Handler::read("mode", "what is done: follow, order, guard or map"),
         ],
         wants: Wants {
@@ -193,6 +217,8 @@ struct State {
 struct TcpIn {
     tcp: Tcp,
     settings: Settings,
+    /// As many share the packet memory.
+    threads: u32,
     /// PICK_UP, where it is given.
     pick_up: Option<bool>,
     /// Whatever functions need, this is done.
@@ -218,11 +244,18 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("BUFFER", message).into());
     }
     let pick_up = args.opt("PICK_UP")?;
+    let stall = args.get::<Nanos>("STALL")?.0;
+    if stall < 0 {
+        return Err(args.error("STALL", "must not be negative").into());
+    }
+    let threads = args.env().threads.max(1) as u32;
     let settings = Settings {
         mode: Mode::Follow,
         connections_max: args.get("CONNECTIONS_MAX")?,
         buffer: buffer as u32,
-        total: args.get::<Size>("TOTAL")?.0,
+        total: args.get::<Size>("TOTAL")?.0 / u64::from(threads),
+        large_max: u32::MAX,
+        stall,
         at_bound: [AtBound::Drop, AtBound::Pass, AtBound::Reset][args.choice("AT_BOUND")?],
         pick_up: pick_up.unwrap_or(true),
         urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][args.choice("URGENT")?],
@@ -237,6 +270,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TcpIn {
         tcp,
         settings,
+        threads,
         pick_up,
         least,
         refuses_unseen: args.choice("UNSEEN")? == 0,
@@ -247,36 +281,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         rests_until: 0,
         problem: None,
     }))
-}
-
-/// What is done to a segment where a context begins and ends.
-fn entering(mode: Mode, verifies: bool, load: &Load) -> Vec<Cost> {
-    let mut cost = vec![Operation::SessionState.once(), Operation::StreamFollow.once()];
-    if mode == Mode::Follow {
-        return cost;
-    }
-    let connection = Tcp::CONNECTION_BYTES as f64;
-    let order = Operation::StreamOrder.once();
-    let lines = connection / 64.0;
-    cost.push(order.reaching(connection * load.sessions, lines, Access::Dependent));
-    if mode == Mode::Order {
-        return cost;
-    }
-    // A copy is kept of what carries bytes. To map is measured with all of that, for a line.
-    let (payload, measured) =
-        (Load::lines(load.payload_bytes), f64::from(u8::from(mode == Mode::Map)));
-    let carries = payload.min(1.0);
-    if mode == Mode::Map {
-        cost.push(Operation::StreamMap.once());
-    } else {
-        cost.push(Operation::Clone.times(carries));
-    }
-    let copied = carries * Load::lines(load.packet_bytes);
-    cost.push(Operation::CopyLine.times((copied - measured).max(0.0)));
-    if verifies {
-        cost.push(Operation::ChecksumLine.times((payload - measured).max(0.0)));
-    }
-    cost
 }
 
 impl Element for TcpIn {
@@ -313,6 +317,7 @@ impl Element for TcpIn {
     }
 
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.leave_memory();
         self.arm(cx);
         self.problem.take().map_or(Ok(()), Err)
     }
@@ -363,11 +368,14 @@ impl Element for TcpIn {
         self.arm(cx);
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
         let Ok(state) = State::read_from_bytes(state) else { return };
         match state.conn {
             0 | FOLLOWED => self.follow.close(&state, why),
-            conn => self.tcp.close(conn - 1),
+            conn => {
+                self.tcp.close(conn - 1, &mut self.out);
+                count_drops(cx, &mut self.out);
+            }
         }
     }
 
@@ -385,6 +393,11 @@ impl Element for TcpIn {
             "split" => counts.split,
             "queued" => counts.queued,
             "kept" => self.tcp.holding() as u64,
+            "delayed" => self.tcp.delayed() as u64,
+            "memory" => self.tcp.memory_bytes(),
+            "pruned" => counts.pruned,
+            "pruned_waiting" => counts.pruned_waiting,
+            "stalled" => counts.stalled,
             "mode" => return Ok(format!("{:?}", self.settings.mode).to_lowercase()),
             _ => return Err(HandlerError::no_read(name)),
         };
@@ -405,50 +418,6 @@ impl Element for TcpIn {
             self.tcp.set_settings(self.settings);
         }
     }
-}
-
-/// What functions cannot inspect, and what is done then.
-fn exceptions(settings: &Settings, guards: bool, refuses_unseen: bool) -> Vec<Exception> {
-    let row = |what, (done, open), argument| {
-        let fails = Fails::open_if(open);
-        Exception { what, done, fails, argument }
-    };
-    let picked = if settings.pick_up { ("show the rest", true) } else { ("refuse", false) };
-    let bound = match settings.at_bound {
-        AtBound::Drop => ("drop", false),
-        AtBound::Pass => ("pass", true),
-        AtBound::Reset => ("reset", false),
-    };
-    let again = if guards { ("send what was shown", false) } else { ("pass", true) };
-    let mut rows = vec![
-        Exception::unseen(refuses_unseen),
-        row("connections that were not seen to open", picked, "PICK_UP"),
-        row("more than BUFFER or TOTAL to keep", bound, "AT_BOUND"),
-        row("more than CONNECTIONS_MAX connections", ("drop", false), "CONNECTIONS_MAX"),
-        row("bytes sent again, or otherwise", again, "GUARD"),
-    ];
-    if guards {
-        let urgent = match settings.urgent {
-            Urgent::Clear => ("make it part of the stream", false),
-            Urgent::Pass => ("pass", true),
-            Urgent::Drop => ("drop", false),
-        };
-        let sums = if settings.verify { ("drop", false) } else { ("show", true) };
-        rows.push(row("urgent data", urgent, "URGENT"));
-        rows.push(row("wrong checksums", sums, "CHECKSUM"));
-    }
-    rows
-}
-
-/// What would have to be otherwise about a context.
-fn one_of_each(plan: &StreamPlan) -> Option<String> {
-    let (ins, outs) = (plan.enters.len(), plan.leaves.len());
-    (ins > 1 || outs > 1).then(|| {
-        format!(
-            "{ins} TCPIn and {outs} TCPOut belong together, but a context has one of each: give \
-             them several inputs and outputs instead"
-        )
-    })
 }
 
 /// Lets a packet pass by.
@@ -501,12 +470,23 @@ fn send(cx: &mut Cx<'_>, out: &mut Out, batch: &mut Batch) {
 }
 
 fn count_drops(cx: &mut Cx<'_>, out: &mut Out) {
+    cx.count_made(std::mem::take(&mut out.made) as usize);
     for (at, n) in out.drops.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
         cx.count_drops(Reason(at as u8), std::mem::take(n) as usize);
     }
 }
 
 impl TcpIn {
+    /// Keeps no more than half of the packet memory, so that packets can come at all.
+    fn leave_memory(&mut self) {
+        let half = |pool: PoolStats| pool.capacity / 2 / self.threads;
+        let (small, large) = (Memory::get().small().stats(), Memory::get().large().stats());
+        let most = u64::from(half(small)) * small.frame_len as u64;
+        self.settings.total = self.settings.total.min(most);
+        self.settings.large_max = half(large) / 2;
+        self.tcp.set_settings(self.settings);
+    }
+
     /// Sees to it that the engine is called in time.
     fn arm(&mut self, cx: &mut Cx<'_>) {
         let Some(due) = self.tcp.due().map(|due| due.max(self.rests_until)) else { return };
@@ -560,5 +540,10 @@ impl Element for TcpOut {
 
     fn holding(&self) -> usize {
         self.waiting.len()
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.drop_all(Reason(Why::Closed as u8), &mut self.waiting);
+        Ok(())
     }
 }

@@ -125,7 +125,7 @@ impl Element for UdpIn {
             fails: Fails::open_if(!self.stream),
             argument: "STREAM",
         };
-        vec![Exception::unseen(self.refuses_unseen.1), spans]
+        vec![Exception::unseen(self.refuses_unseen.1), Exception::OTHERS, spans]
     }
 
     fn take_stream(&mut self, plan: &StreamPlan) {

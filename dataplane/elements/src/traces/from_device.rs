@@ -4,20 +4,22 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Run, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
+    Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
 
-use super::capture_in::{CaptureIn, Taken};
+use super::capture_in::CaptureIn;
 use super::device_in::DeviceIn;
 use super::encap;
+use super::in_order::{Filled, Turn};
 use super::port_spec::{Direction, PortSpec, Ports};
-use super::shape::{Shape, kind_of_destination};
+use super::shape::Shape;
 use super::sharing;
 use super::team::{How, Team};
+use super::watched_link::{WatchedLink, warn_of_host};
 use super::way::{self, Wish};
 
 /// See the spec.
@@ -29,7 +31,8 @@ pub static ENTRY: Entry = Entry::new(
         docs: "The port is an interface of this host; or `pcap:FILE`, a capture in its place; or \
                `pcap:IN>OUT`, where one name stands for both directions of a port (either may be \
                left out); or `none`. So a configuration runs unchanged over captures and live. \
-               (Captures and `none` are this program's own; Click knows interfaces only.)\n\
+               (Captures and `none` are this program's own; Click knows interfaces only.) Captures of one \
+               configuration are read in the order of their packets' times.\n\
                Packets bear the time of their arrival, the mark of their link-layer header, and \
                whether they were for this host, for all, for a group or for others. From an \
                interface they are whole: checksums and segments that a sender left to the hardware \
@@ -170,6 +173,9 @@ struct FromDevice {
     /// The replicas, of which it is this one.
     team: Arc<Team>,
     rank: usize,
+    link: WatchedLink,
+    /// Of a capture: whose turn it is.
+    turn: Option<Turn>,
     has_run: bool,
     active: bool,
     burst: Option<usize>,
@@ -231,6 +237,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         wish,
         team: args.shared("team", || Team::new(args.env().threads)),
         rank: args.env().rank,
+        link: WatchedLink::of(args),
+        turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
         burst,
@@ -248,32 +256,6 @@ impl FromDevice {
             _ => None,
         };
         self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
-    }
-
-    /// Says whether the capture is at its end.
-    fn fill_capture(
-        capture: &mut CaptureIn,
-        cx: &mut Cx<'_>,
-        max: usize,
-        batch: &mut Batch,
-    ) -> bool {
-        for _ in 0..max {
-            match capture.take() {
-                Taken::Packet(mut packet, link) => {
-                    packet.set_kind(kind_of_destination(&packet, link));
-                    batch.push(packet);
-                }
-                Taken::TooLong => cx.count_drops(Lost::TooLong, 1),
-                Taken::NoMemory => cx.count_drops(Reason::NO_MEMORY, 1),
-                Taken::Damage(line) => {
-                    cx.count_drops(Lost::Damaged, 1);
-                    cx.chatter(&line);
-                    return batch.is_empty();
-                }
-                Taken::End => return batch.is_empty(),
-            }
-        }
-        false
     }
 
     /// The capture is at its end: when to look again whether all is quiet.
@@ -327,6 +309,7 @@ impl FromDevice {
                 let mut capture = CaptureIn::new(path.clone());
                 capture.check_link(&[LinkType::Ethernet, LinkType::Raw, LinkType::Ipv4])?;
                 self.ports.open_input();
+                self.turn = Some(Turn::new(&self.ports.timeline));
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
@@ -335,7 +318,11 @@ impl FromDevice {
                 live.watch(cx)?;
                 if self.rank == 0 {
                     tell(cx, &live);
+                    if self.ports.is_written(name) {
+                        warn_of_host(cx, name);
+                    }
                 }
+                self.link.begin(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
                 self.ports.open_input();
                 Ok(Source::Live(live))
@@ -377,6 +364,7 @@ impl Element for FromDevice {
             self.team.forget(self.rank);
         }
         if !self.active {
+            self.turn.iter().for_each(Turn::leave);
             return Run::Idle;
         }
         if let Source::Capture(capture) = &mut self.source
@@ -386,13 +374,13 @@ impl Element for FromDevice {
         }
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
         let mut batch = std::mem::take(&mut self.batch);
-        let at_end = match &mut self.source {
-            Source::Live(live) => {
+        let filled = match (&mut self.source, &mut self.turn) {
+            (Source::Live(live), _) => {
                 live.fill(cx, burst, &mut batch);
-                false
+                Filled::Idle
             }
-            Source::Capture(capture) => FromDevice::fill_capture(capture, cx, burst, &mut batch),
-            Source::Closed(_) | Source::Nothing => false,
+            (Source::Capture(capture), Some(turn)) => turn.fill(capture, cx, burst, &mut batch),
+            (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,
         };
         let came = !batch.is_empty();
         if came {
@@ -405,10 +393,10 @@ impl Element for FromDevice {
             cx.emit_all(0, &mut batch);
         }
         self.batch = batch;
-        match (came, at_end) {
-            (true, _) => Run::Again,
-            (false, true) => self.come_to_end(cx),
-            (false, false) => Run::Idle,
+        match (came, filled) {
+            (true, _) | (false, Filled::Waits) => Run::Again,
+            (false, Filled::End) => self.come_to_end(cx),
+            (false, Filled::Idle) => Run::Idle,
         }
     }
 
@@ -416,7 +404,11 @@ impl Element for FromDevice {
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
             live.watch_state(cx);
-            if let Some(index) = live.successor() {
+            let successor = live.successor();
+            if self.rank == 0 {
+                self.link.look(&live.interface().name);
+            }
+            if let Some(index) = successor {
                 self.follow(cx, index);
             }
         }

@@ -15,6 +15,7 @@ mod from_ip_summary_dump;
 mod from_tcpdump;
 mod handover;
 mod hosts;
+mod in_order;
 mod kernel_tap;
 mod port_spec;
 mod raw_socket;
@@ -33,6 +34,7 @@ mod to_dump;
 mod to_host;
 mod to_ip_summary_dump;
 mod transport;
+mod watched_link;
 mod way;
 mod window;
 

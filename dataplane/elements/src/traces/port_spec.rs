@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use thruway_element::{ArgErrors, Args};
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::in_order::Timeline;
 use super::way::{Method, Wish};
 
 /// What stands at one direction of a port.
@@ -72,6 +73,10 @@ pub(super) struct Ports {
     sent: AtomicU64,
     /// Captures that inputs read.
     inputs: Mutex<Vec<String>>,
+    /// When captures have their next packets.
+    pub(super) timeline: Arc<Timeline>,
+    /// Interfaces that outputs write.
+    outputs: Mutex<Vec<String>>,
     /// Interfaces that inputs read, and how.
     interfaces: Mutex<Vec<Reader>>,
     /// What outputs told last, by element.
@@ -98,6 +103,18 @@ impl Ports {
         };
         path != "-"
             && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
+    }
+
+    /// Notes that an output writes an interface.
+    pub(super) fn writes(&self, interface: &str) {
+        let mut all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        all.push(interface.to_owned());
+    }
+
+    /// Whether some output writes this interface.
+    pub(super) fn is_written(&self, interface: &str) -> bool {
+        let all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        all.iter().any(|name| name == interface)
     }
 
     /// Notes that an element reads an interface, and how.

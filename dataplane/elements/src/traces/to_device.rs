@@ -148,6 +148,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut wish = None;
     let sink = match PortSpec::of(args, Direction::Out)? {
         PortSpec::Interface(name) => {
+            Ports::of(args).writes(&name);
             wish = Some(Wish::of(args)?);
             Sink::Interface(name)
         }

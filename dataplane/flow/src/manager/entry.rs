@@ -198,22 +198,22 @@ impl Manager {
         }
         let mut refused = false;
         for at in 0..work.items.len() {
-            let item = work.items[at];
+            let item = &work.items[at];
             let packet = &mut packets[usize::from(item.at)];
             let mut found = work.found[at];
             if self.levels[level].is_changed {
                 // A packet before it may have begun or ended this session.
                 found = self.levels[level].find(&work.key(at));
             }
-            match self.meet(level, found, &item) {
+            match self.meet(level, found, item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
                 None if item.related => {
                     // Where nobody knows the session its own class stays.
-                    if let Some(fcb) = self.join(level, &work.key(at), &item) {
+                    if let Some(fcb) = self.join(level, &work.key(at), item) {
                         packet.set_fcb(fcb.0);
                     }
                 }
-                None => match self.begin(level as LevelId, &work.key(at), &item, packet) {
+                None => match self.begin(level as LevelId, &work.key(at), item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
                         self.levels[level].counts.refused += 1;
@@ -277,10 +277,14 @@ impl Manager {
             return self.over(level, index, Ended::Closed);
         }
         let state = &mut self.levels[level];
+        let goes_on = state.touch(index, direction, item, now);
         let after = if state.is_one_way {
             life.opened()
         } else {
-            let flags = state.believe(index, direction, &item.segment);
+            let flags = match goes_on {
+                true => item.segment.flags,
+                false => state.believe(index, direction, &item.segment),
+            };
             let is_stray = flags == 0 && item.segment.flags != 0 && state.follows_tcp;
             self.stray += u64::from(is_stray);
             life.after(direction, flags)
@@ -292,9 +296,6 @@ impl Manager {
         if shared {
             state.tell(index, now, after);
         }
-        let record = state.pool.head_mut(index);
-        record.seen = now;
-        record.leaf = item.leaf;
         if head.leaf != item.leaf {
             self.count_moved(head.leaf, item.leaf);
         }

@@ -91,10 +91,11 @@ pub(super) fn look_usual(frame: &[u8]) -> Option<Look> {
     if !(shortest..=carried).contains(&len) {
         return None;
     }
-    let segment = match head[23] {
-        ip_protocol::TCP => {
+    let segment = match head.last_chunk::<20>() {
+        Some(header) if head[23] == ip_protocol::TCP => {
             let bytes = &frame[USUAL_TRANSPORT..USUAL_NETWORK + total];
-            Segment::read(bytes, || pseudo4(&frame[USUAL_NETWORK..], carried))?
+            let pseudo = || pseudo4(&frame[USUAL_NETWORK..], carried);
+            Segment::whole(header, bytes, (carried - len) as u16, pseudo)
         }
         _ => Segment::NONE,
     };

@@ -8,20 +8,13 @@ use crate::manager::level::LevelState;
 use crate::manager::meeting::Met;
 use crate::rendezvous::{RecordId, Rendezvous};
 use crate::tcp::{Segment, Side, UNSOUND};
+use zerocopy::FromBytes;
 
 /// Words of a [`Side`].
 pub(super) const SIDE_WORDS: usize = size_of::<Side>() / 4;
 
-fn read(words: &[u32]) -> Side {
-    match words.first_chunk::<SIDE_WORDS>() {
-        Some(&[end, ack, meta]) => Side { end, ack, meta },
-        None => Side::default(),
-    }
-}
-
-fn write(words: &mut [u32], side: Side) {
-    words[..SIDE_WORDS].copy_from_slice(&[side.end, side.ack, side.meta]);
-}
+/// Both sides of a connection.
+type Sides = [Side; 2];
 
 /// What a segment of a connection tells that several threads may serve.
 #[inline]
@@ -45,25 +38,46 @@ fn believe_shared(
 }
 
 impl LevelState {
+    /// The sides that a record here has.
+    #[inline(always)]
+    fn sides_mut(&mut self, index: u32) -> Option<&mut Sides> {
+        let at = self.extra.sides?;
+        let bytes = self.pool.extra_bytes_mut::<{ size_of::<Sides>() }>(index, at)?;
+        Sides::mut_from_bytes(bytes).ok()
+    }
+
+    /// Notes a packet of a session, and says whether it is the usual segment, which goes on where its
+    /// side ended: then its flags count as they are.
+    ///
+    /// PERF: the record's place is computed once for both, and all else is out of line: by callgrind of
+    /// `session_bench` that took 80 of 170 instructions away (576 a packet without following TCP's
+    /// numbers, 665 with it).
+    #[inline(always)]
+    pub(super) fn touch(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        item: &Item,
+        now: u32,
+    ) -> bool {
+        let at = self.extra.sides.unwrap_or(usize::MAX / 8);
+        let (head, bytes) = self.pool.head_and_extra_bytes::<{ size_of::<Sides>() }>(index, at);
+        (head.seen, head.leaf) = (now, item.leaf);
+        let sides = bytes.and_then(|bytes| Sides::mut_from_bytes(bytes).ok());
+        sides.is_some_and(|sides| sides[direction as usize].goes_on(&item.segment))
+    }
+
     /// The flags of a segment that count, once its numbers have been noted. Of a session that is more
     /// than a connection only that there was an acknowledgement.
-    #[inline]
+    #[inline(never)]
     pub(super) fn believe(&mut self, index: u32, direction: Direction, segment: &Segment) -> u8 {
         if segment.flags == 0 {
             return 0;
         }
-        if let Some(at) = self.extra.sides {
-            let (forward, reply) = self.pool.extras_mut(index, at).split_at_mut(SIDE_WORDS);
+        if let Some([forward, reply]) = self.sides_mut(index) {
             let turned = direction == Direction::Reply;
             let (own, other) = if turned { (reply, forward) } else { (forward, reply) };
-            let mut side = read(own);
-            if side.goes_on(segment) {
-                write(own, side);
-                return segment.flags;
-            }
-            let flags = side.follow(&read(other), segment);
-            write(own, side);
-            return flags;
+            return own.follow(other, segment);
         }
         match self.record(index).filter(|_| self.follows_tcp) {
             Some((meeting, record)) => believe_shared(meeting, record, direction, segment),
@@ -73,8 +87,8 @@ impl LevelState {
 
     /// Nothing is known of a new record's numbers.
     pub(super) fn forget_sides(&mut self, index: u32) {
-        if let Some(at) = self.extra.sides {
-            self.pool.extras_mut(index, at).fill(0);
+        if let Some(sides) = self.sides_mut(index) {
+            *sides = Sides::default();
         }
     }
 
@@ -107,10 +121,8 @@ impl LevelState {
     /// Takes the numbers of a session of another configuration.
     pub(super) fn take_sides(&mut self, at: u32, (old, index): (&LevelState, u32)) {
         let sides = [Direction::Forward, Direction::Reply].map(|way| old.side(index, way));
-        if let Some(first) = self.extra.sides {
-            let words = self.pool.extras_mut(at, first);
-            write(words, sides[0]);
-            write(&mut words[SIDE_WORDS..], sides[1]);
+        if let Some(own) = self.sides_mut(at) {
+            *own = sides;
         } else if let Some((meeting, record)) = self.record(at).filter(|_| self.follows_tcp) {
             meeting.set_side(record, Direction::Forward, &sides[0]);
             meeting.set_side(record, Direction::Reply, &sides[1]);
@@ -122,7 +134,8 @@ impl LevelState {
             let skipped = if direction == Direction::Reply { SIDE_WORDS } else { 0 };
             let words: [u32; SIDE_WORDS] =
                 std::array::from_fn(|word| self.pool.extra(index, at + skipped + word));
-            return read(&words);
+            let [end, ack, meta] = words;
+            return Side { end, ack, meta };
         }
         let record = self.record(index).filter(|_| self.follows_tcp);
         record.map_or_else(Side::default, |(meeting, record)| meeting.side(record, direction))

@@ -39,10 +39,25 @@ impl Pool {
         &mut self.records.extra_mut(index)[number]
     }
 
-    /// The extra words from `number` on.
-    #[inline]
-    pub fn extras_mut(&mut self, index: u32, number: usize) -> &mut [u32] {
-        &mut self.records.extra_mut(index)[number..]
+    /// A record's head, and the bytes of its extra words from `number` on; `None` if there are not so
+    /// many.
+    #[inline(always)]
+    pub fn head_and_extra_bytes<const N: usize>(
+        &mut self,
+        index: u32,
+        number: usize,
+    ) -> (&mut Head, Option<&mut [u8; N]>) {
+        self.records.head_and_extra_bytes(index, number)
+    }
+
+    /// The bytes of extra words from `number` on; `None` if there are not so many.
+    #[inline(always)]
+    pub fn extra_bytes_mut<const N: usize>(
+        &mut self,
+        index: u32,
+        number: usize,
+    ) -> Option<&mut [u8; N]> {
+        self.records.extra_bytes_mut(index, number)
     }
 
     /// The functions' state.

@@ -318,6 +318,28 @@ impl Records {
         &mut self.words_mut(index)[begin..]
     }
 
+    /// Head and extra words, by one computation of where the record is.
+    #[inline(always)]
+    pub fn head_and_extra_bytes<const N: usize>(
+        &mut self,
+        index: u32,
+        number: usize,
+    ) -> (&mut Head, Option<&mut [u8; N]>) {
+        let begin = (self.layout.extra_at + number - HEAD_WORDS) * 4;
+        let (head, rest) = aligned(Head::mut_from_prefix(self.bytes_mut(index)).ok());
+        (head, rest.get_mut(begin..).and_then(<[u8]>::first_chunk_mut))
+    }
+
+    #[inline(always)]
+    pub fn extra_bytes_mut<const N: usize>(
+        &mut self,
+        index: u32,
+        number: usize,
+    ) -> Option<&mut [u8; N]> {
+        let begin = (self.layout.extra_at + number) * 4;
+        self.bytes_mut(index).get_mut(begin..)?.first_chunk_mut()
+    }
+
     #[inline]
     pub fn scratch(&self, index: u32) -> &[u8] {
         let begin = self.layout.scratch_at;

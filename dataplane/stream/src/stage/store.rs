@@ -2,12 +2,11 @@
 
 use thruway_packet::Packet;
 
+use crate::ages::Ages;
 use crate::content::HasContent;
 
 /// Most bytes that are held without a packet.
 pub(super) const FEW: usize = 55;
-const NONE: u32 = u32::MAX;
-
 /// A few bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Few {
@@ -57,9 +56,12 @@ impl Kept {
             Kept::Packet(packet) => packet.memory_bytes(),
             _ => 0,
         };
-        (frame + size_of::<Slot>()) as u64
+        (frame + SLOT_BYTES) as u64
     }
 }
+
+/// Bytes of memory of a slot.
+pub(super) const SLOT_BYTES: usize = size_of::<Slot>() + Ages::LINK_BYTES;
 
 struct Slot {
     /// `None` in a free one.
@@ -68,24 +70,15 @@ struct Slot {
     port: u32,
     /// Tells the slot's uses apart.
     serial: u32,
-    /// Those that hold back something else since before, and since after this one.
-    older: u32,
-    newer: u32,
 }
 
 /// See the module.
+#[derive(Default)]
 pub(super) struct Store {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    oldest: u32,
-    newest: u32,
+    ages: Ages,
     cost: u64,
-}
-
-impl Default for Store {
-    fn default() -> Store {
-        Store { slots: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE, cost: 0 }
-    }
 }
 
 impl Store {
@@ -103,16 +96,12 @@ impl Store {
     pub(super) fn put(&mut self, kept: Kept, port: usize) -> (u32, u32) {
         self.cost += kept.cost();
         let at = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { kept: None, port: 0, serial: 0, older: NONE, newer: NONE });
+            self.slots.push(Slot { kept: None, port: 0, serial: 0 });
             self.slots.len() as u32 - 1
         });
-        let older = std::mem::replace(&mut self.newest, at);
-        match self.slots.get_mut(older as usize) {
-            Some(slot) => slot.newer = at,
-            None => self.oldest = at,
-        }
+        self.ages.add(at, 0);
         let slot = &mut self.slots[at as usize];
-        (slot.kept, slot.port, slot.older, slot.newer) = (Some(kept), port as u32, older, NONE);
+        (slot.kept, slot.port) = (Some(kept), port as u32);
         (at, slot.serial)
     }
 
@@ -149,11 +138,11 @@ impl Store {
     /// Gives up what has been held longest; false where there is nothing. Its slot stays, so that
     /// its session finds out.
     pub(super) fn evict_oldest(&mut self) -> bool {
-        let at = self.oldest;
+        let Some(at) = self.ages.oldest().map(|oldest| oldest.at) else { return false };
         let Some(slot) = self.slots.get_mut(at as usize) else { return false };
         let gone = slot.kept.replace(Kept::Gone);
         self.cost -= gone.map_or(0, |kept| kept.cost());
-        self.unlink(at);
+        self.ages.remove(at);
         true
     }
 
@@ -164,23 +153,8 @@ impl Store {
         self.free.push(at);
         if !matches!(kept, Kept::Gone) {
             self.cost -= kept.cost();
-            self.unlink(at);
+            self.ages.remove(at);
         }
         Some(kept)
-    }
-
-    /// Takes a slot out of the order of age.
-    fn unlink(&mut self, at: u32) {
-        let Some(slot) = self.slots.get_mut(at as usize) else { return };
-        let (older, newer) = (slot.older, slot.newer);
-        (slot.older, slot.newer) = (NONE, NONE);
-        match self.slots.get_mut(older as usize) {
-            Some(slot) => slot.newer = newer,
-            None => self.oldest = newer,
-        }
-        match self.slots.get_mut(newer as usize) {
-            Some(slot) => slot.older = older,
-            None => self.newest = older,
-        }
     }
 }

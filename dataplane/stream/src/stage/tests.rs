@@ -226,7 +226,8 @@ proptest! {
             prop_assert_eq!(seen.as_ref().map(Vec::len).unwrap_or(0) <= all.len(), true);
             if what > 3 && !all.is_empty() {
                 let frame = if time == 0 && all.len() <= 55 { 0 } else { 31 * 64 + 64 };
-                ages.push((who, frame + 80));
+                let slot = store::SLOT_BYTES as u64;
+                ages.push((who, frame + slot));
                 oracle[who] = Plain::Held(all);
                 while ages.iter().map(|(_, cost)| cost).sum::<u64>() > total {
                     oracle[ages.remove(0).0] = Plain::Gone;

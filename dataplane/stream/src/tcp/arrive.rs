@@ -117,6 +117,7 @@ impl Work<'_> {
         if half.is_behind && seg.seq.before(half.isn) && seg.end().after(half.isn) {
             return self.straddling(dir, seg, packet);
         }
+        let half_next = half.next;
         if !seg.end().after(half.next) {
             return self.repeated(dir, &seg, packet);
         }
@@ -128,7 +129,12 @@ impl Work<'_> {
             self.resend_for_sender(dir, from, to);
         }
         // What is sent again comes first: what is kept is kept until it has arrived.
-        if self.is_full(dir) {
+        let is_next = !seg.seq.after(half_next);
+        if is_next && self.is_full(dir, &packet, true) {
+            // What waits for it comes again, too.
+            self.forget_waiting(dir, Why::Full);
+        }
+        if self.is_full(dir, &packet, is_next) {
             self.note_clocks(dir, &seg);
             return self.full(dir, packet);
         }
@@ -150,6 +156,7 @@ impl Work<'_> {
         let Some((mut second, mut behind)) = split(&mut packet, &mut parts, keep as usize) else {
             return self.out.drop(Why::NoMemory, packet);
         };
+        self.out.made += 1;
         set_part(&mut packet, &mut parts, seg.seq, false);
         set_part(&mut second, &mut behind, isn, seg.fin() == 1);
         self.bypass(dir, packet);
@@ -180,6 +187,9 @@ impl Work<'_> {
         let half = &mut self.conn.halves[dir];
         let next = half.next;
         let expected = Expected { next, window: room, overlap: self.settings.overlap };
+        if half.waiting.is_empty() {
+            half.waits_since = self.now;
+        }
         let place = (seg.seq, seg.fin() == 1);
         let reorder = &mut self.stores.reorder;
         match reorder.insert(&mut half.waiting, (packet, &seg.parts), place, &expected) {
@@ -193,6 +203,7 @@ impl Work<'_> {
             }
         }
         self.note_clocks(dir, seg);
+        self.note_kept(dir);
         let half = &self.conn.halves[dir];
         if seg.seq.after(next) && self.stores.reorder.first(&half.waiting).is_some() {
             self.counts.reordered += 1;
@@ -219,6 +230,7 @@ impl Work<'_> {
             let Some(taken) = self.stores.reorder.take(&mut half.waiting, half.next) else {
                 return;
             };
+            half.waits_since = self.now;
             self.show(dir, taken, true);
         }
     }
@@ -301,16 +313,10 @@ impl Work<'_> {
             return Some(packet);
         }
         self.counts.acks += 1;
+        self.out.made += 1;
         self.refresh(dir, &mut packet, &parts);
         self.bypass(dir, packet);
         None
-    }
-
-    /// Whether as much is kept as may be.
-    fn is_full(&self, dir: usize) -> bool {
-        let stores = &self.stores;
-        let half = &self.conn.halves[dir];
-        half.copies.cost() > self.settings.buffer || stores.copies.cost() > self.settings.total
     }
 
     /// Does what the user wants at the bound.
@@ -324,12 +330,7 @@ impl Work<'_> {
             // Numbers that changed cannot be let go.
             AtBound::Pass if self.conn.mode == Mode::Map => self.refuse(dir, packet),
             AtBound::Pass => {
-                self.counts.passed += 1;
-                self.conn.phase = Phase::Passed;
-                for half in &mut self.conn.halves {
-                    self.stores.copies.clear(&mut half.copies);
-                }
-                self.give_up_order();
+                self.let_pass();
                 self.bypass(dir, packet);
             }
         }
@@ -342,7 +343,8 @@ impl Work<'_> {
     }
 
     /// Lets what waits go on as it came.
-    fn give_up_order(&mut self) {
+    pub(super) fn give_up_order(&mut self) {
+        self.stores.count_spent(Why::Repeated, self.out);
         for half in &mut self.conn.halves {
             self.stores.reorder.clear(&mut half.waiting);
             for mut packet in self.stores.reorder.spent() {

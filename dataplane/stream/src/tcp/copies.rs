@@ -9,10 +9,10 @@ use crate::segment::{Parts, split};
 
 const NONE: u32 = u32::MAX;
 
-/// Bytes of packet memory that a kept packet costs: the frame that it is in, roughly.
+/// Bytes of memory that a kept packet costs: of its frame, whatever of it is used, and a node.
 #[inline]
 fn cost(packet: &Packet) -> u32 {
-    (packet.len() + packet.headroom() + packet.tailroom()) as u32
+    (packet.memory_bytes() + size_of::<Node>()) as u32
 }
 
 struct Node {
@@ -21,6 +21,8 @@ struct Node {
     from: Seq,
     to: Seq,
     next: u32,
+    /// Nanoseconds.
+    since: i64,
 }
 
 /// A list: what is kept of one direction, in order, without holes.
@@ -52,6 +54,8 @@ pub struct Copies {
     nodes: Vec<Node>,
     free: Vec<u32>,
     cost: u64,
+    large: u32,
+    lists: u32,
 }
 
 impl Copies {
@@ -65,14 +69,34 @@ impl Copies {
         self.nodes.len() - self.free.len()
     }
 
-    /// Adds a packet at the end.
-    pub fn push(&mut self, list: &mut List, packet: Packet, (from, to): (Seq, Seq)) {
+    /// Those of them in large frames.
+    pub fn large(&self) -> u32 {
+        self.large
+    }
+
+    /// Since when the first packet of a list is kept, nanoseconds, and the first of the receiver's
+    /// numbers that it has.
+    pub(crate) fn first(&self, list: &List) -> Option<(i64, Seq)> {
+        self.nodes.get(list.head as usize).map(|node| (node.since, node.from))
+    }
+
+    /// Lists that are not empty.
+    pub(crate) fn lists(&self) -> u32 {
+        self.lists
+    }
+
+    /// Adds a packet at the end, which is kept from now on.
+    pub fn push(&mut self, list: &mut List, packet: Packet, (from, to): (Seq, Seq), since: i64) {
         let cost = cost(&packet);
-        let node = Node { packet: Some(packet), from, to, next: NONE };
+        self.large += u32::from(packet.is_large());
+        let node = Node { packet: Some(packet), from, to, next: NONE, since };
         let at = self.place(node);
         match self.nodes.get_mut(list.tail as usize) {
             Some(tail) => tail.next = at,
-            None => list.head = at,
+            None => {
+                list.head = at;
+                self.lists += 1;
+            }
         }
         list.tail = at;
         list.cost += cost;
@@ -92,10 +116,13 @@ impl Copies {
     fn pop(&mut self, list: &mut List) {
         let at = list.head;
         let Some(node) = self.nodes.get_mut(at as usize) else { return };
-        let cost = node.packet.take().map_or(0, |packet| cost(&packet));
+        let packet = node.packet.take();
+        let cost = packet.as_ref().map_or(0, cost);
+        self.large -= packet.map_or(0, |packet| u32::from(packet.is_large()));
         list.head = node.next;
         if list.head == NONE {
             list.tail = NONE;
+            self.lists -= 1;
         }
         list.cost -= cost;
         self.cost -= u64::from(cost);
@@ -119,15 +146,23 @@ impl Copies {
         if keep == 0 || keep > payload || keep == payload && !fin {
             return false;
         }
-        let before = cost(packet);
+        let before = (cost(packet), packet.is_large());
         let Some((mut second, mut behind)) = split(packet, &mut parts, keep as usize) else {
             return false;
         };
         let middle = from + keep;
         set_part(packet, &mut parts, from, false);
         set_part(&mut second, &mut behind, middle, fin);
-        let more = (cost(packet) + cost(&second)).saturating_sub(before);
-        let rest = Node { packet: Some(second), from: middle, to: node.to, next: node.next };
+        let more = (cost(packet) + cost(&second)).saturating_sub(before.0);
+        self.large += u32::from(packet.is_large()) + u32::from(second.is_large());
+        self.large -= u32::from(before.1);
+        let rest = Node {
+            packet: Some(second),
+            from: middle,
+            to: node.to,
+            next: node.next,
+            since: node.since,
+        };
         node.to = middle;
         let new = self.place(rest);
         self.nodes[at as usize].next = new;

@@ -92,7 +92,7 @@ impl Work<'_> {
             return self.leave_looked_at(dir, packet, seq + len as u32 + u32::from(fin));
         }
         if (mark.took > 0 || fin) && seq != half.edits.end_in() {
-            self.out.drop(Why::Hole, packet);
+            self.out.drop(Why::Lost, packet);
             return self.kill();
         }
         let begin = half.end_out();
@@ -180,6 +180,7 @@ impl Work<'_> {
                 return self.kill();
             };
             self.counts.split += 1;
+            self.out.made += 1;
             let end = begin + limit as u32;
             set_part(&mut packet, &mut parts, begin, false);
             self.send(dir, packet, (begin, end));
@@ -200,7 +201,9 @@ impl Work<'_> {
         let beyond = half.right.is_some_and(|right| end.after(right));
         if self.conn.mode == Mode::Map && (beyond || half.sent != begin) {
             self.counts.queued += 1;
-            self.stores.copies.push(list, packet, (begin, end));
+            self.stores.unsent += 1;
+            self.stores.copies.push(list, packet, (begin, end), self.now);
+            self.note_kept(dir);
             self.flush(dir);
             return self.arm(dir);
         }
@@ -208,9 +211,10 @@ impl Work<'_> {
             self.out.drop(Why::NoMemory, packet);
             return self.kill();
         };
-        self.stores.copies.push(list, copy, (begin, end));
+        self.stores.copies.push(list, copy, (begin, end), self.now);
         half.sent = end;
         self.out.pass(half.out_port, packet);
+        self.note_kept(dir);
         self.arm(dir);
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Half {
     pub fin: Option<Seq>,
     /// What came too early.
     pub waiting: Waiting,
+    /// Since when, without any of it having been shown, nanoseconds.
+    pub waits_since: i64,
     /// What was sent, or is to be, and is not acknowledged.
     pub copies: List,
     /// Its sender's latest clock, and what it echoed.
@@ -59,6 +61,8 @@ pub(crate) struct Half {
     pub tries: u8,
     /// A place in the queue of timers is taken.
     pub is_armed: bool,
+    /// It is among those that are looked at to find who gives way.
+    pub is_listed: bool,
 }
 
 impl Half {
@@ -75,6 +79,7 @@ impl Half {
         told_right: Seq::new(0),
         fin: None,
         waiting: Waiting::NONE,
+        waits_since: 0,
         copies: List::EMPTY,
         timestamps: None,
         scale: None,
@@ -88,6 +93,7 @@ impl Half {
         repeats: 0,
         tries: 0,
         is_armed: false,
+        is_listed: false,
     };
 
     /// Its first number is known.

@@ -67,10 +67,10 @@ impl Work<'_> {
     /// What is known of a direction is of another connection.
     fn forget(&mut self, dir: usize) {
         let half = &mut self.conn.halves[dir];
-        self.stores.clear(half);
+        self.stores.clear(half, self.out);
         let (in_port, out_port, fcb) = (half.in_port, half.out_port, half.fcb);
-        let is_armed = half.is_armed;
-        *half = Half { in_port, out_port, fcb, is_armed, ..Half::UNKNOWN };
+        let (is_armed, is_listed) = (half.is_armed, half.is_listed);
+        *half = Half { in_port, out_port, fcb, is_armed, is_listed, ..Half::UNKNOWN };
     }
 
     /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered,
@@ -138,13 +138,17 @@ impl Work<'_> {
             return false;
         }
         for half in &mut self.conn.halves {
-            self.stores.clear(half);
+            self.stores.clear(half, self.out);
         }
         let ports = self.conn.halves.map(|half| (half.in_port, half.out_port, half.fcb));
+        let listed = self.conn.halves.map(|half| half.is_listed);
         let serial = self.conn.serial.wrapping_add(1);
         *self.conn = Conn { is_used: true, mode: self.settings.mode, serial, ..Conn::FREE };
         for (half, (in_port, out_port, fcb)) in self.conn.halves.iter_mut().zip(ports) {
             (half.in_port, half.out_port, half.fcb) = (in_port, out_port, fcb);
+        }
+        for (half, is_listed) in self.conn.halves.iter_mut().zip(listed) {
+            half.is_listed = is_listed;
         }
         true
     }
@@ -221,10 +225,7 @@ impl Work<'_> {
         if self.conn.phase == Phase::Alive {
             self.conn.phase = Phase::Reset;
         }
-        for half in &mut self.conn.halves {
-            self.stores.reorder.clear(&mut half.waiting);
-            self.stores.copies.clear(&mut half.copies);
-        }
+        self.free_kept();
         self.bypass(dir, packet);
     }
 
@@ -243,10 +244,7 @@ impl Work<'_> {
                 self.say(dir, Saying { flags, seq: half.sent, ack, ..Saying::default() }, &[]);
             }
         }
-        for half in &mut self.conn.halves {
-            self.stores.reorder.clear(&mut half.waiting);
-            self.stores.copies.clear(&mut half.copies);
-        }
+        self.free_kept();
     }
 
     /// Answers a segment of a connection that has ended, as a host without the connection does (RFC
@@ -272,6 +270,7 @@ impl Work<'_> {
         let port = if self.at_exit { half.out_port } else { half.in_port };
         if let Some(packet) = self.templates[dir].make(&saying, blocks) {
             self.counts.acks += 1;
+            self.out.made += 1;
             self.out.pass(port, packet);
         }
     }

@@ -22,6 +22,7 @@ pub mod options;
 pub mod overlap;
 pub mod reorder;
 mod resend;
+mod room;
 mod seg;
 pub mod seq;
 mod settings;
@@ -35,6 +36,8 @@ use std::collections::BinaryHeap;
 
 use thruway_packet::Packet;
 
+use crate::ages::Ages;
+
 pub use arrive::look;
 pub use seq::Seq;
 pub use settings::{AtBound, Mode, Settings, Urgent};
@@ -42,7 +45,7 @@ pub use why::Why;
 
 use copies::Copies;
 use edits::EditSlab;
-use half::{Conn, Half, Phase};
+use half::{Conn, Phase};
 use reorder::{Bounds, Reorder};
 use template::Template;
 
@@ -57,6 +60,8 @@ pub struct Out {
     pub packets: Vec<(usize, Packet)>,
     /// By [`Why`].
     pub drops: [u32; Why::ALL.len()],
+    /// Packets that came into being: copies that were sent, parts, acknowledgements, resets.
+    pub made: u32,
 }
 
 impl Out {
@@ -94,6 +99,12 @@ pub struct Counts {
     pub split: u64,
     /// Segments that waited for room at their receiver.
     pub queued: u64,
+    /// Connections that gave what was kept of them to others: reset, or passed unseen.
+    pub pruned: u64,
+    /// Times that segments which waited for a hole gave their room to others.
+    pub pruned_waiting: u64,
+    /// Connections reset because their receiver acknowledged nothing for too long.
+    pub stalled: u64,
 }
 
 /// The engine of a thread.
@@ -112,6 +123,11 @@ struct Stores {
     reorder: Reorder,
     copies: Copies,
     slab: EditSlab,
+    /// Directions of connections of which something is kept, by when they were last looked at; and
+    /// some of which nothing is kept any more.
+    holders: Ages,
+    /// Copies of which nothing was sent yet.
+    unsent: usize,
     /// When to look after a half: time, connection, half, serial.
     timers: BinaryHeap<Reverse<(i64, u32, u8, u32)>>,
 }
@@ -161,6 +177,8 @@ impl Tcp {
                 reorder: Reorder::new(bounds),
                 copies: Copies::default(),
                 slab: EditSlab::new(EDITS_MAX),
+                holders: Ages::default(),
+                unsent: 0,
                 timers: BinaryHeap::new(),
             },
             counts: Counts::default(),
@@ -185,6 +203,12 @@ impl Tcp {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Packets that came and neither left nor were dropped: those that wait for a hole, or for room
+    /// at their receiver. (What waits to be acknowledged are copies.)
+    pub fn delayed(&self) -> usize {
+        self.stores.reorder.packets() + self.stores.unsent
     }
 
     /// Packets that are kept: waiting, or to be acknowledged.
@@ -216,16 +240,16 @@ impl Tcp {
         Some(id)
     }
 
-    /// The connection's session has ended: all that is kept of it is freed.
-    pub fn close(&mut self, id: u32) {
+    /// The connection's session has ended: all that is kept of it is freed, and counted.
+    pub fn close(&mut self, id: u32, out: &mut Out) {
         let Some(conn) = self.conns.get_mut(id as usize).filter(|conn| conn.is_used) else {
             return;
         };
         conn.is_used = false;
         for half in &mut conn.halves {
-            self.stores.clear(half);
+            self.stores.clear(half, out);
         }
-        self.stores.reorder.spent().for_each(drop);
+        self.unlist(id);
         self.free.push(id);
     }
 
@@ -258,13 +282,12 @@ impl Tcp {
 
     /// A packet comes in; what goes on to the functions, or past them, is put into `out`.
     pub fn arrive(&mut self, at: Arrival, packet: Packet, out: &mut Out) {
+        self.make_room(at.conn, at.now, &packet, out);
         match self.work(at.conn, at.now, out) {
             Some(mut work) => work.arrive(at.direction & 1, at.port as u16, packet),
             None => out.drop(Why::Foreign, packet),
         }
-        // What waited, and of which others brought all.
-        let spent = self.stores.reorder.spent().count() as u32;
-        out.drops[Why::Repeated as usize] += spent;
+        self.stores.count_spent(Why::Repeated, out);
     }
 
     /// A packet leaves by `port`; what goes on to the network is put into `out`.
@@ -274,7 +297,9 @@ impl Tcp {
 
     /// When [`Tcp::tick`] has something to do.
     pub fn due(&self) -> Option<i64> {
-        self.stores.timers.peek().map(|Reverse((at, ..))| *at)
+        let again = self.stores.timers.peek().map(|Reverse((at, ..))| *at);
+        let stalled = self.stalled_at();
+        again.into_iter().chain(stalled).min()
     }
 
     /// Sends again what only we can send again, and gives up where that was in vain too often.
@@ -289,14 +314,6 @@ impl Tcp {
                 work.remind(usize::from(half & 1));
             }
         }
-    }
-}
-
-impl Stores {
-    /// Frees what is kept of a half.
-    fn clear(&mut self, half: &mut Half) {
-        self.reorder.clear(&mut half.waiting);
-        self.copies.clear(&mut half.copies);
-        half.edits.release(&mut self.slab);
+        self.give_up_stalled(now, out);
     }
 }

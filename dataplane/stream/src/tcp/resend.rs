@@ -74,6 +74,7 @@ impl Work<'_> {
         }
         for packet in again.into_iter().flatten() {
             self.counts.resent += 1;
+            self.out.made += 1;
             self.send_again(dir, packet);
         }
     }
@@ -119,6 +120,8 @@ impl Work<'_> {
                 let is_alone = from == half.edits.acked_out() && right.after(from);
                 let room = right.distance(from);
                 if is_alone && self.stores.copies.part(&mut half.copies, from, room) {
+                    self.out.made += 1;
+                    self.stores.unsent += 1;
                     continue;
                 }
                 return;
@@ -126,6 +129,7 @@ impl Work<'_> {
             let Some(packet) = packet.duplicate() else { return };
             drop(behind);
             self.conn.halves[dir].sent = end;
+            self.stores.unsent = self.stores.unsent.saturating_sub(1);
             self.send_again(dir, packet);
         }
     }

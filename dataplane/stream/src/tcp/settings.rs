@@ -67,8 +67,13 @@ pub struct Settings {
     /// Bytes of packet memory kept of one direction of a connection, waiting in disorder and
     /// waiting to be acknowledged each.
     pub buffer: u32,
-    /// The same of all connections.
+    /// The same of all connections, both together.
     pub total: u64,
+    /// How many of the packets kept of all connections may be in large frames.
+    pub large_max: u32,
+    /// Nanoseconds after which a connection is reset whose receiver acknowledges nothing new of
+    /// what was sent to it, and what waits for a hole is dropped; 0: never.
+    pub stall: i64,
     /// What to do beyond.
     pub at_bound: AtBound,
     /// Whether connections are taken that were not seen to open.
@@ -81,6 +86,9 @@ pub struct Settings {
     pub verify: bool,
 }
 
+/// Five minutes: the default of TCP's own time limit (RFC 9293 section 3.9.1.1).
+pub const STALL_NS: i64 = 300_000_000_000;
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -88,6 +96,8 @@ impl Default for Settings {
             connections_max: 1 << 20,
             buffer: 8 << 20,
             total: 64 << 20,
+            large_max: 128,
+            stall: STALL_NS,
             at_bound: AtBound::Drop,
             pick_up: true,
             urgent: Urgent::Clear,

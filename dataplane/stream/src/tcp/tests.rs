@@ -1,5 +1,7 @@
 //! Connections that are only looked at, and those that go on unseen.
 
+mod crowd;
+
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags::{ACK, FIN, RST, SYN};
 

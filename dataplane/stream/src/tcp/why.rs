@@ -31,7 +31,9 @@ reasons! {
     Full, "full", "as much is kept as may be, or a function has no room for more";
     NoMemory, "no-memory-kept", "no packet memory for what has to be kept";
     Closed, "closed", "the connection was closed by a function, or by what could not be kept";
-    Hole, "hole", "bytes got lost between the entry and the exit of the context";
+    Lost, "lost-inside", "bytes got lost between the entry and the exit of the context";
+    Hole, "hole", "waited for what was missing until its connection ended, or for too long";
+    Unsent, "unsent", "waited for room at its receiver until its connection ended";
     Absorbed, "absorbed", "all of its bytes were removed, or held back for a later packet";
     Foreign, "foreign", "is of no connection of this context";
 }

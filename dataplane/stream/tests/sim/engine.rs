@@ -207,7 +207,7 @@ impl Engine {
         for ((_, stage), (memory, _)) in self.functions.iter_mut().zip(&mut session.memories) {
             stage.forget(memory);
         }
-        self.tcp.close(session.conn);
+        self.tcp.close(session.conn, &mut Out::default());
     }
 }
 

@@ -223,6 +223,38 @@ mod tests {
     }
 
     #[test]
+    fn every_bound_call_has_bounds() {
+        let rules = allowed(true).unwrap();
+        for (name, number) in calls::BOUND.iter().chain(calls::BOUND_OF_MACHINE) {
+            let is_absent = *number == libc::SYS_clone3;
+            assert!(rules.get(number).is_some_and(|rule| is_absent || !rule.is_empty()), "{name}");
+        }
+        assert_eq!(rules.len(), allowed_calls().count(), "a call twice");
+    }
+
+    /// SECURITY.md says of each call what it can do and what prevents that; neither list grows
+    /// alone.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_table_of_calls_is_the_list() {
+        let text = include_str!("../../../../SECURITY.md");
+        let (_, table) = text.split_once("### System calls that a function may make").unwrap();
+        let rows = table.split("\n## ").next().unwrap().lines();
+        let mut told: Vec<&str> = rows
+            .filter_map(|row| row.strip_prefix("| `")?.split_once("` | "))
+            .map(|(name, rest)| {
+                let (can, prevents) = rest.split_once(" | ").expect("three columns");
+                assert!(can.len() > 2 && prevents.len() > 8, "{name} says nothing");
+                name
+            })
+            .collect();
+        let mut allowed: Vec<&str> = allowed_calls().map(|(name, _)| name).collect();
+        told.sort_unstable();
+        allowed.sort_unstable();
+        assert_eq!(told, allowed);
+    }
+
+    #[test]
     fn what_reaches_others_is_not_on_the_list() {
         let rules = allowed(false).unwrap();
         for call in [

@@ -160,7 +160,26 @@ fn one(dice: &mut Dice, aims: &Aims) {
         args[0] = dice.below(16) as usize;
         args[1] = if dice.below(2) == 0 { dice.below(40) as usize } else { args[1] };
     }
+    known(number, &mut args, dice, aims);
     let _ = call(number, &args);
+}
+
+/// Arguments that get further in calls of many commands than random ones do.
+fn known(number: libc::c_long, args: &mut [usize; 6], dice: &mut Dice, aims: &Aims) {
+    match number {
+        libc::SYS_fcntl => {
+            args[0] = dice.below(16) as usize;
+            args[1] = (dice.below(40) | (1024 * u32::from(dice.below(4) == 0))) as usize;
+        }
+        libc::SYS_madvise => {
+            let (start, len) = aims.areas[dice.below(3) as usize];
+            args[0] = start + (dice.below(len as u32) as usize & !4095);
+            (args[1], args[2]) = (4096, dice.below(110) as usize);
+        }
+        libc::SYS_futex => args[1] = (dice.below(16) | (128 * dice.below(4))) as usize,
+        libc::SYS_prctl => args[0] = dice.below(80) as usize,
+        _ => {}
+    }
 }
 
 /// Calls that often end the process, or take from it what all others need.

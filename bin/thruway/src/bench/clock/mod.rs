@@ -29,7 +29,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
 }
 

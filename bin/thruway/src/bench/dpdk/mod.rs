@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long)]
     goals: bool,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
 }
 

@@ -44,7 +44,7 @@ pub struct Options {
     #[arg(long)]
     goals: bool,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
     /// Put configurations and logs in DIR and leave them there (default: a temporary directory)
     #[arg(long, value_name = "DIR")]

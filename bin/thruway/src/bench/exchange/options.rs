@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long)]
     pub bounds: bool,
     /// Length of one measurement, seconds
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long = "duration", alias = "seconds", value_name = "S", default_value_t = 1.0)]
     pub seconds: f64,
     /// Measurements of each point; the row is their median
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]

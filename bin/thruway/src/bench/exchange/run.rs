@@ -43,7 +43,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 /// What a measurement cannot be done with.
 fn check(options: &Options) -> anyhow::Result<()> {
     let seconds = options.seconds;
-    anyhow::ensure!(seconds > 0.0 && seconds < 1e6, "--seconds {seconds}: more than 0");
+    anyhow::ensure!(seconds > 0.0 && seconds < 1e6, "--duration {seconds}: more than 0");
     let slots = options.choices.slots.unwrap_or(2);
     let is_ring = slots.is_power_of_two() && (2..=65_536).contains(&slots);
     anyhow::ensure!(is_ring, "--slots {slots}: a power of two from 2 to 65536");

@@ -108,7 +108,7 @@ fn wrong_arguments_say_what_is_right() {
     let wrong = |args: &[&str]| run(&options(args)).expect_err("refused").to_string();
     assert!(wrong(&["--figure", "5e"]).contains("no figure '5e'"));
     assert!(wrong(&["--figure", "5a", "--slots", "100"]).contains("power of two"));
-    assert!(wrong(&["--figure", "5a", "--seconds", "0"]).contains("--seconds 0"));
+    assert!(wrong(&["--figure", "5a", "--seconds", "0"]).contains("--duration 0"));
     let thresholds = ["--figure", "5a", "--slots", "64", "--master-threshold", "64"];
     assert!(wrong(&thresholds).contains("--master-threshold"));
     for args in [["--burst", "0"], ["--worker-threshold", "0"], ["--wait", "no"], ["--repeat", "0"]]

@@ -33,7 +33,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     hardware: Option<PathBuf>,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
     /// Short measurements, and none of what takes long to set up
     #[arg(long)]

@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     time: u32,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
 }
 

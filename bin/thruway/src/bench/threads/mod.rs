@@ -46,7 +46,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw each figure, as DIR/threads-FIGURE.svg
     #[arg(long, value_name = "DIR")]

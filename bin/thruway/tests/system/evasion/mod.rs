@@ -139,10 +139,42 @@ impl Play {
     }
 }
 
-/// What is no evasion arrives, with the word masked: what stops everything stops no evasion.
+/// What is no evasion, or fools nobody: beginnings of cases' names.
+const HONEST: [&str; 24] = [
+    "plain",
+    "bytes one by one",
+    "last first",
+    "every other first",
+    "a long segment",
+    "split at the segment size",
+    "wrong checksum before",
+    "wrong checksum in",
+    "timestamps",
+    "beyond the window",
+    "reset at a wrong place",
+    "reset with",
+    "end with the last bytes",
+    "numbers",
+    "push or not",
+    "unknown options",
+    "a hole for a while",
+    "pause",
+    "extension headers eight",
+    "two writes",
+    "chunks within",
+    "gzip in",
+    "deflate without a header",
+    "brotli",
+];
+
+/// That arrives, with the word masked: what stops everything stops no evasion.
 fn check_honest(results: &[(String, String)]) {
-    for (name, got) in results.iter().filter(|(name, _)| name.starts_with("plain")) {
-        assert!(got.contains("say ********* now"), "{name}: {got}");
+    let is_honest = |name: &str| {
+        let name = name.replace('-', " ");
+        !name.contains("over plain text") && HONEST.iter().any(|begin| name.starts_with(begin))
+    };
+    for (name, got) in results.iter().filter(|(name, _)| is_honest(name)) {
+        assert!(got.contains("*********"), "{name}: {got}");
     }
 }
 

@@ -103,9 +103,9 @@ fn a_script_waits_for_the_answer_of_a_function_and_no_thread_does() {
     done.says(&["no handler 'nosuch'"]);
 }
 
-/// A function with HANG 200 ms that misbehaves in this way is noticed for it, or not at all.
-fn has_hung(mode: &str) -> u64 {
-    let nf = format!("{}, HANG 200ms, SLOTS 64", exec(&format!("{HOSTILE}{mode}")));
+/// How often a function that misbehaves in this way hung, in four seconds or until it does.
+fn has_hung(mode: &str, hang: &str) -> u64 {
+    let nf = format!("{}, HANG {hang}, SLOTS 64", exec(&format!("{HOSTILE}{mode}")));
     let pair = Pair::start(&nf);
     let mut client = pair.client();
     let begin = Instant::now();
@@ -125,10 +125,11 @@ fn a_heartbeat_excuses_no_packet_that_is_kept() {
     // Each beats its heart, answers, or gives something back, and keeps packets for longer than
     // HANG; one returns a packet just before its time is up, which the others' time is beyond.
     for mode in ["keeps-all-and-beats", "keeps-all-and-answers", "just-in-time"] {
-        assert!(has_hung(mode) > 0, "{mode}");
+        assert!(has_hung(mode, "200ms") > 0, "{mode}");
     }
+    // With time enough for a busy machine.
     for mode in ["mute", "drops", "late-answers"] {
-        assert_eq!(has_hung(mode), 0, "{mode}");
+        assert_eq!(has_hung(mode, "2s"), 0, "{mode}");
     }
 }
 

@@ -30,7 +30,7 @@ const REMOVE: Functions = Functions {
     edits: &[Edit { word: WORD, with: "" }],
 };
 
-const LONGER: Functions = Functions {
+pub const LONGER: Functions = Functions {
     text: "WordMatcher(NANANAS, MODE REPLACE, WITH 'peaches and cream')",
     edits: &[Edit { word: WORD, with: "peaches and cream" }],
 };

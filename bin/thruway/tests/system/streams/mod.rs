@@ -15,6 +15,7 @@ mod http;
 pub mod isolated;
 mod long;
 mod options;
+mod overload;
 mod path;
 mod talks;
 mod trials;

@@ -214,7 +214,7 @@ impl Path {
 }
 
 /// Handlers that tell nothing of what happened.
-const DULL: [&str; 14] = [
+const DULL: [&str; 15] = [
     "handler",
     "name",
     "class",
@@ -223,6 +223,7 @@ const DULL: [&str; 14] = [
     "handlers",
     "cycles",
     "batches",
+    "made",
     "scheduled",
     "home_thread",
     "drop_reasons",

@@ -142,7 +142,7 @@ impl Flows {
         }
         let Some(tuple) = self.tuple(ip, body, now) else { return Marks::NoFlow };
         let segment = match ip.protocol() {
-            // A first fragment's checksum is about the others, too; its flags count with all of them.
+            // A fragment's checksum is about the others, too.
             ip_protocol::TCP if !ip.is_fragment() => segment(ip, body),
             _ => Segment::NONE,
         };

@@ -53,6 +53,8 @@ pub(super) struct Partial {
     end: Option<usize>,
     last: i64,
     longest: u16,
+    /// Fragments that are in it.
+    count: usize,
 }
 
 impl Partial {
@@ -67,6 +69,11 @@ impl Partial {
     /// When the latest fragment came.
     pub(super) fn last(&self) -> i64 {
         self.last
+    }
+
+    /// Fragments that are in it.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// Total length of the longest fragment.
@@ -102,6 +109,7 @@ impl Partial {
         }
         self.data[from..to].copy_from_slice(fragment.payload);
         self.cover(from, to);
+        self.count += 1;
         self.last = time;
         self.longest = self.longest.max(fragment.header.total_len());
         true

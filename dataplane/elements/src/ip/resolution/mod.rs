@@ -14,6 +14,7 @@ use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::links::Links;
 use crate::reaching::looking_up;
 use thruway_element::{Args, Cost, Cx, Load, Operation, Reason, reasons};
 use thruway_packet::{Anno, Batch, Packet};
@@ -28,7 +29,7 @@ reasons! {
     pub enum Lost {
         NoAddress = "no-address": "its next hop annotation is not set",
         Unresolved = "unresolved": "no answer came before TIMEOUT, or too many packets waited",
-        Answer = "answer": "a valid answer at input 1, taken into the table",
+        Answer = consumed "answer": "a valid answer at input 1, taken into the table",
         BadAnswer = "bad-answer": "a packet at input 1 that is no valid answer",
         NotConfigured = "not-configured": "the element's own address is not set",
     }
@@ -136,7 +137,14 @@ impl<A: Address> Shared<A> {
         // No other element's code asks for this key with another type under this name.
         let shared = Shared::of(args, args.name(), limits).expect("one type per key");
         shared.table().set_limits(limits);
-        shared.held.store(true, Ordering::Relaxed);
+        if !shared.held.swap(true, Ordering::Relaxed) {
+            let table = Arc::downgrade(&shared);
+            Links::of(args).on_loss(Box::new(move || {
+                if let Some(shared) = table.upgrade() {
+                    shared.change(Table::doubt);
+                }
+            }));
+        }
         shared
     }
 
@@ -328,7 +336,8 @@ impl<A: Address> Resolver<A> {
         let (mac, until) = match table.look_up(address, now) {
             Some(known) => {
                 if known.poll {
-                    self.queries.push(Query::new(address, Some(known.mac), packet));
+                    let to = (!known.to_all).then_some(known.mac);
+                    self.queries.push(Query::new(address, to, packet));
                 }
                 (known.mac, known.until)
             }

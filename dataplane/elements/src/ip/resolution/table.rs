@@ -10,6 +10,9 @@ use std::hash::Hash;
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 
+/// Queries that go to the address that is known before all stations are asked, because it may be
+/// another one's now: MAX_UNICAST_SOLICIT (RFC 4861 section 10), and what Linux does for ARP.
+const UNICAST_QUERIES: u8 = 3;
 /// Queries that go unanswered before an address is asked for less often.
 const EAGER_QUERIES: u8 = 10;
 
@@ -79,6 +82,8 @@ pub struct Known {
     pub mac: MacAddr,
     /// A query should be sent, to see whether it still is.
     pub poll: bool,
+    /// The query goes to all, for that address did not answer.
+    pub to_all: bool,
     /// Up to this time the answer stays the same and no query is due.
     pub until: i64,
 }
@@ -154,7 +159,8 @@ impl<K: Copy + Eq + Hash> Table<K> {
                 until = until.min(due);
             }
         }
-        Some(Known { mac: entry.mac, poll, until })
+        let to_all = entry.polls > UNICAST_QUERIES;
+        Some(Known { mac: entry.mac, poll, to_all, until })
     }
 
     /// Whether an entry was changed or removed since this was last asked, so that copies are void.
@@ -230,6 +236,18 @@ impl<K: Copy + Eq + Hash> Table<K> {
         if other.len() > 0 {
             *self = Table { limits: self.limits, forgot: true, ..other };
         }
+    }
+
+    /// Knows no address any more, because a link was lost: each is asked for with the next packet.
+    /// What waits goes on waiting. Entries that live for ever stay.
+    pub fn doubt(&mut self) {
+        if self.limits.timeout == 0 {
+            return;
+        }
+        for entry in &mut self.entries {
+            (entry.known, entry.polled_at, entry.polls) = (false, i64::MIN, 0);
+        }
+        self.forgot = true;
     }
 
     /// Forgets everything; what waited goes to `lost`.

@@ -15,9 +15,6 @@ use crate::seeing::call::{first_word, own_handler};
 
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;
-/// Variables of a script, and bytes of all their values.
-const VARIABLES_MAX: usize = 1_024;
-const VALUES_MAX: usize = 16 << 20;
 /// `$?` after a write that failed: EINVAL, as Click's handlers return.
 pub(super) const FAILED: i32 = -22;
 /// Bytes of all texts that one run makes: many jumps with long texts take as long as for ever.
@@ -60,10 +57,10 @@ pub(super) struct Machine {
     pos: usize,
     /// Steps that each blocking instruction has seen.
     waited: Vec<u32>,
-    vars: HashMap<String, String>,
-    vars_bytes: usize,
+    pub(super) vars: HashMap<String, String>,
+    pub(super) vars_bytes: usize,
     /// `$?`.
-    pub status: i32,
+    pub(super) status: i32,
     running: bool,
     /// Bytes of the texts that this run made.
     texts: usize,
@@ -326,52 +323,6 @@ impl Machine {
             State::Ended(Ending::End) if self.kind == Kind::Packet => "0".to_owned(),
             _ => String::new(),
         }
-    }
-
-    /// Sets a variable.
-    pub(super) fn set_variable(&mut self, name: &str, value: String) {
-        let old = self.vars.get(name);
-        let bytes = self.vars_bytes - old.map_or(0, String::len) + value.len();
-        if bytes > VALUES_MAX || (old.is_none() && self.vars.len() >= VARIABLES_MAX) {
-            return self.error(format!(
-                "variable '{name}' not set: at most {VARIABLES_MAX} variables, {VALUES_MAX} bytes"
-            ));
-        }
-        self.vars_bytes = bytes;
-        self.vars.insert(name.to_owned(), value);
-    }
-
-    /// The variable `name`, or one that always is.
-    pub(super) fn variable(&self, name: &str) -> Option<String> {
-        if let Some(value) = self.vars.get(name) {
-            return Some(value.clone());
-        }
-        let words = || text::split_words(&self.caller.args);
-        Some(match name {
-            "?" => self.status.to_string(),
-            "$" => std::process::id().to_string(),
-            "#" => words().len().to_string(),
-            "args" => self.caller.args.clone(),
-            "write" => self.caller.write.to_string(),
-            "0" => self.caller.name.clone(),
-            _ if name.starts_with(|c: char| c.is_ascii_digit()) => {
-                let at: usize = name.parse().ok()?;
-                words().get(at - 1).map_or(String::new(), |word| (*word).to_owned())
-            }
-            _ => return None,
-        })
-    }
-
-    /// Takes the first word off a variable.
-    pub(super) fn shift(&mut self, name: &str) -> Result<String, HandlerError> {
-        let undefined = || HandlerError::refused(format!("undefined variable '{name}'"));
-        let value = self.variable(name).ok_or_else(undefined)?;
-        let (word, rest) = first_word(&value);
-        match name {
-            "args" => self.caller.args = rest.to_owned(),
-            _ => self.set_variable(name, rest.to_owned()),
-        }
-        Ok(word.to_owned())
     }
 
     /// `text` with its references replaced.

@@ -10,6 +10,7 @@ mod output;
 mod own;
 mod parse;
 mod signal;
+mod variables;
 
 use rustix::process::Signal;
 use thruway_element::{

@@ -114,6 +114,8 @@ pub struct Reorder {
     free: u32,
     total_cost: u64,
     packets: usize,
+    large: u32,
+    lists: u32,
     spent: Vec<Packet>,
     stats: Stats,
 }
@@ -169,6 +171,8 @@ impl Reorder {
             free: 0,
             total_cost: 0,
             packets: 0,
+            large: 0,
+            lists: 0,
             spent,
             stats: Stats::default(),
         }
@@ -274,6 +278,17 @@ impl Reorder {
         self.total_cost
     }
 
+    /// Those in large frames.
+    #[must_use]
+    pub fn large(&self) -> u32 {
+        self.large
+    }
+
+    /// Directions of connections of which something waits.
+    pub(crate) fn lists(&self) -> u32 {
+        self.lists
+    }
+
     /// What was noticed so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -363,6 +378,8 @@ impl Reorder {
             waiting.tail = before;
         }
         let cost = node.cost();
+        self.large -= u32::from(node.packet.is_large());
+        self.lists -= u32::from(waiting.packets == 1);
         waiting.packets = waiting.packets.saturating_sub(1);
         waiting.cost = waiting.cost.saturating_sub(cost);
         self.total_cost -= u64::from(cost);
@@ -373,6 +390,7 @@ impl Reorder {
     /// Puts one in behind `before`.
     fn link(&mut self, waiting: &mut Waiting, before: u32, node: Node) {
         let cost = node.cost();
+        self.large += u32::from(node.packet.is_large());
         let slot = Slot { node: Some(node), next: self.behind(waiting, before) };
         if slot.next == 0 {
             waiting.tail = 0;
@@ -393,6 +411,7 @@ impl Reorder {
             waiting.tail = at;
         }
         self.set_behind(waiting, before, at);
+        self.lists += u32::from(waiting.packets == 0);
         waiting.packets += 1;
         waiting.cost += cost;
         self.total_cost += u64::from(cost);

@@ -52,10 +52,9 @@ impl Node {
         self.len == 0 && !self.fin
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory that it holds: a frame, whatever of it is used, and this.
     pub fn cost(&self) -> u32 {
-        let frame = self.packet.headroom() + self.packet.len() + self.packet.tailroom();
-        u32::try_from(frame).unwrap_or(u32::MAX)
+        (self.packet.memory_bytes() + size_of::<Node>()) as u32
     }
 
     /// What stands before `seq` does not count any more.

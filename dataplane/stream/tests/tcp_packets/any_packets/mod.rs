@@ -45,6 +45,8 @@ fn settings(bytes: &mut Bytes<'_>) -> Settings {
         pick_up: how & 4 != 0,
         urgent: [Urgent::Clear, Urgent::Pass, Urgent::Drop][usize::from(how >> 3 & 3) % 3],
         overlap: Overlap::ALL[usize::from(mode >> 2) % Overlap::ALL.len()].1,
+        large_max: u32::MAX,
+        stall: if how & 128 == 0 { 300_000_000_000 } else { 20_000_000 },
         verify: true,
     }
 }
@@ -168,6 +170,31 @@ fn check(out: &mut Out, mode: Mode, came: &mut [u32; 2]) {
     }
 }
 
+/// Packets by what became of them: none is lost, and none comes from nowhere.
+#[derive(Default)]
+struct Account {
+    came: u64,
+    /// A function dropped them.
+    taken: u64,
+    left: u64,
+}
+
+impl Account {
+    #[track_caller]
+    fn balance(&self, engine: &Tcp, outs: [&Out; 2]) {
+        let made: u64 = outs.iter().map(|out| u64::from(out.made)).sum();
+        let drops: u64 = outs.iter().flat_map(|out| out.drops).map(u64::from).sum();
+        let Account { came, taken, left } = self;
+        let between: usize = outs.iter().map(|out| out.packets.len()).sum();
+        let delayed = (engine.delayed() + between) as u64;
+        assert_eq!(
+            came + made,
+            left + taken + drops + delayed,
+            "{came} came, {made} made, {left} left, {taken} taken, {drops} dropped, {delayed} wait"
+        );
+    }
+}
+
 /// See the module.
 pub fn any_packets(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
@@ -179,14 +206,14 @@ pub fn any_packets(bytes: &[u8]) {
     let mut conns = [None; CONNECTIONS + 1];
     let mut came = [[1; 2]; CONNECTIONS + 1];
     let (mut inside, mut outside) = (Out::default(), Out::default());
-    let mut now = 1_000_000;
+    let (mut account, mut now) = (Account::default(), 1_000_000);
     while !bytes.0.is_empty() {
         let op = bytes.next();
         let (conn, direction) = (usize::from(op & 3), usize::from(op >> 2 & 1));
         now += i64::from(bytes.next()) * 4_000_000;
         if op >> 4 == 0 {
             if let Some(id) = conns[conn].take() {
-                engine.close(id);
+                engine.close(id, &mut inside);
                 came[conn] = [1; 2];
             }
             continue;
@@ -197,6 +224,7 @@ pub fn any_packets(bytes: &[u8]) {
                 let frame = segment(direction, numbers, OPTIONS[usize::from(op >> 5 & 1)], 0);
                 let arrival = Arrival { conn: id, direction, port: direction, now };
                 engine.arrive(arrival, packet(&frame, direction).expect("memory"), &mut inside);
+                account.came += 1;
             }
         }
         let Some(packet) =
@@ -206,18 +234,25 @@ pub fn any_packets(bytes: &[u8]) {
         };
         let arrival = Arrival { conn: id, direction, port: direction, now };
         engine.arrive(arrival, packet, &mut inside);
+        account.came += 1;
         for (port, packet) in inside.packets.drain(..) {
             if let Some(packet) = function(&mut bytes, settings.mode, packet) {
                 engine.depart(port, packet, now, &mut outside);
+            } else {
+                account.taken += 1;
             }
         }
         engine.tick(now, &mut outside);
+        account.balance(&engine, [&inside, &outside]);
+        account.left += outside.packets.len() as u64;
         check(&mut outside, mode, &mut came[conn]);
         assert!(engine.len() <= CONNECTIONS);
-        // What is waiting, and what is not acknowledged; a packet may exceed each.
-        let most = 2 * (TOTAL + LARGE_FRAME as u64);
+        // What is waiting, and what is not acknowledged; parts of one packet may exceed it.
+        let most = TOTAL + 2 * LARGE_FRAME as u64;
         assert!(engine.memory_bytes() <= most, "{} bytes", engine.memory_bytes());
     }
-    conns.into_iter().flatten().for_each(|id| engine.close(id));
+    conns.into_iter().flatten().for_each(|id| engine.close(id, &mut inside));
+    account.balance(&engine, [&inside, &outside]);
+    assert_eq!(engine.delayed(), 0);
     assert_eq!((engine.len(), engine.holding(), engine.memory_bytes()), (0, 0, 0));
 }

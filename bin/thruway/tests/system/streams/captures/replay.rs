@@ -76,7 +76,7 @@ fn sum(lines: &str) -> u64 {
     lines.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// Runs a capture of any sort through a chain: packets that came, were made, have left, are kept,
+/// Runs a capture of any sort through a chain: packets that came, were made, have left, wait,
 /// were dropped.
 pub fn account(file: &Path, chain: &str) -> [u64; 5] {
     let text = format!(
@@ -86,11 +86,10 @@ pub fn account(file: &Path, chain: &str) -> [u64; 5] {
     );
     let asked = [
         "s.count",
-        "in.acks",
-        "in.resent",
-        "in.split",
+        "in.made",
+        "out.made",
         "c.count",
-        "in.kept",
+        "in.delayed",
         "in.drops",
         "out.drops",
         "fc.drops",
@@ -105,8 +104,8 @@ pub fn account(file: &Path, chain: &str) -> [u64; 5] {
         let text = &done.stdout[from..];
         sum(&text[..text.find(':').unwrap_or(text.len())])
     };
-    let [came, acks, resent, split, left, kept, one, two, three] = asked.map(answer);
-    [came, acks + resent + split, left, kept, one + two + three]
+    let [came, made, made_behind, left, waits, one, two, three] = asked.map(answer);
+    [came, made + made_behind, left, waits, one + two + three]
 }
 
 /// Captures in a directory and those below.

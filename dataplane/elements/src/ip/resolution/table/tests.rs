@@ -41,6 +41,46 @@ fn packets_wait_in_order_and_queries_are_spaced() {
 }
 
 #[test]
+fn an_address_that_does_not_answer_is_asked_for_by_broadcast() {
+    let mut table = Table::new(limits());
+    let (mut ready, mut lost) = (Batch::new(), Batch::new());
+    table.insert(1, MAC, 0, (&mut ready, &mut lost));
+    let asked = |table: &mut Table<u32>, n: i64| {
+        let known = table.look_up(1, 60_000 * MS + n * 100 * MS).unwrap();
+        assert!(known.poll, "query {n}");
+        known.to_all
+    };
+    let to_all: Vec<bool> = (0..6).map(|n| asked(&mut table, n)).collect();
+    assert_eq!(to_all, [false, false, false, true, true, true]);
+    // An answer begins it anew.
+    table.insert(1, MAC, 70_000 * MS, (&mut ready, &mut lost));
+    let later = table.look_up(1, 130_000 * MS).unwrap();
+    assert!(later.poll && !later.to_all);
+}
+
+#[test]
+fn after_a_lost_link_every_address_is_asked_for_at_once() {
+    let mut table = Table::new(limits());
+    let (mut ready, mut lost) = (Batch::new(), Batch::new());
+    table.insert(1, MAC, 0, (&mut ready, &mut lost));
+    assert!(table.wait(2, packet(2), 10 * MS, &mut lost));
+    table.doubt();
+    assert!(table.take_forgot());
+    assert_eq!(table.look_up(1, 11 * MS), None);
+    assert!(table.wait(1, packet(1), 11 * MS, &mut lost), "asked for at once");
+    assert!(table.wait(2, packet(3), 11 * MS, &mut lost), "and so is what was asked for before");
+    let other = MacAddr([2, 0, 0, 0, 0, 2]);
+    table.insert(1, other, 12 * MS, (&mut ready, &mut lost));
+    assert_eq!((bytes(&ready), table.look_up(1, 12 * MS).unwrap().mac), (vec![1], other));
+    assert!(lost.is_empty() && table.packets() == 2);
+    // Entries that live for ever are the user's.
+    let mut table = Table::new(Limits { timeout: 0, ..limits() });
+    table.insert(1, MAC, 0, (&mut ready, &mut lost));
+    table.doubt();
+    assert!(table.look_up(1, 1).is_some());
+}
+
+#[test]
 fn after_ten_queries_in_vain_it_asks_seldom() {
     let mut table = Table::new(limits());
     let mut lost = Batch::new();
