@@ -2,7 +2,8 @@
 
 use thruway_element::{Cx, Handler, HandlerError};
 
-use super::machine::{Machine, element_name};
+use super::machine::{FAILED, Machine, element_name};
+use super::parse::Quotes;
 use crate::seeing::call::own_handler;
 
 impl Machine {
@@ -20,6 +21,26 @@ impl Machine {
         let answer = call(self, cx);
         cx.host().set_origin(before);
         answer
+    }
+
+    /// `write`: does what its text says, and notes how it went.
+    pub(super) fn write(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
+        let (path, value) = self.call(cx, text, quotes);
+        if self.deferred.awaits() {
+            return;
+        }
+        let result =
+            self.on_behalf(cx, text.contains('$'), |machine, cx| match own_handler(cx, &path) {
+                Some(name) => machine.write_own(cx, name, &value),
+                None => machine.deferred.write(cx, &path, &value),
+            });
+        match &result {
+            Ok(()) => self.status = 0,
+            Err(HandlerError::Refused(_)) => self.status = FAILED,
+            // Nothing was called, so nothing has a status.
+            Err(_) => {}
+        }
+        self.report(&path, "write", result);
     }
 
     /// Reads the handler that an instruction's text came to.

@@ -16,7 +16,7 @@ use crate::seeing::call::{first_word, own_handler};
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;
 /// `$?` after a write that failed: EINVAL, as Click's handlers return.
-const FAILED: i32 = -22;
+pub(super) const FAILED: i32 = -22;
 /// Bytes of all texts that one run makes: many jumps with long texts take as long as for ever.
 const TEXTS_MAX: usize = 256 << 20;
 /// Messages kept of one run.
@@ -344,7 +344,7 @@ impl Machine {
     }
 
     /// The text of a handler call taken apart: path and parameter.
-    fn call(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) -> (String, String) {
+    pub(super) fn call(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) -> (String, String) {
         let text = self.expand(cx, text, Quotes::Keep);
         let (path, param) = first_word(&text);
         let strip = quotes == Quotes::Strip;
@@ -393,25 +393,6 @@ impl Machine {
             };
             cx.chatter(&format!("{full}:\n{answer}"));
         }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
-        let (path, value) = self.call(cx, text, quotes);
-        if self.deferred.awaits() {
-            return;
-        }
-        let result =
-            self.on_behalf(cx, text.contains('$'), |machine, cx| match own_handler(cx, &path) {
-                Some(name) => machine.write_own(cx, name, &value),
-                None => machine.deferred.write(cx, &path, &value),
-            });
-        match &result {
-            Ok(()) => self.status = 0,
-            Err(HandlerError::Refused(_)) => self.status = FAILED,
-            // Nothing was called, so nothing has a status.
-            Err(_) => {}
-        }
-        self.report(&path, "write", result);
     }
 
     /// Notes a failed call, the way Click words it.
