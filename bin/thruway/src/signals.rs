@@ -45,7 +45,7 @@ impl Receiver {
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
                 let reload = lock(&target).deliver(signal);
-                // Without the lock: reading a configuration takes its time, and logs what came of it.
+                // Without the lock: reading a configuration takes time; it logs what came of it.
                 let _ = reload.map(|control| control.reload());
             }
         })?;

@@ -267,9 +267,8 @@ impl<'a> Cx<'a> {
 
     /// Drops a packet for a reason of the element's spec.
     #[inline]
-    pub fn drop(&mut self, reason: impl Into<Reason>, packet: Packet) {
+    pub fn drop(&mut self, reason: impl Into<Reason>, _packet: Packet) {
         self.count_drops(reason, 1);
-        drop(packet);
     }
 
     /// Drops all packets of a batch.
