@@ -484,18 +484,4 @@ impl<S: Storage> Master<S> {
         }
         Ok(count)
     }
-
-    /// Ends the link: gives each slot that did not come back, in order, once. To be called when the
-    /// Worker is gone or quarantined; what it gave back before and was not yet taken is among them.
-    pub fn reclaim(&mut self, mut lost: impl FnMut(u32)) -> u32 {
-        let mask = self.mask;
-        let count = self.occupancy();
-        for nth in 0..count {
-            lost(self.consumed.wrapping_add(nth) & mask);
-        }
-        self.consumed = self.produced;
-        self.published = self.produced;
-        self.returned = self.produced;
-        count
-    }
 }

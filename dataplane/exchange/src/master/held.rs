@@ -1,4 +1,4 @@
-//! Since when the Worker has its tokens, by the Master's own notes.
+//! The slots that the Worker has: which, since when by the Master's own notes, and their end.
 
 use crate::master::Master;
 use crate::storage::Storage;
@@ -29,5 +29,16 @@ impl<S: Storage> Master<S> {
     pub fn slots_in_use(&self) -> impl Iterator<Item = u32> + use<S> {
         let (consumed, mask) = (self.consumed, self.mask);
         (0..self.occupancy()).map(move |nth| consumed.wrapping_add(nth) & mask)
+    }
+
+    /// Ends the link: gives each slot that did not come back, in order, once. To be called when the
+    /// Worker is gone or quarantined; what it gave back before and was not yet taken is among them.
+    pub fn reclaim(&mut self, lost: impl FnMut(u32)) -> u32 {
+        let count = self.occupancy();
+        self.slots_in_use().for_each(lost);
+        self.consumed = self.produced;
+        self.published = self.produced;
+        self.returned = self.produced;
+        count
     }
 }
