@@ -55,12 +55,13 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("the configuration has no elements");
     }
     let signals = Receiver::new().map_err(crate::distress::no_thread)?;
+    let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
+    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
+    swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
         tell(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
-    let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
-    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
     let wish = instance::Wish { control: args.control.as_deref(), files: args.files.as_deref() };
@@ -90,7 +91,6 @@ fn run(
     (signals, wish): (&Receiver, instance::Wish<'_>),
 ) -> anyhow::Result<Outcome> {
     signals.follow(router.control())?;
-    swap.offer(router.control());
     let mut instance = instance::open(router, wish)?;
     loop {
         let mut outcome = router.run_threads();

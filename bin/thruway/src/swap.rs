@@ -31,6 +31,7 @@ impl Swap {
     /// Gives a router the `hotconfig` handler, where the command line allows it: the text is
     /// checked and its elements are built at once, so that the writer learns what is wrong; then
     /// the running configuration stops. The same for `reload`, where the configuration is a file.
+    /// To be called before the router is initialised.
     pub fn offer(&self, control: &Arc<Control>) {
         if let Some(build) = self.build.clone() {
             let take = self.taker(control);
@@ -73,6 +74,8 @@ impl Swap {
     /// its state back.
     fn replace(&self, router: &mut Router, mut next: Router) {
         next.take_over(router);
+        // Before its elements are initialised: a control socket asks it for handlers from then on.
+        self.offer(next.control());
         match load::initialize(&mut next) {
             Ok(()) => {
                 finish(router);
@@ -83,9 +86,12 @@ impl Swap {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
                 router.take_over(&mut next);
+                // One that came meanwhile paused the router that never ran.
+                if self.next.lock().unwrap_or_else(|poison| poison.into_inner()).is_some() {
+                    router.control().pause();
+                }
             }
         }
-        self.offer(router.control());
     }
 }
 

@@ -91,6 +91,8 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)), None);
+    swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
     }
@@ -111,7 +113,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
         if settings.warnings {
             errln!("{name}: warning: configuration has no elements, exiting");
         }
-    } else if !run(&mut router, settings, &signals) {
+    } else if !run(&mut router, &swap, &signals) {
         code = 1;
     }
     if settings.time {
@@ -128,15 +130,13 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
 
 /// Runs to the stop, and on with whatever configurations replace it; false when something could
 /// not be finished.
-fn run(router: &mut Router, settings: &Arc<Settings>, signals: &Receiver) -> bool {
+fn run(router: &mut Router, swap: &Swap, signals: &Receiver) -> bool {
     // The router runs all the same.
     let follow = |router: &Router| {
         let followed = signals.follow(router.control());
         followed.unwrap_or_else(|error| errln!("cannot handle signals: {error}"));
     };
     follow(router);
-    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)), None);
-    swap.offer(router.control());
     loop {
         let outcome = router.run_threads();
         if swap.goes_on(router, &outcome) {

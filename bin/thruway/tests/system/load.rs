@@ -68,7 +68,8 @@ impl Rig {
     fn drops(&self) -> u64 {
         let text = self.ask("statistics");
         let drops = text.lines().filter(|line| line.starts_with("drop\t"));
-        let count = |line: &str| line.rsplit('\t').next()?.parse::<u64>().ok();
+        // drop, element, reason, packets, fate
+        let count = |line: &str| line.split('\t').nth(3)?.parse::<u64>().ok();
         drops.map(|line| count(line).expect("a count")).sum()
     }
 

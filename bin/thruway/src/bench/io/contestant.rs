@@ -116,7 +116,7 @@ impl Contestant {
         let text = reach(&self.socket)?.read("statistics")?;
         let drop = |line: &str| {
             let words: Vec<&str> = line.split('\t').collect();
-            let [_, element, reason, count] = words[..] else { return None };
+            let [_, element, reason, count, ..] = words[..] else { return None };
             line.starts_with("drop\t").then_some(())?;
             Some((format!("{element}: {reason}"), count.parse().ok()?))
         };
