@@ -67,6 +67,9 @@ pub trait Remote: Send + Sync {
     /// Begins a call; `ready` is called when threads did their share.
     fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Pending>;
 
+    /// Whether the threads run: all elements are initialised, and ports are open.
+    fn is_running(&self) -> bool;
+
     /// A line for the user.
     fn chatter(&self, line: &str);
 

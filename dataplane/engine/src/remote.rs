@@ -137,6 +137,10 @@ impl Remote for Handlers {
         self.answer(call, ready).unwrap_or_else(|error| Box::new(At(Some(Err(error)))))
     }
 
+    fn is_running(&self) -> bool {
+        self.control.running()
+    }
+
     fn chatter(&self, line: &str) {
         self.control.say(line);
     }

@@ -229,6 +229,10 @@ mod tests {
         fn begin(&self, _: &RemoteCall, _: &Ready) -> Box<dyn Pending> {
             Box::new(Silent)
         }
+        fn is_running(&self) -> bool {
+            true
+        }
+
         fn chatter(&self, _: &str) {}
         fn stop(&self) {}
     }

@@ -33,7 +33,7 @@ impl Instance {
         let mut door = Door::own(path.as_os_str().as_bytes().to_vec());
         door.open(Instant::now())?;
         let rules = Rules { outside: Arc::new(outside), proxy: None };
-        let server = Server { door, rules, verbose: false, clients: Vec::new() };
+        let server = Server { door, rules, verbose: false, clients: Vec::new(), is_open: false };
         let manager = Some(Manager::start(server, Arc::clone(&remote))?);
         Ok(Instance { manager, remote })
     }

@@ -100,7 +100,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let rules = Rules { outside: Arc::new(outside), proxy: args.opt("PROXY")? };
     let door = Door::of(args)?;
     let name = door.name();
-    let server = Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new() };
+    let server =
+        Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new(), is_open: false };
     Ok(Box::new(ControlSocket { state: State::Idle(Box::new(server)), name, remote: None }))
 }
 

@@ -1,7 +1,7 @@
 //! All connections of one socket.
 
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
@@ -13,6 +13,8 @@ use crate::seeing::management::{Desk, Service};
 
 /// Clients taken in one turn.
 const ACCEPTED_MAX: usize = 16;
+/// Between two looks whether the router runs by now.
+const START_PAUSE: Duration = Duration::from_millis(2);
 
 /// See the module's description.
 pub(super) struct Server {
@@ -20,6 +22,8 @@ pub(super) struct Server {
     pub rules: Rules,
     pub verbose: bool,
     pub clients: Vec<Client>,
+    /// Clients are let in: the router runs. One that is greeted may rely on ports being open.
+    pub is_open: bool,
 }
 
 impl Server {
@@ -92,7 +96,10 @@ impl Server {
 impl Service for Server {
     fn turn(&mut self, desk: &Desk) -> Option<Instant> {
         self.door.retry(desk);
-        self.accept(desk);
+        self.is_open = desk.remote.is_running();
+        if self.is_open {
+            self.accept(desk);
+        }
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(at) {
             match client.serve(desk, &self.door, &self.rules) {
@@ -101,11 +108,14 @@ impl Service for Server {
             }
         }
         let looks = self.clients.iter().filter_map(|client| client.next_look(desk.now));
-        looks.chain(self.door.next_look()).min()
+        let start = (!self.is_open).then(|| desk.now + START_PAUSE);
+        looks.chain(self.door.next_look()).chain(start).min()
     }
 
     fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        self.door.watch(fds);
+        if self.is_open {
+            self.door.watch(fds);
+        }
         self.clients.iter().for_each(|client| client.watch(fds));
     }
 }
