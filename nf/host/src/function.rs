@@ -166,15 +166,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     /// Gives the Masters a generation's links.
     pub fn publish(&self, generation: u32, published: Published) {
-        *lock(&self.published) = published;
-        // Release: who sees the number finds the links (it takes the lock besides).
+        let mut present = lock(&self.published);
+        *present = published;
+        // Under the lock: a Master that took a link sees its number, and none before it. Release: who
+        // sees the number finds the links.
         self.generation.store(generation, Ordering::Release);
     }
 
     /// Takes them back; what Masters took already stays mapped until they let go of it.
     pub fn withdraw(&self) {
-        self.generation.store(0, Ordering::Release);
         let mut published = lock(&self.published);
+        self.generation.store(0, Ordering::Release);
         // The arena outlives the generation.
         *published = Published { arena: published.arena.take(), ..Published::default() };
     }

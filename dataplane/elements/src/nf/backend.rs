@@ -8,6 +8,7 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// One thread's end of a generation of a function.
 pub(super) struct HostEnd {
+    pub generation: u32,
     pub storage: Mapped,
     pub bell: Doorbell,
     /// Written by the Worker when this Master sleeps.

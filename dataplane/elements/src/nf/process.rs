@@ -126,7 +126,8 @@ impl Function for Isolated {
 
     fn take_end(&self, replica: u32) -> Option<HostEnd> {
         let link = self.function.take_link(replica as usize)?;
-        Some(HostEnd { storage: link.link, bell: link.doorbell, wake: link.wakened })
+        let generation = link.generation;
+        Some(HostEnd { generation, storage: link.link, bell: link.doorbell, wake: link.wakened })
     }
 
     fn arena(&self) -> Option<Arc<Arena>> {

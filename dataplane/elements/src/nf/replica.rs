@@ -216,6 +216,8 @@ impl Nf {
         }
         state.generation = present;
         if let Some(end) = state.function.take_end(self.replica) {
+            // The function may have come back since `present` was read.
+            state.generation = end.generation;
             let (frames, has_sessions) = (state.frames.clone(), state.entries.is_some());
             let link = Link::new(end, self.settings.outputs, self.tuning, frames, has_sessions);
             let link = if self.settings.stream.is_some() { link.of_streams() } else { link };

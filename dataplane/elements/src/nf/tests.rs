@@ -17,6 +17,8 @@ use crate::rig::Rig;
 /// A function whose process is the test.
 struct Played {
     generation: AtomicU32,
+    /// The generation that is there as soon as somebody takes a link; 0: none.
+    meanwhile: AtomicU32,
     threshold: AtomicU32,
     ready: Mutex<Option<Mapped>>,
     faults: Mutex<Vec<(u32, PeerFault)>>,
@@ -32,9 +34,14 @@ impl Function for Played {
 
     fn take_end(&self, _replica: u32) -> Option<HostEnd> {
         let storage = self.ready.lock().unwrap().take()?;
+        let meanwhile = self.meanwhile.swap(0, Ordering::Relaxed);
+        if meanwhile != 0 {
+            self.generation.store(meanwhile, Ordering::Relaxed);
+        }
+        let generation = self.generation();
         let bell = Doorbell::new(Control::create().unwrap(), None);
         let wake = WakeLine::new().unwrap();
-        Some(HostEnd { storage, bell, wake: Arc::new(wake) })
+        Some(HostEnd { generation, storage, bell, wake: Arc::new(wake) })
     }
 
     fn arena(&self) -> Option<Arc<Arena>> {
@@ -105,6 +112,7 @@ impl Stage {
         let nf = Nf::of(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap();
         let function = Arc::new(Played {
             generation: AtomicU32::new(0),
+            meanwhile: AtomicU32::new(0),
             threshold: AtomicU32::new(0),
             ready: Mutex::default(),
             faults: Mutex::default(),
@@ -257,6 +265,21 @@ fn failure_closed_drops_both() {
     stage.dies();
     assert!(stage.push(&[b"3"])[0].is_empty());
     assert_eq!(stage.dropped(Lost::Failed), 3);
+}
+
+/// A process in waiting takes over within the time between two reads of the element.
+#[test]
+fn a_function_that_is_back_at_once_is_not_missed() {
+    let mut stage = Stage::new(&["ON_FAILURE closed"]);
+    stage.push(&[b"1"]);
+    stage.revives(2);
+    stage.dies();
+    stage.function.meanwhile.store(2, Ordering::Relaxed);
+    stage.run();
+    assert!(stage.push(&[b"2"])[0].is_empty());
+    assert_eq!(stage.works(|_, bytes| bytes.push(b'!')), 1);
+    assert_eq!(stage.run()[0], [b"2!".to_vec()]);
+    assert_eq!(stage.dropped(Lost::Failed), 1);
 }
 
 #[test]
