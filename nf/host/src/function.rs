@@ -168,8 +168,8 @@ impl Shared {
     pub fn publish(&self, generation: u32, published: Published) {
         let mut present = lock(&self.published);
         *present = published;
-        // Under the lock: a Master that took a link sees its number, and none before it. Release: who
-        // sees the number finds the links.
+        // Under the lock: a Master that took a link sees its number, and none before it. Release:
+        // whoever sees the number finds the links.
         self.generation.store(generation, Ordering::Release);
     }
 
