@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::converge::{Stabilising, Step, Synchronising};
 use crate::pair::Pair;
 use crate::rate::Rate;
 use crate::settings::{BACK_MAX, LEARN, PAUSE_MAX_NS, SLEW, STRANGE_PPM, STRANGE_RUNS, Settings};
-use crate::settle::{Stabilising, Step, Synchronising};
 use crate::steady::{Limits, Steady};
 use crate::{Reference, Source};
 
-/// Why a clock tells the system's time for good.
+/// Why a clock uses the system's time for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The user wanted it so.
@@ -47,9 +47,9 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What a clock tells of itself.
+/// Statistics of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct ClockStats {
     /// Cycles per second that it goes by, once it has run; 0 before.
     pub hertz: u64,
     /// By how much the system's clock was ahead at the last look while it ran, nanoseconds.
@@ -65,7 +65,7 @@ pub struct Told {
 }
 
 #[derive(Debug)]
-enum State {
+enum ClockState {
     Begin,
     /// After a failure, so long.
     Pause(i64),
@@ -89,7 +89,7 @@ struct Running {
     strange: u32,
 }
 
-/// The time of one thread: nanoseconds since the Unix epoch, never less than it told before.
+/// The time of one thread: nanoseconds since the Unix epoch, never less than it returned before.
 ///
 /// It belongs to its thread: nothing in it is shared, so that a reading touches one cache line that
 /// nobody else writes.
@@ -102,12 +102,12 @@ pub struct Clock {
     rate: Rate,
     /// Cycles after which to look at the system's clock; 0 unless running.
     due: u64,
-    /// What was told last.
+    /// The last time returned.
     last: i64,
     /// Looks and phases, to see that something has changed.
     changes: u32,
 
-    state: State,
+    state: ClockState,
     /// The time where it does not run by the counter.
     steady: Steady,
     /// Monotonic time of the last look, until it runs.
@@ -115,7 +115,7 @@ pub struct Clock {
     /// Failures since it last ran, and times that the counter went back.
     failed: u32,
     back: u32,
-    told: Told,
+    stats: ClockStats,
     settings: Settings,
     reference: Arc<Reference>,
 }
@@ -131,21 +131,21 @@ impl Clock {
             due: 0,
             last: i64::MIN,
             changes: 0,
-            state: State::Begin,
+            state: ClockState::Begin,
             steady: Steady::default(),
             looked: 0,
             failed: 0,
             back: 0,
-            told: Told::default(),
+            stats: ClockStats::default(),
             settings,
             reference,
         }
     }
 
-    /// A clock that tells the system's time.
+    /// A clock that uses the system's time.
     pub fn system(why: Why) -> Clock {
         let clock = Clock::new(Settings::default(), Arc::default());
-        Clock { state: State::System(why), ..clock }
+        Clock { state: ClockState::System(why), ..clock }
     }
 
     /// The time.
@@ -163,7 +163,7 @@ impl Clock {
                 }
             }
         }
-        self.look(source)
+        self.read_reference(source)
     }
 
     /// Whether a reading costs no more than the counter does.
@@ -174,53 +174,58 @@ impl Clock {
 
     /// Whether it wants to be read again soon, to get through the phases before it runs.
     pub fn is_settling(&self) -> bool {
-        matches!(self.state, State::Begin | State::Stabilising(_) | State::Synchronising(_))
+        matches!(
+            self.state,
+            ClockState::Begin | ClockState::Stabilising(_) | ClockState::Synchronising(_)
+        )
     }
 
     /// What it is at.
     pub fn phase(&self) -> Phase {
         match self.state {
-            State::Begin | State::Pause(_) | State::Stabilising(_) => Phase::Stabilising,
-            State::Synchronising(_) => Phase::Synchronising,
-            State::Running(_) => Phase::Running,
-            State::System(why) => Phase::System(why),
+            ClockState::Begin | ClockState::Pause(_) | ClockState::Stabilising(_) => {
+                Phase::Stabilising
+            }
+            ClockState::Synchronising(_) => Phase::Synchronising,
+            ClockState::Running(_) => Phase::Running,
+            ClockState::System(why) => Phase::System(why),
         }
     }
 
-    /// A number that is another one whenever [`Clock::phase`] or [`Clock::told`] may be.
+    /// A number that is another one whenever [`Clock::phase`] or [`Clock::stats`] may be.
     #[inline]
     pub fn changes(&self) -> u32 {
         self.changes
     }
 
-    /// What it tells of itself.
-    pub fn told(&self) -> Told {
-        self.told
+    /// Its statistics.
+    pub fn stats(&self) -> ClockStats {
+        self.stats
     }
 
     /// A reading with a look at the system's clock.
     #[cold]
     #[inline(never)]
-    fn look(&mut self, source: &mut impl Source) -> i64 {
+    fn read_reference(&mut self, source: &mut impl Source) -> i64 {
         let time = match self.state {
-            State::System(_) => self.read_steady(source),
-            State::Running(_) => self.accumulate(source),
-            _ => self.settle(source),
+            ClockState::System(_) => self.read_steady(source),
+            ClockState::Running(_) => self.accumulate(source),
+            _ => self.converge(source),
         };
         self.last = self.last.max(time);
         self.last
     }
 
     /// The phases before it runs.
-    fn settle(&mut self, source: &mut impl Source) -> i64 {
+    fn converge(&mut self, source: &mut impl Source) -> i64 {
         let monotonic = source.monotonic();
         let passed = monotonic.saturating_sub(self.looked);
         let tick = match self.state {
-            State::Begin => 0,
-            State::Pause(pause) => pause,
+            ClockState::Begin => 0,
+            ClockState::Pause(pause) => pause,
             _ => self.settings.tick_ns,
         };
-        if passed < tick && !matches!(self.state, State::Begin) {
+        if passed < tick && !matches!(self.state, ClockState::Begin) {
             return self.read_steady(source);
         }
         let Some(pair) = Pair::read(source) else {
@@ -232,19 +237,19 @@ impl Clock {
         let time = self.steady_at(&pair);
         let settings = self.settings;
         match &mut self.state {
-            State::Stabilising(state) => match state.look(pair, &settings) {
+            ClockState::Stabilising(state) => match state.observe(pair, &settings) {
                 Step::On => {
                     if let Some(rate) = self.reference.get() {
-                        self.state = State::Synchronising(Synchronising::begin(pair, rate));
+                        self.state = ClockState::Synchronising(Synchronising::begin(pair, rate));
                     }
                 }
                 Step::Done(rate) => {
                     self.reference.publish(rate);
-                    self.state = State::Synchronising(Synchronising::begin(pair, rate));
+                    self.state = ClockState::Synchronising(Synchronising::begin(pair, rate));
                 }
                 Step::Failed => self.fail(),
             },
-            State::Synchronising(state) => match state.look(pair, &settings) {
+            ClockState::Synchronising(state) => match state.observe(pair, &settings) {
                 Step::On => {}
                 Step::Done(rate) => {
                     let anchor = state.anchor();
@@ -259,8 +264,8 @@ impl Clock {
             },
             _ => {
                 self.state = match self.reference.get() {
-                    Some(rate) => State::Synchronising(Synchronising::begin(pair, rate)),
-                    None => State::Stabilising(Stabilising::begin(pair)),
+                    Some(rate) => ClockState::Synchronising(Synchronising::begin(pair, rate)),
+                    None => ClockState::Stabilising(Stabilising::begin(pair)),
                 };
             }
         }
@@ -283,11 +288,11 @@ impl Clock {
         Limits { last: self.last, jump_ns: self.settings.jump_ns }
     }
 
-    /// Begins to tell the time by the counter, from the time of its anchor on.
+    /// Begins to read the time from the counter, from the time of its anchor on.
     fn start(&mut self, source: &mut impl Source, (anchor, time): (Pair, i64), rate: Rate) {
         self.failed = 0;
         let interval_ns = (self.settings.tick_ns * 10).min(self.settings.accumulate_ns);
-        self.state = State::Running(Running {
+        self.state = ClockState::Running(Running {
             base: rate,
             seen: anchor,
             interval_ns,
@@ -299,7 +304,7 @@ impl Clock {
         self.due = rate.cycles(interval_ns.unsigned_abs()).max(1);
     }
 
-    /// Goes on from this moment at another rate, from the time that was told for it.
+    /// Goes on from this moment at another rate, from the time returned for it.
     fn go_on(&mut self, source: &mut impl Source, rate: Rate) {
         // A counter that goes back just here is found by the next reading.
         let cycles = source.cycles().max(self.cycles);
@@ -325,16 +330,16 @@ impl Clock {
         };
         let since = since(&pair);
         let settings = self.settings;
-        let State::Running(running) = &mut self.state else { return self.read_steady(source) };
+        let ClockState::Running(running) = &mut self.state else { return self.read_steady(source) };
         if running.base.ns(since) >= settings.late_ns {
-            self.told.late += 1;
+            self.stats.late += 1;
             let rate = running.base;
-            self.leave(State::Synchronising(Synchronising::begin(pair, rate)), pair.monotonic);
+            self.leave(ClockState::Synchronising(Synchronising::begin(pair, rate)), pair.monotonic);
             return self.steady_at(&pair);
         }
-        let told = self.time.saturating_add(self.rate.ns(since));
-        let error = pair.system.saturating_sub(told);
-        (self.told.error_ns, self.told.looks) = (error, self.told.looks + 1);
+        let stats = self.time.saturating_add(self.rate.ns(since));
+        let error = pair.system.saturating_sub(stats);
+        (self.stats.error_ns, self.stats.looks) = (error, self.stats.looks + 1);
         if !running.learn(pair) {
             let rate = running.base;
             self.reference.withdraw(rate);
@@ -344,16 +349,16 @@ impl Clock {
         running.interval_ns = (running.interval_ns * 2).min(settings.accumulate_ns);
         let (base, interval_ns) = (running.base, running.interval_ns);
         if error > settings.jump_ns {
-            self.told.jumps += 1;
+            self.stats.jumps += 1;
             self.steady.go_on(pair.monotonic, pair.system);
             (self.time, self.cycles) = (pair.system, pair.cycles);
             self.go_on(source, base);
         } else {
-            self.steady.go_on(pair.monotonic, told);
+            self.steady.go_on(pair.monotonic, stats);
             self.go_on(source, base.slewed(error, interval_ns, SLEW));
         }
         self.due = base.cycles(interval_ns.unsigned_abs()).max(1);
-        self.told.hertz = base.hertz();
+        self.stats.hertz = base.hertz();
         self.time
     }
 
@@ -364,22 +369,22 @@ impl Clock {
         if self.back < BACK_MAX {
             self.fail();
         } else {
-            self.told.failures += 1;
+            self.stats.failures += 1;
             self.changes = self.changes.wrapping_add(1);
-            self.leave(State::System(Why::WentBack), self.looked);
+            self.leave(ClockState::System(Why::WentBack), self.looked);
         }
     }
 
     /// Begins again after a pause, which is longer each time.
     fn fail(&mut self) {
-        self.told.failures += 1;
+        self.stats.failures += 1;
         let pause = self.settings.tick_ns.saturating_mul(1 << self.failed.min(30));
         self.failed += 1;
-        self.leave(State::Pause(pause.min(PAUSE_MAX_NS)), self.looked);
+        self.leave(ClockState::Pause(pause.min(PAUSE_MAX_NS)), self.looked);
     }
 
     /// Tells the system's time from now on.
-    fn leave(&mut self, state: State, looked: i64) {
+    fn leave(&mut self, state: ClockState, looked: i64) {
         self.due = 0;
         (self.state, self.looked) = (state, looked);
     }

@@ -2,25 +2,25 @@
 //!
 //! Asking the system costs some 40 ns, reading the counter 10. A [`Clock`] finds out how fast the
 //! counter runs (stabilisation), whether it agrees with the system's clock where this thread runs
-//! (synchronisation), and then tells the time by the counter alone, correcting itself once a second
-//! (running). Where that does not work it goes by the system's monotonic clock, towards the system's
-//! time: always a time, never backwards, and never standing still, whatever the system's clock is set to.
-//! (Section 3.4 of the thesis of FastClick and MiddleClick, Barbette 2018.)
+//! (synchronisation), and then reads the time from the counter alone, correcting itself once a
+//! second (running). Where that does not work it goes by the system's monotonic clock, towards the
+//! system's time: always a time, never backwards, and never standing still, whatever the system's
+//! clock is set to. (Section 3.4 of the thesis of FastClick and MiddleClick, Barbette 2018.)
 //!
 //! *Absent here:* any clock. A [`Source`] is passed in, so that tests can have counters that drift,
 //! jump and disagree.
 #![forbid(unsafe_code)]
 
 mod clock;
+mod converge;
 mod pair;
 mod rate;
 mod settings;
-mod settle;
 mod steady;
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
-pub use clock::{Clock, Phase, Told, Why};
+pub use clock::{Clock, ClockStats, Phase, Why};
 pub use rate::Rate;
 pub use settings::Settings;
 

@@ -10,7 +10,7 @@ pub(crate) struct Pair {
     pub cycles: u64,
     /// Monotonic time, which nobody sets: rates are found by it.
     pub monotonic: i64,
-    /// The system's time, which is to be told.
+    /// The system's time, which the clock returns.
     pub system: i64,
     /// Cycles in which counter and monotonic time were read: the moment is known as well as half of
     /// this.

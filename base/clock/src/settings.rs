@@ -5,7 +5,7 @@
 pub struct Settings {
     /// Nanoseconds between two looks at the system's clock until the clock runs.
     pub tick_ns: i64,
-    /// How far the time that the counter tells may be off to be good, nanoseconds.
+    /// How far the counter's time may be off to be good, nanoseconds.
     pub error_ns: i64,
     /// How many looks one after the other must be good, in either phase.
     pub runs: u32,
@@ -36,8 +36,8 @@ impl Default for Settings {
 /// takes longer. (A clock that the system set back by a second is level again after eight.)
 pub(crate) const SLEW: u64 = 8;
 
-/// A stretch in which the rate seemed to be off by more than this is nothing to learn from. NTP moves a
-/// clock by 500 at most.
+/// A stretch in which the rate seemed to be off by more than this is nothing to learn from. NTP
+/// moves a clock by 500 at most.
 pub(crate) const STRANGE_PPM: u64 = 1_000;
 
 /// Such stretches one after the other after which it is the counter that has changed.
@@ -46,8 +46,8 @@ pub(crate) const STRANGE_RUNS: u32 = 4;
 /// Readings of one look; the one in which the least time passed counts.
 pub(crate) const READINGS: usize = 5;
 
-/// Before it runs, the weight of one look at the rate is one in so many: over 10 ms the two readings
-/// make an error of some millionths.
+/// Before it runs, the weight of one look at the rate is one in so many: over 10 ms the two
+/// readings make an error of some millionths.
 pub(crate) const WEIGHT: u64 = 4;
 
 /// The same while it runs: over a second they make a hundredth of that.
@@ -59,6 +59,6 @@ pub(crate) const TRIES: u32 = 50;
 /// Longest pause after so many failures, nanoseconds: whatever disturbed may be gone by then.
 pub(crate) const PAUSE_MAX_NS: i64 = 64_000_000_000;
 
-/// How often a counter may go back before it is not used any more: a sleep of the whole machine sets
-/// it back, too.
+/// How often a counter may go back before it is not used any more: a sleep of the whole machine
+/// sets it back, too.
 pub(crate) const BACK_MAX: u32 = 4;

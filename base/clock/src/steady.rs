@@ -1,4 +1,5 @@
-//! The time without the counter: as monotonic time passes, and towards what the system's clock shows.
+//! The time without the counter: as monotonic time passes, and towards what the system's clock
+//! shows.
 
 use crate::Source;
 use crate::settings::{READINGS, SLEW};
@@ -7,7 +8,7 @@ use crate::settings::{READINGS, SLEW};
 /// becomes of the system's clock; only forward it jumps, where that was set far ahead.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Steady {
-    /// What was told last, and the monotonic time of that moment.
+    /// The last time returned, and the monotonic time of that moment.
     time: i64,
     monotonic: i64,
     /// What the system's clock was ahead of monotonic time, and when that was looked at.
@@ -17,7 +18,7 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    /// Reads the time; the system's clock only every `every_ns`. `last` was told already.
+    /// Reads the time; the system's clock only every `every_ns`. `last` was returned already.
     pub fn read(&mut self, source: &mut impl Source, every_ns: i64, limits: Limits) -> i64 {
         let monotonic = source.monotonic();
         if !self.has_begun || monotonic.saturating_sub(self.looked) >= every_ns {
@@ -41,7 +42,7 @@ impl Steady {
         time
     }
 
-    /// Goes on from a time that was told otherwise.
+    /// Goes on from a time that another phase returned.
     pub fn go_on(&mut self, monotonic: i64, time: i64) {
         (self.time, self.monotonic, self.has_begun) = (time, monotonic, true);
     }
@@ -50,14 +51,14 @@ impl Steady {
 /// What bounds a reading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// What was told before: time does not go behind it.
+    /// The last time returned: time does not go back behind it.
     pub last: i64,
     /// Behind by more than this, it jumps.
     pub jump_ns: i64,
 }
 
-/// By how much the system's clock is ahead of monotonic time: of some readings the one that took the
-/// least time.
+/// By how much the system's clock is ahead of monotonic time: of some readings the one that took
+/// the least time.
 pub(crate) fn ahead(source: &mut impl Source) -> i64 {
     let mut best: Option<(i64, i64)> = None;
     for _ in 0..READINGS {

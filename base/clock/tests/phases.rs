@@ -33,7 +33,7 @@ fn drive(clock: &mut Clock, sim: &mut Sim, seconds: f64, every: i64) -> (i64, bo
 fn running(sim: &mut Sim) -> Clock {
     let mut clock = clock();
     drive(&mut clock, sim, 2.0, MILLISECOND);
-    assert_eq!(clock.phase(), Phase::Running, "{:?}", clock.told());
+    assert_eq!(clock.phase(), Phase::Running, "{:?}", clock.stats());
     clock
 }
 
@@ -54,13 +54,13 @@ fn the_three_phases() {
 }
 
 #[test]
-fn a_look_a_second_when_it_runs() {
+fn one_reading_a_second_when_it_runs() {
     let mut sim = Sim::new(2);
     let mut clock = running(&mut sim);
     drive(&mut clock, &mut sim, 3.0, MILLISECOND);
-    let (readings, looks) = (sim.system_readings, clock.told().looks);
+    let (readings, looks) = (sim.system_readings, clock.stats().looks);
     drive(&mut clock, &mut sim, 100.0, MILLISECOND);
-    assert_eq!(clock.told().looks - looks, 100);
+    assert_eq!(clock.stats().looks - looks, 100);
     assert!(sim.system_readings - readings <= 2500, "some readings for each look, no more");
 }
 
@@ -80,8 +80,8 @@ fn the_rate_of_another_thread_is_taken_on_trial() {
     other.hertz *= 1.01;
     let mut third = Clock::new(Settings::default(), reference);
     drive(&mut third, &mut other, 5.0, MILLISECOND);
-    assert_eq!((third.phase(), third.told().failures), (Phase::Running, 1));
-    assert!((third.told().hertz as f64 / other.hertz - 1.0).abs() < 1e-5);
+    assert_eq!((third.phase(), third.stats().failures), (Phase::Running, 1));
+    assert!((third.stats().hertz as f64 / other.hertz - 1.0).abs() < 1e-5);
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn a_rate_that_changes_all_the_time_never_passes() {
     sim.wobble = 0.01;
     let mut clock = clock();
     let (worst, back) = drive(&mut clock, &mut sim, 60.0, MILLISECOND);
-    assert!(!clock.is_cheap() && clock.told().looks == 0 && clock.told().failures > 3);
+    assert!(!clock.is_cheap() && clock.stats().looks == 0 && clock.stats().failures > 3);
     assert!(worst < 1_000 && !back, "it told the system's time: {worst}");
     // It tries less and less often.
-    assert!(clock.told().failures < 14, "{}", clock.told().failures);
+    assert!(clock.stats().failures < 14, "{}", clock.stats().failures);
 }
 
 #[test]
@@ -135,13 +135,13 @@ fn a_counter_just_a_little_behind_is_found_out() {
 }
 
 #[test]
-fn who_does_not_look_for_two_seconds_synchronises_again() {
+fn a_clock_not_read_for_two_seconds_synchronises_again() {
     let mut sim = Sim::new(8);
     let mut clock = running(&mut sim);
     sim.pass(5 * SECOND);
     let now = clock.now(&mut sim);
     assert!((now - sim.system_now()).abs() < 50_000);
-    assert_eq!((clock.phase(), clock.told().late), (Phase::Synchronising, 1));
+    assert_eq!((clock.phase(), clock.stats().late), (Phase::Synchronising, 1));
     drive(&mut clock, &mut sim, 0.3, MILLISECOND);
     assert_eq!(clock.phase(), Phase::Running);
 }
@@ -153,7 +153,7 @@ fn far_behind_it_jumps() {
     sim.system_by(3600 * SECOND);
     drive(&mut clock, &mut sim, 1.1, MILLISECOND);
     let (worst, _) = drive(&mut clock, &mut sim, 5.0, MILLISECOND);
-    assert_eq!((clock.told().jumps, clock.phase()), (1, Phase::Running));
+    assert_eq!((clock.stats().jumps, clock.phase()), (1, Phase::Running));
     assert!(worst < 1_000, "{worst}");
 }
 
@@ -169,13 +169,13 @@ fn a_little_behind_or_ahead_it_catches_up_by_an_eighth() {
         assert!((1_740_000_000..2_260_000_000).contains(&went) && !back, "{went}");
         let (_, back) = drive(&mut clock, &mut sim, step.abs() as f64 * 8.5e-9, MILLISECOND);
         let (worst, _) = drive(&mut clock, &mut sim, 5.0, MILLISECOND);
-        assert!(worst < 1_000 && !back && clock.told().jumps == 0, "{step}: {worst}");
+        assert!(worst < 1_000 && !back && clock.stats().jumps == 0, "{step}: {worst}");
         assert_eq!(clock.phase(), Phase::Running);
     }
 }
 
-/// In whatever phase, and by whichever clock: where the system's clock is set back, time goes on at seven
-/// eighths, and where it is set forward by little at nine.
+/// In whatever phase, and by whichever clock: where the system's clock is set back, time goes on at
+/// seven eighths, and where it is set forward by little at nine.
 #[test]
 fn time_goes_on_whatever_the_system_clock_is_set_to() {
     for settled in [0.0, 0.05, 0.15, 3.0] {
@@ -232,8 +232,8 @@ fn a_counter_with_another_rate_is_found_out() {
     let (_, back) = drive(&mut clock, &mut sim, 20.0, MILLISECOND);
     assert!(!back);
     let (worst, _) = drive(&mut clock, &mut sim, 5.0, MILLISECOND);
-    assert!(clock.phase() == Phase::Running && worst < 1_000, "{worst} {:?}", clock.told());
-    assert!((clock.told().hertz as f64 / 2e9 - 1.0).abs() < 1e-6);
+    assert!(clock.phase() == Phase::Running && worst < 1_000, "{worst} {:?}", clock.stats());
+    assert!((clock.stats().hertz as f64 / 2e9 - 1.0).abs() < 1e-6);
 }
 
 #[test]
@@ -299,7 +299,7 @@ proptest! {
         }
     }
 
-    /// On a sound machine it gets to run, and tells what the system's clock tells.
+    /// On a sound machine it gets to run, and returns the system's time.
     #[test]
     fn it_is_accurate(seed: u64, hertz in 5e8f64..6e9, ppm in -200.0f64..200.0) {
         let mut sim = Sim::new(seed);
@@ -310,6 +310,6 @@ proptest! {
         drive(&mut clock, &mut sim, 10.0, MILLISECOND);
         let (worst, back) = drive(&mut clock, &mut sim, 10.0, MILLISECOND);
         prop_assert!(worst <= 100 && !back, "{worst} ns");
-        prop_assert!(clock.told().error_ns.abs() <= 200, "{}", clock.told().error_ns);
+        prop_assert!(clock.stats().error_ns.abs() <= 200, "{}", clock.stats().error_ns);
     }
 }

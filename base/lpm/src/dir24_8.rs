@@ -12,13 +12,13 @@
 //! There is one writer at a time (`&mut Groups` is its licence) and any number of readers.
 //!
 //! - E1: the writer fills a new group and then stores its number in `tbl24` with release. A reader
-//!   loads `tbl24` relaxed, then passes an acquire fence (F1), then loads from `tbl8`: if it saw the
-//!   number it sees the group filled. One fence for a batch, and on x86 it is no instruction.
+//!   loads `tbl24` relaxed, then passes an acquire fence (F1), then loads from `tbl8`: if it saw
+//!   the number it sees the group filled. One fence for a batch, and on x86 it is no instruction.
 //! - E2: before the writer puts a *used* group (or route index) to another use it advances `epoch`
 //!   with release, then passes a release fence, then overwrites. A reader loads `epoch` (acquire,
 //!   E2a) before and, after an acquire fence (F2), again after its other loads. If it saw anything
-//!   of the new use through an old number, F2 makes it see the new epoch, and it looks again. If the
-//!   epoch was new already at E2a, it could not have loaded the old number.
+//!   of the new use through an old number, F2 makes it see the new epoch, and it looks again. If
+//!   the epoch was new already at E2a, it could not have loaded the old number.
 //! - A change of a prefix is not atomic over the addresses it covers, but for each address a reader
 //!   sees the route from before or from after the change and nothing else.
 //!
@@ -27,13 +27,12 @@
 
 use crate::error::LpmError;
 use crate::hops::{IndexPool, Taken};
+use crate::limits::GROUPS;
 use crate::prefix::Prefix;
 use crate::rib::Rib;
 use thruway_sync::atomic::{AtomicU16, AtomicU64, Ordering, fence};
 use zerocopy::FromZeros;
 
-/// How many different /24s may hold longer prefixes: what 15 bits can number.
-pub(crate) const GROUPS: usize = 0x7fff;
 pub(crate) const GROUP_SIZE: usize = 256;
 /// Bits of an address that select an entry of `tbl24`.
 pub(crate) const FIRST_BITS: u8 = 24;
@@ -224,8 +223,8 @@ impl Dir24_8 {
     /// Gives every address that `rib` covers its index, in one pass: each entry is written once,
     /// however deep prefixes nest.
     ///
-    /// No prefix is gone from `rib` since the table was right, so what `rib` does not cover has no index. The caller
-    /// has seen that there is room.
+    /// No prefix is gone from `rib` since the table was right, so what `rib` does not cover has no
+    /// index. The caller has seen that there is room.
     pub(crate) fn fill(&self, groups: &mut Groups, rib: &Rib<u32, u16>) {
         // Prefixes around the present place, the longest last; the first address without its index.
         let (mut open, mut next): (Vec<(u32, u16)>, u64) = (Vec::new(), 0);

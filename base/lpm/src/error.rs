@@ -1,6 +1,6 @@
 //! What can be refused when a table changes.
 
-use crate::hops::MAX_HOPS;
+use crate::limits::MAX_HOPS;
 
 /// Why a route was not added, replaced or removed. The table is as it was before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum LpmError {
     #[error("more than {} different gateway and port pairs", MAX_HOPS)]
     HopsExhausted,
     /// Prefixes longer than /24 lie in too many different /24 networks.
-    #[error("prefixes longer than /24 in more than {} different /24s", crate::dir24_8::GROUPS)]
+    #[error("prefixes longer than /24 in more than {} different /24s", crate::limits::GROUPS)]
     GroupsExhausted,
     /// The system has no memory for the table.
     #[error("out of memory for a table of routes")]

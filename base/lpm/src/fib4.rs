@@ -4,7 +4,8 @@ use crate::control::Control;
 use crate::dir24_8::{CHUNK, Dir24_8, FIRST_BITS, GROUP_SIZE, Groups};
 use crate::error::LpmError;
 use crate::footprint::{self, Footprint};
-use crate::hops::{Acquired, Hop, MAX_HOPS, Route};
+use crate::hops::{Acquired, Hop, Route};
+use crate::limits::MAX_HOPS;
 use crate::prefix::Prefix;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
 type Hops = [AtomicU64; MAX_HOPS + 1];
-/// Every index is below [`MAX_HOPS`] + 1, a power of two: this tells the compiler so.
+/// Every index is below [`MAX_HOPS`] + 1, a power of two: this lets the compiler know.
 const INDEX_MASK: u16 = MAX_HOPS as u16;
 
 /// So many new routes are entered in one pass over the whole table.
@@ -131,12 +132,13 @@ impl Fib4 {
         self.set(&mut writer, prefix, route).map(|_| ())
     }
 
-    /// Adds routes for prefixes that have none, and tells how many had one: that stays, and of several
-    /// for one prefix the first. Costs what the whole table covers, once, where many are added.
+    /// Adds routes for prefixes that have none, and returns how many had one: that stays, and of
+    /// several for one prefix the first. Costs what the whole table covers, once, where many are
+    /// added.
     ///
     /// # Errors
-    /// The place of the first route for which the table is full, in one of the ways of [`LpmError`].
-    /// Those before it are added.
+    /// The place of the first route for which the table is full, in one of the ways of
+    /// [`LpmError`]. Those before it are added.
     pub fn insert_all(
         &self,
         routes: &[(Prefix<u32>, Route<u32>)],

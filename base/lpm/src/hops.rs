@@ -1,12 +1,9 @@
 //! Route values, each held once however many prefixes lead to it.
 
 use crate::error::LpmError;
+use crate::limits::MAX_HOPS;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-
-/// How many different route values a table can hold: indices 1 to 32,767 fit beside the flag in
-/// a 16-bit table entry.
-pub const MAX_HOPS: usize = 0x7fff;
 
 /// The index that means "no route".
 pub const NO_ROUTE: u32 = 0;
@@ -114,7 +111,7 @@ pub(crate) struct HopPool<V> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Acquired {
     pub taken: Taken,
-    /// The value was not in the pool before: readers must be told of it.
+    /// The value was not in the pool before: readers must learn of it.
     pub new: bool,
 }
 

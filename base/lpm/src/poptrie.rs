@@ -3,9 +3,9 @@
 //! leaf compression.
 //!
 //! The first 16 bits of an address select a slot. A slot has the index of the longest prefix of
-//! up to 16 bits (its *base*) and, when longer prefixes lie in it, a subtree. In a subtree each node
-//! takes 6 bits; a leaf of 0 means "the slot's base". So a change of a prefix over 16 bits long
-//! rebuilds one subtree, and of a shorter one no subtree at all.
+//! up to 16 bits (its *base*) and, when longer prefixes lie in it, a subtree. In a subtree each
+//! node takes 6 bits; a leaf of 0 means "the slot's base". So a change of a prefix over 16 bits
+//! long rebuilds one subtree, and of a shorter one no subtree at all.
 //!
 //! All nodes are in one vector and all leaves in another. A rebuilt subtree goes to their ends and
 //! leaves a hole where it was; when holes are half of it all, the living move together.
@@ -27,10 +27,10 @@ const LANES: usize = 64;
 /// Holes of fewer nodes than this are let be.
 const MIN_HOLES: usize = 1 << 12;
 
-/// A node of 64 ways. 24 bytes.
+/// A node of 64 children. 24 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// Which ways lead to a node; the others are leaves.
+    /// Which children lead to a node; the others are leaves.
     children: u64,
     /// Which leaves differ from the leaf before them: only those are stored.
     leaves: u64,
@@ -38,7 +38,7 @@ struct Node {
     first_leaf: u32,
 }
 
-/// Node 0, the subtree of slots that have none: all its ways lead to leaf 0, which is index 0.
+/// Node 0, the subtree of slots that have none: all its children lead to leaf 0, which is index 0.
 const EMPTY_NODE: Node = Node { children: 0, leaves: 1, first_child: 0, first_leaf: 0 };
 
 /// Where the lookup of an address begins. 8 bytes.
@@ -126,7 +126,8 @@ impl<K: Key> Poptrie<K> {
     /// The index for each of `keys`, 0 where there is none; only as many as fit in both.
     ///
     /// All keys of a run of 64 take one step before any takes the next, so the cache misses of a
-    /// level overlap, and there is no branch on what a node says: a key's depth is not to be guessed.
+    /// level overlap, and there is no branch on what a node says: a key's depth is not to be
+    /// guessed.
     #[inline]
     pub fn lookup_batch(&self, keys: &[K], out: &mut [u32]) {
         for (keys, out) in keys.chunks(LANES).zip(out.chunks_mut(LANES)) {
@@ -228,18 +229,18 @@ impl<K: Key> Poptrie<K> {
         let mut work = vec![Work { prefixes, offset: usize::from(ROOT_BITS), inherited: 0 }];
         let mut done = 0;
         while done < work.len() {
-            let ways = Ways::of(&work[done]);
+            let all = Children::of(&work[done]);
             let first_child = (root + work.len()) as u32;
             let first_leaf = self.leaves.len() as u32;
             let offset = work[done].offset + STRIDE;
             let (mut children, mut leaves, mut previous) = (0, 0, None);
-            for way in 0..FANOUT {
-                let (inherited, prefixes) = (ways.index[way], ways.longer[way]);
+            for child in 0..FANOUT {
+                let (inherited, prefixes) = (all.index[child], all.longer[child]);
                 if !prefixes.is_empty() {
-                    children |= 1 << way;
+                    children |= 1 << child;
                     work.push(Work { prefixes, offset, inherited });
                 } else if previous != Some(inherited) {
-                    leaves |= 1 << way;
+                    leaves |= 1 << child;
                     self.leaves.push(inherited);
                     previous = Some(inherited);
                 }
@@ -276,24 +277,24 @@ fn slot_address<K: Key>(slot: usize) -> K {
     K::from(slot).unwrap_or_else(K::zero) << usize::from(K::BITS - ROOT_BITS)
 }
 
-/// Rank of way `way` among the ways set in `ways`: 1 for the first.
+/// Rank of `child` among the bits set in `bits`: 1 for the first.
 #[inline]
-fn rank(ways: u64, way: usize) -> u32 {
-    (ways & (2u64 << way).wrapping_sub(1)).count_ones()
+fn rank(bits: u64, child: usize) -> u32 {
+    (bits & (2u64 << child).wrapping_sub(1)).count_ones()
 }
 
 impl Node {
-    /// Where way `way` leads: the place of a node and true, or the place of a leaf and false.
+    /// Where way `child` leads: the place of a node and true, or the place of a leaf and false.
     #[inline]
-    fn step(&self, way: usize) -> (u32, bool) {
-        let way = way & (FANOUT - 1);
-        let is_node = self.children >> way & 1 == 1;
-        let (ways, first) = if is_node {
+    fn step(&self, child: usize) -> (u32, bool) {
+        let child = child & (FANOUT - 1);
+        let is_node = self.children >> child & 1 == 1;
+        let (bits, first) = if is_node {
             (self.children, self.first_child)
         } else {
             (self.leaves, self.first_leaf)
         };
-        (first + rank(ways, way) - 1, is_node)
+        (first + rank(bits, child) - 1, is_node)
     }
 }
 
@@ -304,33 +305,34 @@ struct Work<'a, K> {
     inherited: u16,
 }
 
-/// The 64 ways of a node: the index each has if it is a leaf, the prefixes below it if it is not.
-struct Ways<'a, K> {
+/// The 64 children of a node: the index each has if it is a leaf, the prefixes below it if it is
+/// not.
+struct Children<'a, K> {
     index: [u16; FANOUT],
     longer: [&'a [(Prefix<K>, u16)]; FANOUT],
 }
 
-impl<'a, K: Key> Ways<'a, K> {
+impl<'a, K: Key> Children<'a, K> {
     fn of(work: &Work<'a, K>) -> Self {
-        let mut ways = Ways { index: [work.inherited; FANOUT], longer: [&[]; FANOUT] };
+        let mut all = Children { index: [work.inherited; FANOUT], longer: [&[]; FANOUT] };
         let end = work.offset + STRIDE;
         let mut rest = work.prefixes;
         while let Some(((prefix, index), after)) = rest.split_first() {
-            let way = prefix.first().chunk::<STRIDE>(work.offset) & (FANOUT - 1);
+            let child = prefix.first().chunk::<STRIDE>(work.offset) & (FANOUT - 1);
             let len = usize::from(prefix.len());
             if len <= end {
                 // In order, so a prefix comes after those that cover it and overwrites them.
                 let span = 1 << (end - len);
-                ways.index[way..(way + span).min(FANOUT)].fill(*index);
+                all.index[child..(child + span).min(FANOUT)].fill(*index);
                 rest = after;
             } else {
                 // Those of one way stand together: shorter ones of this way came before.
                 let same =
-                    |(p, _): &(Prefix<K>, u16)| p.first().chunk::<STRIDE>(work.offset) == way;
+                    |(p, _): &(Prefix<K>, u16)| p.first().chunk::<STRIDE>(work.offset) == child;
                 let count = rest.iter().take_while(|entry| same(entry)).count();
-                (ways.longer[way], rest) = rest.split_at(count);
+                (all.longer[child], rest) = rest.split_at(count);
             }
         }
-        ways
+        all
     }
 }

@@ -1,14 +1,14 @@
 //! Routes in a poptrie: changed in the control plane, published to readers as a whole.
 //!
 //! There are two tries, and readers have one of them. A change only notes which subtree it makes
-//! stale. [`PoptrieFib::publish`] takes the trie that nobody reads, builds what is stale in it once,
-//! however many changes there were, and gives it to readers instead of the other, which then lacks
-//! the same and gets it the next time. If some reader has not let go of that one yet, or it lacks
-//! much, it is replaced by a copy of the published one.
+//! stale. [`PoptrieFib::publish`] takes the trie that nobody reads, builds what is stale in it
+//! once, however many changes there were, and gives it to readers instead of the other, which then
+//! lacks the same and gets it the next time. If some reader has not let go of that one yet, or it
+//! lacks much, it is replaced by a copy of the published one.
 //!
 //! Against changing one trie in place under its readers (the paper's way) this needs no unsafe code
-//! and no fences in the lookup, and readers see a burst of changes at once, all or nothing. Its price
-//! is a second copy of the trie.
+//! and no fences in the lookup, and readers see a burst of changes at once, all or nothing. Its
+//! price is a second copy of the trie.
 
 use crate::control::Control;
 use crate::error::LpmError;
@@ -131,8 +131,8 @@ impl<K: Key> PoptrieFib<K> {
         writer.set(prefix, route).map(|_| ())
     }
 
-    /// Adds routes for prefixes that have none, and tells how many had one: that stays, and of several
-    /// for one prefix the first. Readers see them from the next publication on.
+    /// Adds routes for prefixes that have none, and returns how many had one: that stays, and of
+    /// several for one prefix the first. Readers see them from the next publication on.
     ///
     /// # Errors
     /// The place of the first route for which there is no room. Those before it are added.

@@ -2,8 +2,9 @@
 //!
 //! Lengths are drawn as they are spread in tables of the default-free zone (public BGP table
 //! reports of 2023 and 2024: about six in ten IPv4 prefixes are /24s, nearly all the others /16 to
-//! /23; in IPv6 nearly half are /48s), and half of the prefixes lie inside one drawn before, so that
-//! tables nest. One IPv4 prefix in two hundred is longer than /24, as in a network's own table.
+//! /23; in IPv6 nearly half are /48s), and half of the prefixes lie inside one drawn before, so
+//! that tables nest. One IPv4 prefix in two hundred is longer than /24, as in a network's own
+//! table.
 
 use crate::hops::Route;
 use crate::prefix::{Key, Prefix};

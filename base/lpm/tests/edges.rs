@@ -140,8 +140,8 @@ fn readers_never_see_another_prefixes_route() {
     });
 }
 
-/// Many publications, so that both tries take turns and their holes are closed; one reader keeps up,
-/// one lags and must go on seeing what was published when it last looked.
+/// Many publications, so that both tries take turns and their holes are closed; one reader keeps
+/// up, one lags and must go on seeing what was published when it last looked.
 #[test]
 fn a_poptrie_published_often_is_right_for_quick_and_slow_readers() {
     let table = synthetic::routes::<u128>(2_000, 5, 16, 4);

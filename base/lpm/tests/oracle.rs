@@ -260,8 +260,9 @@ fn the_tables_agree_on_a_million_prefixes() {
     assert!(fib.lookup_all(&addrs).iter().all(Option::is_none));
 }
 
-/// However deep prefixes nest and in whichever order they come: as many stores as there are entries, so it
-/// takes about as long as for as many that do not nest. (One by one they took 20 times as long.)
+/// However deep prefixes nest and in whichever order they come: as many stores as there are
+/// entries, so it takes about as long as for as many that do not nest. (One by one they took 20
+/// times as long.)
 #[test]
 fn prefixes_that_nest_are_entered_at_once() {
     const COUNT: usize = 160_000;

@@ -1,5 +1,5 @@
-//! Where in a packet the payload is that functions see, as one element tells the next, and the
-//! host tells an isolated function.
+//! Where in a packet the payload is that functions see, passed from element to element, and by the
+//! host to an isolated function.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -36,7 +36,7 @@ pub mod flag {
     pub const FIRST: u8 = 1 << 4;
     /// Made to carry bytes that were held back for too long.
     pub const LATE: u8 = 1 << 5;
-    /// With [`HEAD`]: a body follows that may change its length, and what tells its end is for the
+    /// With [`HEAD`]: a body follows that may change its length, and what marks its end is for the
     /// end of the context to write.
     pub const REFRAME: u8 = 1 << 6;
     /// With [`HEAD`]: the message is to or from a client that does not know chunks.

@@ -75,7 +75,7 @@ impl<'a> StreamCursor<'a> {
     }
 
     /// Where the cursor stands: piece, and byte in it.
-    pub fn place(&self) -> (usize, usize) {
+    pub fn position(&self) -> (usize, usize) {
         (self.piece, self.at)
     }
 
@@ -91,7 +91,7 @@ impl<'a> StreamCursor<'a> {
 
     /// Goes to the beginning of the next piece that has bytes if this one is read to its end.
     #[inline]
-    fn settle(&mut self) {
+    fn skip_consumed(&mut self) {
         while self.at >= self.pieces.content(self.piece).len()
             && self.piece + 1 < self.pieces.count()
         {
@@ -103,14 +103,14 @@ impl<'a> StreamCursor<'a> {
     /// The bytes from here to the end of the packet; empty only where nothing is left at all.
     #[inline]
     pub fn chunk(&mut self) -> &[u8] {
-        self.settle();
+        self.skip_consumed();
         self.pieces.content(self.piece).get(self.at..).unwrap_or(&[])
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn chunk_mut(&mut self) -> &mut [u8] {
-        self.settle();
+        self.skip_consumed();
         self.changed = true;
         self.pieces.content_mut(self.piece).get_mut(self.at..).unwrap_or(&mut [])
     }
@@ -211,6 +211,13 @@ impl<'a> StreamCursor<'a> {
 
     /// Overwrites the `n` bytes before the cursor by `byte`; the cursor stays.
     pub fn mask_back(&mut self, n: usize, byte: u8) {
+        self.fill_back(n, &[byte], 0);
+    }
+
+    /// Overwrites the `n` bytes before the cursor by `pattern` from its byte `from` on, again and
+    /// again; the cursor stays. An empty pattern changes nothing.
+    pub fn fill_back(&mut self, n: usize, pattern: &[u8], from: usize) {
+        let mut bytes = pattern.iter().cycle().skip(from % pattern.len().max(1)).copied();
         self.back(n);
         let mut left = n;
         while left > 0 {
@@ -219,7 +226,7 @@ impl<'a> StreamCursor<'a> {
             if here == 0 {
                 return;
             }
-            chunk[..here].fill(byte);
+            chunk[..here].iter_mut().zip(&mut bytes).for_each(|(position, byte)| *position = byte);
             self.at += here;
             left -= here;
         }

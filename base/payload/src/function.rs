@@ -102,7 +102,7 @@ impl Needs {
 /// A function of the payload of sessions.
 pub trait StreamFunction {
     /// What it remembers of a session: plain data of constant size, zeros at the beginning, shared
-    /// by both directions ([`StreamCursor::direction`] tells which one is shown).
+    /// by both directions ([`StreamCursor::direction`] is the one that is shown).
     type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
 
     /// What it does to streams.

@@ -6,27 +6,28 @@
 //! a large region costs what is used of it.
 //!
 //! Invariant: this crate never makes a `&[u8]` of a region. Whether a reference may exist is for
-//! the owner of the bytes to know (`dataplane/packet`, [`SharedBytes::as_mut_slice`]); bytes that an
-//! untrusted peer may change under our hands are only ever copied ([`SharedBytes`]).
+//! the owner of the bytes to know (`dataplane/packet`, [`SharedBytes::as_mut_slice`]); bytes that
+//! an untrusted peer may change under our hands are only ever copied ([`SharedBytes`]).
 
 mod copy;
 mod error;
 #[cfg(not(any(loom, miri)))]
 mod guard;
+mod heap;
+mod huge;
 #[cfg_attr(miri, path = "mapping_heap.rs")]
 mod mapping;
 mod shared;
 
 pub use error::{NoHuge, RegionError};
+pub use heap::{Heap, fallible};
+pub use huge::HUGE_PAGE_LEN;
 pub use shared::SharedBytes;
 
 use mapping::Mapping;
 use std::ptr::NonNull;
 #[cfg(not(loom))]
 use thruway_sync::atomic::AtomicU32;
-
-/// Size of a huge page, in bytes (x86-64 and arm64 with 4 KB granules).
-pub const HUGE_PAGE_LEN: usize = 2 << 20;
 
 /// Which pages to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

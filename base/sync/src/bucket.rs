@@ -1,8 +1,8 @@
 //! A lock for each thread.
 
 use crate::CachePadded;
-use crate::seat::{Seat, Seated, Seats};
 use crate::spin::Lock;
+use crate::thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 use crate::words::{Cells, Words, WordsMut, cells};
 
 /// A lock and what it is for, on a cache line of their own.
@@ -53,22 +53,22 @@ impl<const N: usize> Drop for AllHeld<'_, N> {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use thruway_sync::{PerThreadLock, Seat};
+/// use thruway_sync::{PerThreadLock, ThreadSlot};
 /// let counts = Arc::new(PerThreadLock::<2>::new(2));
-/// let mut own = Seat::take(&counts).unwrap();
+/// let mut own = ThreadSlot::take(&counts).unwrap();
 /// own.write(|words| { words.add(0, 1); words.add(1, 64) });
 /// assert_eq!(counts.fold_all(0, |sum, words| sum + words.get(1)), 64);
 /// ```
 #[derive(Debug)]
 pub struct PerThreadLock<const N: usize> {
     own: Buckets<N>,
-    seats: Seats,
+    thread_slots: ThreadSlots,
 }
 
 impl<const N: usize> PerThreadLock<N> {
     /// Zeros, for so many threads.
     pub fn new(threads: usize) -> Self {
-        PerThreadLock { own: Buckets::new(threads), seats: Seats::new(threads) }
+        PerThreadLock { own: Buckets::new(threads), thread_slots: ThreadSlots::new(threads) }
     }
 
     /// Goes through the threads' words, one lock after the other: each thread's words are of one
@@ -89,13 +89,13 @@ impl<const N: usize> PerThreadLock<N> {
     }
 }
 
-impl<const N: usize> Seated for PerThreadLock<N> {
-    fn seats(&self) -> &Seats {
-        &self.seats
+impl<const N: usize> HasThreadSlots for PerThreadLock<N> {
+    fn thread_slots(&self) -> &ThreadSlots {
+        &self.thread_slots
     }
 }
 
-impl<const N: usize> Seat<PerThreadLock<N>> {
+impl<const N: usize> ThreadSlot<PerThreadLock<N>> {
     /// Lets `change` write this thread's words.
     #[inline]
     pub fn write<R>(&mut self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
@@ -111,14 +111,18 @@ impl<const N: usize> Seat<PerThreadLock<N>> {
 pub struct PerThreadRw<const N: usize> {
     words: CachePadded<Cells<N>>,
     readers: Buckets<0>,
-    seats: Seats,
+    thread_slots: ThreadSlots,
 }
 
 impl<const N: usize> PerThreadRw<N> {
     /// These words, for so many threads that read.
     pub fn new(words: [u64; N], threads: usize) -> Self {
         let readers = Buckets::new(threads);
-        PerThreadRw { words: CachePadded(cells(words)), readers, seats: Seats::new(threads) }
+        PerThreadRw {
+            words: CachePadded(cells(words)),
+            readers,
+            thread_slots: ThreadSlots::new(threads),
+        }
     }
 
     /// Lets `change` write, alone. Nobody may write while he reads: he would wait forever.
@@ -129,18 +133,18 @@ impl<const N: usize> PerThreadRw<N> {
     }
 }
 
-impl<const N: usize> Seated for PerThreadRw<N> {
-    fn seats(&self) -> &Seats {
-        &self.seats
+impl<const N: usize> HasThreadSlots for PerThreadRw<N> {
+    fn thread_slots(&self) -> &ThreadSlots {
+        &self.thread_slots
     }
 }
 
-impl<const N: usize> Seat<PerThreadRw<N>> {
-    /// Lets `look` read.
+impl<const N: usize> ThreadSlot<PerThreadRw<N>> {
+    /// Lets `f` read.
     #[inline]
-    pub fn read<R>(&mut self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
+    pub fn read<R>(&mut self, f: impl FnOnce(Words<'_, N>) -> R) -> R {
         let shared = self.of();
         let _held = shared.readers.0[self.at()].0.lock.hold();
-        look(Words(&shared.words.0))
+        f(Words(&shared.words.0))
     }
 }

@@ -5,11 +5,11 @@
 //!
 //! # Which structure to take
 //!
-//! First none: what is one thread's own, and told to others by messages, needs nothing here, or a
+//! First none: what is one thread's own, and sent to others by messages, needs nothing here, or a
 //! ring from one thread to another ([`spsc()`]) where it is much. What is shared is words, and two
 //! questions decide: is it mostly read or mostly written, and must what is read be of one moment?
-//! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by `thruway
-//! bench sync` on two cores, rows in `bench/record`.)
+//! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by
+//! `thruway-bench sync` on two cores, rows in `bench/record`.)
 //!
 //! A limit that threads keep together is a [`Credit`].
 //!
@@ -83,16 +83,16 @@ pub mod cell {
 
 mod bucket;
 mod credit;
-mod doze;
 mod rcu;
 mod rw;
 mod rxw;
-mod seat;
 mod seq;
+mod sleep_state;
 mod spin;
 mod spsc;
 mod stop;
 mod tally;
+mod thread_slot;
 mod wait;
 mod word;
 mod words;
@@ -100,16 +100,16 @@ mod words;
 use atomic::{AtomicU64, Ordering};
 pub use bucket::{PerThreadLock, PerThreadRw};
 pub use credit::Credit;
-pub use doze::Doze;
 pub use rcu::Rcu;
 pub use rw::RwSpin;
 pub use rxw::{Preferred, RxW};
-pub use seat::{Seat, Seated, Seats};
 pub use seq::SeqWords;
+pub use sleep_state::SleepState;
 pub use spin::SpinLock;
 pub use spsc::{Consumer, Producer, Take, spsc};
 pub use stop::{RunNumber, StopLevel};
 pub use tally::{Consistency, Structure, Tallies, Tally};
+pub use thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 pub use word::{AtomicWords, PerThread};
 pub use words::{Words, WordsMut};
 

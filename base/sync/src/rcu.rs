@@ -2,8 +2,8 @@
 
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering, fence};
-use crate::seat::{Seat, Seated, Seats};
 use crate::spin::Lock;
+use crate::thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 use crate::wait::Wait;
 use crate::words::{Cells, Words, WordsMut, cells};
 
@@ -12,31 +12,31 @@ use crate::words::{Cells, Words, WordsMut, cells};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use thruway_sync::{Rcu, Seat};
+/// use thruway_sync::{Rcu, ThreadSlot};
 /// let words = Arc::new(Rcu::new([1, 2], 4, 2));
-/// let mut reader = Seat::take(&words).unwrap();
+/// let mut reader = ThreadSlot::take(&words).unwrap();
 /// words.write(|words| { words.set(0, 3); words.set(1, 4) });
 /// assert_eq!(reader.read(|words| [words.get(0), words.get(1)]), [3, 4]);
 /// ```
 ///
-/// Algorithms 2 and 3 of the thesis: versions are numbered, and version `v` is in slot `v` modulo the
-/// slots. Who reads says first which version he may be at. Who writes takes the slot of the oldest
-/// version and waits for those who may be at it: only if as many writes as there are slots, less
-/// one, were faster than one read. A thread must not write that often while it reads.
+/// Algorithms 2 and 3 of the thesis: versions are numbered, and version `v` is in slot `v` modulo
+/// the slots. Who reads says first which version he may be at. Who writes takes the slot of the
+/// oldest version and waits for those who may be at it: only if as many writes as there are slots,
+/// less one, were faster than one read. A thread must not write that often while it reads.
 ///
 /// Two things differ from what is printed there. A writer waits for readers of one version more:
 /// at version `v`, the slot of the next one is that of `v + 1 - slots`, not of `v - slots`. And a
-/// reader's word is out before he looks for the present version (a full fence), not just in order of
-/// the program: processors of x86 let loads pass stores.
+/// reader's word is out before he looks for the present version (a full fence), not just in order
+/// of the program: processors of x86 let loads pass stores.
 #[derive(Debug)]
 pub struct Rcu<const N: usize> {
     /// The version that readers look at; never 0.
     version: CachePadded<AtomicU64>,
     writing: CachePadded<Lock>,
     slots: Box<[CachePadded<Cells<N>>]>,
-    /// For each seat a version: its reader is at none older. 0 while he does not read.
+    /// For each thread slot a version: its reader is at none older. 0 while it does not read.
     reading: Box<[CachePadded<AtomicU64>]>,
-    seats: Seats,
+    thread_slots: ThreadSlots,
 }
 
 /// A reader is reading; dropping this says that he is done.
@@ -60,7 +60,7 @@ impl<const N: usize> Rcu<N> {
             writing: CachePadded::default(),
             slots: (0..slots).map(|_| CachePadded(cells(words))).collect(),
             reading: (0..threads).map(|_| CachePadded::default()).collect(),
-            seats: Seats::new(threads),
+            thread_slots: ThreadSlots::new(threads),
         }
     }
 
@@ -100,16 +100,16 @@ impl<const N: usize> Rcu<N> {
     }
 }
 
-impl<const N: usize> Seated for Rcu<N> {
-    fn seats(&self) -> &Seats {
-        &self.seats
+impl<const N: usize> HasThreadSlots for Rcu<N> {
+    fn thread_slots(&self) -> &ThreadSlots {
+        &self.thread_slots
     }
 }
 
-impl<const N: usize> Seat<Rcu<N>> {
-    /// Lets `look` read the present version.
+impl<const N: usize> ThreadSlot<Rcu<N>> {
+    /// Lets `f` read the present version.
     #[inline]
-    pub fn read<R>(&mut self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
+    pub fn read<R>(&mut self, f: impl FnOnce(Words<'_, N>) -> R) -> R {
         let shared = self.of();
         let reading = &shared.reading[self.at()].0;
         // Relaxed: a version that is older than the present one only makes a writer wait longer.
@@ -121,6 +121,6 @@ impl<const N: usize> Seat<Rcu<N>> {
         fence(Ordering::SeqCst);
         // Acquire: the words of this version, by its release.
         let version = shared.version.0.load(Ordering::Acquire);
-        look(Words(shared.slot(version)))
+        f(Words(shared.slot(version)))
     }
 }

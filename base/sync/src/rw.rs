@@ -53,13 +53,13 @@ impl<const N: usize> RwSpin<N> {
         RwSpin { inside: AtomicU32::new(0), words: cells(words) }
     }
 
-    /// Lets `look` read, beside other readers.
+    /// Lets `f` read, beside other readers.
     #[inline]
-    pub fn read<R>(&self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
+    pub fn read<R>(&self, f: impl FnOnce(Words<'_, N>) -> R) -> R {
         // One more must not look like a writer.
         self.enter(|inside| (inside < WRITER - 1).then(|| inside + 1));
         let _reading = Reading(&self.inside);
-        look(Words(&self.words))
+        f(Words(&self.words))
     }
 
     /// Lets `change` write, alone.

@@ -2,7 +2,7 @@
 
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering};
-use crate::seat::{Seat, Seated, Seats};
+use crate::thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 use crate::wait::Wait;
 use crate::words::{Cells, Words, WordsMut, cells};
 
@@ -134,9 +134,9 @@ impl Gate {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use thruway_sync::{Preferred, RxW, Seat};
+/// use thruway_sync::{Preferred, RxW, ThreadSlot};
 /// let counts = Arc::new(RxW::<2>::new(2, Preferred::Readers));
-/// let mut own = Seat::take(&counts).unwrap();
+/// let mut own = ThreadSlot::take(&counts).unwrap();
 /// own.write(|words| { words.add(0, 1); words.add(1, 64) });
 /// assert_eq!(counts.fold(0, |sum, words| sum + words.get(1)), 64);
 /// ```
@@ -147,14 +147,18 @@ impl Gate {
 pub struct RxW<const N: usize> {
     gate: CachePadded<Gate>,
     own: Box<[CachePadded<Cells<N>>]>,
-    seats: Seats,
+    thread_slots: ThreadSlots,
 }
 
 impl<const N: usize> RxW<N> {
     /// Zeros, for so many threads that write.
     pub fn new(threads: usize, preferred: Preferred) -> Self {
         let own = (0..threads).map(|_| CachePadded(cells([0; N]))).collect();
-        RxW { gate: CachePadded(Gate::new(preferred)), own, seats: Seats::new(threads) }
+        RxW {
+            gate: CachePadded(Gate::new(preferred)),
+            own,
+            thread_slots: ThreadSlots::new(threads),
+        }
     }
 
     /// Goes through the threads' words, while nobody writes.
@@ -165,13 +169,13 @@ impl<const N: usize> RxW<N> {
     }
 }
 
-impl<const N: usize> Seated for RxW<N> {
-    fn seats(&self) -> &Seats {
-        &self.seats
+impl<const N: usize> HasThreadSlots for RxW<N> {
+    fn thread_slots(&self) -> &ThreadSlots {
+        &self.thread_slots
     }
 }
 
-impl<const N: usize> Seat<RxW<N>> {
+impl<const N: usize> ThreadSlot<RxW<N>> {
     /// Lets `change` write this thread's words, while nobody reads.
     #[inline]
     pub fn write<R>(&mut self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {

@@ -3,10 +3,10 @@
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::words::{Cells, Words, WordsMut, cells};
 
-/// `N` words behind a version: a reader sees all of them as one writer left them, or is told that a
+/// `N` words behind a version: a reader sees all of them as one writer left them, or learns that a
 /// writer was there. It writes nothing, so any number of readers share the cache line. A writer
-/// that finds another one at work is told so. Nobody waits here; who may want to try again decides
-/// that himself.
+/// that finds another one at work gets an error. Nobody waits here; who may want to try again
+/// decides that himself.
 ///
 /// ```
 /// use thruway_sync::SeqWords;
@@ -28,17 +28,17 @@ impl<const N: usize> SeqWords<N> {
         SeqWords { version: AtomicU64::new(0), words: cells(words) }
     }
 
-    /// What `look` finds, if no writer was there meanwhile. Words that `look` reads may be of
+    /// What `f` finds, if no writer was there meanwhile. Words that `f` reads may be of
     /// different writes until then: it must not trust them more than any other number.
     #[inline]
-    pub fn read<R>(&self, look: impl FnOnce(Words<'_, N>) -> R) -> Option<R> {
+    pub fn read<R>(&self, f: impl FnOnce(Words<'_, N>) -> R) -> Option<R> {
         // Acquire: what the writer of this version stored is seen, by its release below. An odd
         // version shows all that happened before its writer came.
         let version = self.version.load(Ordering::Acquire);
         if version & 1 != 0 {
             return None;
         }
-        let found = look(Words(&self.words));
+        let found = f(Words(&self.words));
         // With the writer's fence: if a load above saw a store of a later writer, the load below
         // sees that writer's odd version (or a later one).
         fence(Ordering::Acquire);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_under_way_makes_a_read_fail() {
+    fn a_write_in_progress_makes_a_read_fail() {
         let words = SeqWords::new([0]);
         let seen = words.read(|inner| {
             words.try_write(|words| words.set(0, 1)).expect("nobody writes");

@@ -75,11 +75,11 @@ impl<const N: usize> SpinLock<N> {
         SpinLock { lock: Lock::default(), words: cells(words) }
     }
 
-    /// Lets `look` read, alone.
+    /// Lets `f` read, alone.
     #[inline]
-    pub fn read<R>(&self, look: impl FnOnce(Words<'_, N>) -> R) -> R {
+    pub fn read<R>(&self, f: impl FnOnce(Words<'_, N>) -> R) -> R {
         let _held = self.lock.hold();
-        look(Words(&self.words))
+        f(Words(&self.words))
     }
 
     /// Lets `change` write, alone.

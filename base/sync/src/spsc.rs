@@ -25,8 +25,8 @@ struct Ring<T> {
 
 impl<T> Ring<T> {
     #[inline]
-    fn slot(&self, place: usize) -> &AtomicPtr<T> {
-        &self.slots[place & (self.slots.len() - 1)]
+    fn slot(&self, position: usize) -> &AtomicPtr<T> {
+        &self.slots[position & (self.slots.len() - 1)]
     }
 
     /// Pointers in it: a moment ago, if the other end is at work.
@@ -41,16 +41,20 @@ impl<T> Drop for Ring<T> {
         // Acquire: the ends may have been dropped by other threads. (The count of references orders
         // that, too; this says it where it is used.)
         let put = self.put.0.load(Ordering::Acquire);
-        let mut place = self.taken.0.load(Ordering::Acquire);
-        while place != put {
-            let left = NonNull::new(self.slot(place).load(Ordering::Relaxed));
+        let mut position = self.taken.0.load(Ordering::Acquire);
+        while position != put {
+            let left = NonNull::new(self.slot(position).load(Ordering::Relaxed));
             left.into_iter().for_each(self.abandon);
-            place = place.wrapping_add(1);
+            position = position.wrapping_add(1);
         }
     }
 }
 
 /// The end that puts in.
+///
+/// It has cache lines of its own: its thread writes it for each put, and the other end, which may
+/// lie beside it in memory, is written by another thread.
+#[repr(align(128))]
 pub struct Producer<T> {
     ring: Arc<Ring<T>>,
     /// `put`, and the last known `taken`.
@@ -58,7 +62,8 @@ pub struct Producer<T> {
     taken: usize,
 }
 
-/// The end that takes out.
+/// The end that takes out. It has cache lines of its own, as [`Producer`] has.
+#[repr(align(128))]
 pub struct Consumer<T> {
     ring: Arc<Ring<T>>,
     /// `taken`, and the last known `put`.
@@ -101,17 +106,17 @@ impl<T> Producer<T> {
     #[inline]
     pub fn put(&mut self, items: &mut impl ExactSizeIterator<Item = NonNull<T>>) -> usize {
         let room = self.room(items.len());
-        let mut place = self.put;
+        let mut position = self.put;
         for item in items.by_ref().take(room) {
             // Relaxed: P1 publishes it.
-            self.ring.slot(place).store(item.as_ptr(), Ordering::Relaxed);
-            place = place.wrapping_add(1);
+            self.ring.slot(position).store(item.as_ptr(), Ordering::Relaxed);
+            position = position.wrapping_add(1);
         }
-        let count = place.wrapping_sub(self.put);
-        self.put = place;
+        let count = position.wrapping_sub(self.put);
+        self.put = position;
         // P1: synchronises with the acquire load P0: who sees the place sees the slots before it
         // and what this thread did to what they point to.
-        self.ring.put.0.store(place, Ordering::Release);
+        self.ring.put.0.store(position, Ordering::Release);
         count
     }
 

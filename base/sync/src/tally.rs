@@ -6,9 +6,9 @@ use crate::bucket::{PerThreadLock, PerThreadRw};
 use crate::rcu::Rcu;
 use crate::rw::RwSpin;
 use crate::rxw::{Preferred, RxW};
-use crate::seat::Seat;
 use crate::seq::SeqWords;
 use crate::spin::SpinLock;
+use crate::thread_slot::ThreadSlot;
 use crate::wait::Wait;
 use crate::word::{AtomicWords, PerThread};
 use crate::words::{Words, WordsMut};
@@ -95,8 +95,8 @@ impl Structure {
     }
 }
 
-/// One thread's hold on two sums that threads keep together, such as packets and their bytes. They are
-/// the first two of the structure's words, and begin again at zero beyond 64 bits.
+/// One thread's hold on two sums that threads keep together, such as packets and their bytes. They
+/// are the first two of the structure's words, and begin again at zero beyond 64 bits.
 pub trait Tally: Send {
     /// Adds to both.
     fn add(&mut self, by: [u64; 2]);
@@ -122,7 +122,7 @@ fn plus<const N: usize>(sums: [u64; 2], words: Words<'_, N>) -> [u64; 2] {
     [sums[0].wrapping_add(a), sums[1].wrapping_add(b)]
 }
 
-impl<const N: usize> Tally for Seat<PerThread<N>> {
+impl<const N: usize> Tally for ThreadSlot<PerThread<N>> {
     fn add(&mut self, by: [u64; 2]) {
         self.write(|words| add(words, by));
     }
@@ -153,7 +153,7 @@ impl<const N: usize> Tally for Arc<SpinLock<N>> {
     }
 }
 
-impl<const N: usize> Tally for Seat<PerThreadLock<N>> {
+impl<const N: usize> Tally for ThreadSlot<PerThreadLock<N>> {
     fn add(&mut self, by: [u64; 2]) {
         self.write(|words| add(words, by));
     }
@@ -164,7 +164,7 @@ impl<const N: usize> Tally for Seat<PerThreadLock<N>> {
 }
 
 /// Reads with all locks.
-struct AllLocks<const N: usize>(Seat<PerThreadLock<N>>);
+struct AllLocks<const N: usize>(ThreadSlot<PerThreadLock<N>>);
 
 impl<const N: usize> Tally for AllLocks<N> {
     fn add(&mut self, by: [u64; 2]) {
@@ -176,7 +176,7 @@ impl<const N: usize> Tally for AllLocks<N> {
     }
 }
 
-impl<const N: usize> Tally for Seat<Rcu<N>> {
+impl<const N: usize> Tally for ThreadSlot<Rcu<N>> {
     fn add(&mut self, by: [u64; 2]) {
         self.of().write(|words| add(words, by));
     }
@@ -196,7 +196,7 @@ impl<const N: usize> Tally for Arc<RwSpin<N>> {
     }
 }
 
-impl<const N: usize> Tally for Seat<PerThreadRw<N>> {
+impl<const N: usize> Tally for ThreadSlot<PerThreadRw<N>> {
     fn add(&mut self, by: [u64; 2]) {
         self.of().write(|words| add(words, by));
     }
@@ -206,7 +206,7 @@ impl<const N: usize> Tally for Seat<PerThreadRw<N>> {
     }
 }
 
-impl<const N: usize> Tally for Seat<RxW<N>> {
+impl<const N: usize> Tally for ThreadSlot<RxW<N>> {
     fn add(&mut self, by: [u64; 2]) {
         self.write(|words| add(words, by));
     }
@@ -294,15 +294,15 @@ impl<const N: usize> Tallies<N> {
     /// thread has anything of its own, there is one for everybody.)
     pub fn join(&self) -> Option<Box<dyn Tally>> {
         Some(match &self.0 {
-            Shared::PerThread(shared) => Box::new(Seat::take(shared)?),
+            Shared::PerThread(shared) => Box::new(ThreadSlot::take(shared)?),
             Shared::Atomic(shared) => Box::new(shared.clone()),
             Shared::Lock(shared) => Box::new(shared.clone()),
-            Shared::PerThreadLock(shared) => Box::new(Seat::take(shared)?),
-            Shared::PerThreadLocks(shared) => Box::new(AllLocks(Seat::take(shared)?)),
-            Shared::Rcu(shared) => Box::new(Seat::take(shared)?),
+            Shared::PerThreadLock(shared) => Box::new(ThreadSlot::take(shared)?),
+            Shared::PerThreadLocks(shared) => Box::new(AllLocks(ThreadSlot::take(shared)?)),
+            Shared::Rcu(shared) => Box::new(ThreadSlot::take(shared)?),
             Shared::Rw(shared) => Box::new(shared.clone()),
-            Shared::PerThreadRw(shared) => Box::new(Seat::take(shared)?),
-            Shared::RxW(shared) => Box::new(Seat::take(shared)?),
+            Shared::PerThreadRw(shared) => Box::new(ThreadSlot::take(shared)?),
+            Shared::RxW(shared) => Box::new(ThreadSlot::take(shared)?),
             Shared::Seq(shared) => Box::new(shared.clone()),
         })
     }

@@ -2,11 +2,11 @@
 
 use crate::CachePadded;
 use crate::atomic::Ordering;
-use crate::seat::{Seat, Seated, Seats};
+use crate::thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 use crate::words::{Cells, Words, WordsMut, cells};
 
-/// `N` words that all threads add to: each is right and of this moment, but two of them are not of the
-/// same moment.
+/// `N` words that all threads add to: each is right and of this moment, but two of them are not of
+/// the same moment.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct AtomicWords<const N: usize>(Cells<N>);
@@ -42,9 +42,9 @@ impl<const N: usize> AtomicWords<N> {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use thruway_sync::{PerThread, Seat};
+/// use thruway_sync::{PerThread, ThreadSlot};
 /// let counts = Arc::new(PerThread::<1>::new(2));
-/// let (mut a, mut b) = (Seat::take(&counts).unwrap(), Seat::take(&counts).unwrap());
+/// let (mut a, mut b) = (ThreadSlot::take(&counts).unwrap(), ThreadSlot::take(&counts).unwrap());
 /// a.write(|words| words.add(0, 3));
 /// b.write(|words| words.add(0, 4));
 /// assert_eq!(counts.fold(0, |sum, words| sum + words.get(0)), 7);
@@ -52,14 +52,14 @@ impl<const N: usize> AtomicWords<N> {
 #[derive(Debug)]
 pub struct PerThread<const N: usize> {
     own: Box<[CachePadded<Cells<N>>]>,
-    seats: Seats,
+    thread_slots: ThreadSlots,
 }
 
 impl<const N: usize> PerThread<N> {
     /// Zeros, for so many threads.
     pub fn new(threads: usize) -> Self {
         let own = (0..threads).map(|_| CachePadded(cells([0; N]))).collect();
-        PerThread { own, seats: Seats::new(threads) }
+        PerThread { own, thread_slots: ThreadSlots::new(threads) }
     }
 
     /// Goes through the threads' words.
@@ -69,13 +69,13 @@ impl<const N: usize> PerThread<N> {
     }
 }
 
-impl<const N: usize> Seated for PerThread<N> {
-    fn seats(&self) -> &Seats {
-        &self.seats
+impl<const N: usize> HasThreadSlots for PerThread<N> {
+    fn thread_slots(&self) -> &ThreadSlots {
+        &self.thread_slots
     }
 }
 
-impl<const N: usize> Seat<PerThread<N>> {
+impl<const N: usize> ThreadSlot<PerThread<N>> {
     /// Lets `change` write this thread's words, by plain loads and stores: nobody else writes them.
     #[inline]
     pub fn write<R>(&mut self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {

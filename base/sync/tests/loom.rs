@@ -9,8 +9,8 @@ use loom::sync::Arc;
 use loom::thread;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 use thruway_sync::{
-    Consistency, Credit, Doze, Preferred, Rcu, RxW, Seat, SeqWords, StopLevel, Structure, Tallies,
-    spsc,
+    Consistency, Credit, Preferred, Rcu, RxW, SeqWords, SleepState, StopLevel, Structure, Tallies,
+    ThreadSlot, spsc,
 };
 
 /// Runs with so many switches away from threads that could go on: waiting in loops has too many
@@ -47,7 +47,7 @@ fn pairs_are_whole() {
     });
 }
 
-/// Writers that read what is there lose no increment that they were told was done.
+/// Writers that read what is there lose no increment that was reported as done.
 #[test]
 fn increments_add_up() {
     loom::model(|| {
@@ -143,7 +143,8 @@ fn credit_is_spent_once() {
     });
 }
 
-/// One moment: what one thread adds to his part before another adds to hers is not missing beside it.
+/// One moment: what one thread adds to his part before another adds to hers is not missing beside
+/// it.
 #[test]
 fn a_moment_is_the_same_for_all_threads() {
     let of_a_moment = Structure::ALL.iter().filter(|one| one.consistency() == Consistency::Moment);
@@ -164,13 +165,13 @@ fn a_moment_is_the_same_for_all_threads() {
     }
 }
 
-/// Writes go around a ring of two slots while a reader reads: he sees whole versions, none older than
-/// one that he saw, and none that was overwritten.
+/// Writes go around a ring of two slots while a reader reads: he sees whole versions, none older
+/// than one that he saw, and none that was overwritten.
 #[test]
 fn versions_are_whole_around_the_ring() {
     bounded(3, || {
         let words = std::sync::Arc::new(Rcu::new([0, 0], 1, 2));
-        let mut reader = Seat::take(&words).expect("a seat");
+        let mut reader = ThreadSlot::take(&words).expect("a free slot");
         let thread = thread::spawn(move || {
             let mut last = 0;
             for _ in 0..2 {
@@ -200,9 +201,9 @@ fn readers_and_writers_keep_apart() {
             let words = std::sync::Arc::new(RxW::<2>::new(2, preferred));
             let writers: Vec<_> = (0..2)
                 .map(|_| {
-                    let mut seat = Seat::take(&words).expect("a seat");
+                    let mut thread_slot = ThreadSlot::take(&words).expect("a free slot");
                     thread::spawn(move || {
-                        seat.write(|words| {
+                        thread_slot.write(|words| {
                             words.add(0, 1);
                             words.add(1, 1);
                         });
@@ -222,14 +223,14 @@ fn the_preferred_follow_one_after_the_other() {
     for preferred in [Preferred::Readers, Preferred::Writers] {
         bounded(2, move || {
             let words = std::sync::Arc::new(RxW::<1>::new(2, preferred));
-            let seats = [(); 2].map(|()| Seat::take(&words).expect("a seat"));
-            let threads: Vec<_> = seats
+            let thread_slots = [(); 2].map(|()| ThreadSlot::take(&words).expect("a free slot"));
+            let threads: Vec<_> = thread_slots
                 .into_iter()
-                .map(|mut seat| {
+                .map(|mut thread_slot| {
                     let words = words.clone();
                     thread::spawn(move || match preferred {
                         Preferred::Readers => words.fold(0, |sum, words| sum + words.get(0)),
-                        _ => seat.write(|words| {
+                        _ => thread_slot.write(|words| {
                             words.add(0, 1);
                             0
                         }),
@@ -246,7 +247,7 @@ fn the_preferred_follow_one_after_the_other() {
 
 /// A seat that was left is taken with all that was done there.
 #[test]
-fn a_seat_changes_hands() {
+fn a_thread_slot_is_reused() {
     loom::model(|| {
         let tallies = Tallies::<2>::new(Structure::PerThread, 1);
         let mut first = tallies.join().expect("a place");
@@ -260,19 +261,19 @@ fn a_seat_changes_hands() {
     });
 }
 
-/// Who sleeps after looking in vain is woken by one of those who left something meanwhile, also when
-/// it sleeps a second time.
+/// Who sleeps after looking in vain is woken by one of those who left something meanwhile, also
+/// when it sleeps a second time.
 #[test]
 fn no_wake_up_is_lost() {
     bounded(2, || {
-        let doze = Arc::new(Doze::default());
+        let sleep_state = Arc::new(SleepState::default());
         let left = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let rung = Arc::new(AtomicU64::new(0));
         let leave = |at: usize| {
-            let (doze, left, rung) = (doze.clone(), left.clone(), rung.clone());
+            let (sleep_state, left, rung) = (sleep_state.clone(), left.clone(), rung.clone());
             thread::spawn(move || {
                 left[at].store(1, Ordering::Release);
-                if doze.must_wake() {
+                if sleep_state.must_wake() {
                     // What ends a sleep is the kernel's: it is seen by whoever sleeps.
                     rung.fetch_add(1, Ordering::SeqCst);
                 }
@@ -283,10 +284,10 @@ fn no_wake_up_is_lost() {
         let mut rings = 0;
         let mut slept = None;
         for _ in 0..2 {
-            doze.lie_down();
+            sleep_state.prepare_wait();
             let seen = found();
             if seen == 2 {
-                doze.get_up();
+                sleep_state.end_wait();
                 break;
             }
             // It sleeps: on a ring that has come already it gets up at once.
@@ -296,7 +297,7 @@ fn no_wake_up_is_lost() {
                 break;
             }
             rings = now;
-            doze.get_up();
+            sleep_state.end_wait();
         }
         others.into_iter().for_each(|other| other.join().unwrap());
         if let Some((seen, before)) = slept {

@@ -10,8 +10,8 @@ use std::thread;
 
 use proptest::prelude::*;
 use thruway_sync::{
-    Consistency, Credit, PerThreadRw, Rcu, RwSpin, Seat, SeqWords, SpinLock, Structure, Tallies,
-    Tally, Words, WordsMut, spsc,
+    Consistency, Credit, PerThreadRw, Rcu, RwSpin, SeqWords, SpinLock, Structure, Tallies, Tally,
+    ThreadSlot, Words, WordsMut, spsc,
 };
 
 /// Threads that may join at a time.
@@ -25,40 +25,40 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let who = 0..THREADS;
+    let thread = 0..THREADS;
     prop_oneof![
-        4 => (who.clone(), any::<[u64; 2]>()).prop_map(|(who, by)| Op::Add(who, by)),
-        2 => who.clone().prop_map(Op::Totals),
-        1 => who.prop_map(Op::Leave),
+        4 => (thread.clone(), any::<[u64; 2]>()).prop_map(|(thread, by)| Op::Add(thread, by)),
+        2 => thread.clone().prop_map(Op::Totals),
+        1 => thread.prop_map(Op::Leave),
     ]
 }
 
 /// Joins, if nobody sits there yet.
-fn sit<'a, const N: usize>(
-    places: &'a mut [Option<Box<dyn Tally>>; THREADS],
-    who: usize,
+fn slot_of<'a, const N: usize>(
+    slots: &'a mut [Option<Box<dyn Tally>>; THREADS],
+    thread: usize,
     tallies: &Tallies<N>,
 ) -> &'a mut Box<dyn Tally> {
-    places[who].get_or_insert_with(|| tallies.join().expect("no more than THREADS at a time"))
+    slots[thread].get_or_insert_with(|| tallies.join().expect("no more than THREADS at a time"))
 }
 
 fn follow<const N: usize>(structure: Structure, ops: &[Op]) {
     let tallies = Tallies::<N>::new(structure, THREADS);
-    let mut places = [const { None }; THREADS];
+    let mut slots = [const { None }; THREADS];
     let mut plain = [0u64; 2];
     for op in ops {
         match *op {
-            Op::Add(who, by) => {
-                sit(&mut places, who, &tallies).add(by);
+            Op::Add(thread, by) => {
+                slot_of(&mut slots, thread, &tallies).add(by);
                 plain = [plain[0].wrapping_add(by[0]), plain[1].wrapping_add(by[1])];
             }
-            Op::Totals(who) => {
-                assert_eq!(sit(&mut places, who, &tallies).totals(), plain, "{structure:?}");
+            Op::Totals(thread) => {
+                assert_eq!(slot_of(&mut slots, thread, &tallies).totals(), plain, "{structure:?}");
             }
-            Op::Leave(who) => places[who] = None,
+            Op::Leave(thread) => slots[thread] = None,
         }
     }
-    assert_eq!(sit(&mut places, 0, &tallies).totals(), plain, "{structure:?}");
+    assert_eq!(slot_of(&mut slots, 0, &tallies).totals(), plain, "{structure:?}");
 }
 
 /// Sums that are multiples of each other, by threads at once, each reading as often as it adds.
@@ -114,8 +114,8 @@ proptest! {
         let (spin, rw, seq) = (SpinLock::new(start), RwSpin::new(start), SeqWords::new(start));
         let (rcu, own) =
             (Arc::new(Rcu::new(start, 1, slots)), Arc::new(PerThreadRw::new(start, 1)));
-        let mut rcu_reader = Seat::take(&rcu).expect("a seat");
-        let mut own_reader = Seat::take(&own).expect("a seat");
+        let mut rcu_reader = ThreadSlot::take(&rcu).expect("a free slot");
+        let mut own_reader = ThreadSlot::take(&own).expect("a free slot");
         for write in &writes {
             spin.write(|words| fill(words, write));
             rw.write(|words| fill(words, write));
@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn places_are_as_many_as_threads() {
+fn slots_are_as_many_as_threads() {
     for structure in Structure::ALL {
         let tallies = Tallies::<2>::new(*structure, 1);
         let first = tallies.join().expect("a place");
@@ -164,8 +164,8 @@ fn places_are_as_many_as_threads() {
 fn a_panic_leaves_the_lock() {
     let (spin, rw) = (SpinLock::new([1]), RwSpin::new([1]));
     let (rcu, own) = (Arc::new(Rcu::new([1, 1], 1, 2)), Arc::new(PerThreadRw::new([1], 2)));
-    let mut reader = Seat::take(&rcu).expect("a seat");
-    let mut own_reader = Seat::take(&own).expect("a seat");
+    let mut reader = ThreadSlot::take(&rcu).expect("a free slot");
+    let mut own_reader = ThreadSlot::take(&own).expect("a free slot");
     let caught = |act: &mut dyn FnMut()| {
         assert!(catch_unwind(AssertUnwindSafe(act)).is_err());
     };
@@ -234,6 +234,20 @@ proptest! {
 }
 
 /// Two threads, a ring much smaller than what goes through: each number once and in order.
+/// Ends that lie beside each other share no line: a put must not take the line from the thread that
+/// takes out.
+#[test]
+fn ends_of_rings_have_lines_of_their_own() {
+    let mut ends = [spsc::<u8>(4, |_| ()), spsc::<u8>(4, |_| ())];
+    let [(producer, consumer), (other, _)] = &mut ends;
+    let at = [
+        std::ptr::from_mut(producer).addr(),
+        std::ptr::from_mut(consumer).addr(),
+        std::ptr::from_mut(other).addr(),
+    ];
+    assert!(at.is_sorted_by(|one, next| next - one >= 128), "{at:?}");
+}
+
 #[test]
 fn a_ring_carries_everything_between_threads() {
     const COUNT: u32 = 100_000;
@@ -264,8 +278,8 @@ fn a_ring_carries_everything_between_threads() {
 }
 
 proptest! {
-    /// Credit, against a plain bucket: with one clock it is that; with several, all of them together
-    /// never spend more than what there may be and the time that went by.
+    /// Credit, against a plain bucket: with one clock it is that; with several, all of them
+    /// together never spend more than what there may be and the time that went by.
     #[test]
     fn credit_is_a_bucket(
         most in 1u64..1000,

@@ -9,7 +9,7 @@ use thruway_table::{AgingTable, DenseTable, TICK_NS};
 /// Operations in all.
 const COUNT: usize = 8 << 20;
 /// Operations that are timed together: about a millisecond, so that some times are undisturbed. The
-/// fastest tenth begins with the time that is told.
+/// fastest tenth begins with the time that is reported.
 const CHUNK: usize = 1 << 16;
 
 /// `COUNT` numbers below `bound`, by a xorshift generator.

@@ -27,7 +27,7 @@ const MAX_TIMEOUT: u64 = SEEN_MASK / 4;
 const REFRESH_PARTS: u64 = 256;
 /// How often a look-up tries again when writers are at work in its bucket.
 const READ_TRIES: usize = 16;
-/// What to tell a user whose entry finds no room.
+/// Error text for an entry that finds no space.
 pub const NO_ROOM_MESSAGE: &str = "no room where it belongs; a larger CAPACITY has more";
 
 /// Entries of `V` words under keys other than 0, which are forgotten some time after they were seen
@@ -104,13 +104,14 @@ fn is_fresh(first: u64, now: u64, timeout: u64) -> bool {
 /// Which way of a bucket has this key.
 ///
 /// PERF: all are compared, without a branch for each, as which it is cannot be foreseen: a look-up
-/// takes 7 to 10 ns instead of 10 to 12 with up to 65,536 entries. With a million it takes 52 instead
-/// of 37, for a processor that guesses loads the value early
+/// takes 7 to 10 ns instead of 10 to 12 with up to 65,536 entries. With a million it takes 52
+/// instead of 37, for a processor that guesses loads the value early
 /// (`cargo run --release -p thruway-table --example rate`).
 #[inline]
-fn way_of(words: Words<'_, WORDS>, ways: usize, key: u64) -> Option<usize> {
-    let found = (0..ways).fold(ways, |found, way| if words.get(way) == key { way } else { found });
-    (found < ways).then_some(found)
+fn slot_of(words: Words<'_, WORDS>, slots: usize, key: u64) -> Option<usize> {
+    let found =
+        (0..slots).fold(slots, |found, slot| if words.get(slot) == key { slot } else { found });
+    (found < slots).then_some(found)
 }
 
 fn stamped<const V: usize>(mut value: [u64; V], seen: u64, fixed: bool) -> [u64; V] {
@@ -125,7 +126,7 @@ fn bare<const V: usize>(mut value: [u64; V]) -> [u64; V] {
 
 impl<const V: usize> AgingTable<V> {
     /// Entries of a bucket; their keys stand in front, beside the version, the values behind them.
-    const WAYS: usize = WORDS / (1 + V);
+    const SLOTS: usize = WORDS / (1 + V);
 
     /// A table with room for `capacity` entries, which count for `timeout` nanoseconds.
     ///
@@ -175,8 +176,8 @@ impl<const V: usize> AgingTable<V> {
         let (bucket, now, timeout) = (self.bucket(key), ticks(now), self.timeout());
         for _ in 0..READ_TRIES {
             let found = bucket.read(|words| {
-                let way = way_of(words, Self::WAYS, key)?;
-                Some(std::array::from_fn(|word| words.get(Self::WAYS + way * V + word)))
+                let slot = slot_of(words, Self::SLOTS, key)?;
+                Some(std::array::from_fn(|word| words.get(Self::SLOTS + slot * V + word)))
             });
             if let Some(found) = found {
                 let value = found.filter(|value: &[u64; V]| is_fresh(value[0], now, timeout))?;
@@ -193,10 +194,10 @@ impl<const V: usize> AgingTable<V> {
     pub fn learn(&self, key: u64, value: [u64; V], now: i64) -> Learnt {
         let (bucket, now, timeout) = (self.bucket(key), ticks(now), self.timeout());
         let known = bucket.read(|words| {
-            let way = way_of(words, Self::WAYS, key)?;
-            let first = words.get(Self::WAYS + way * V);
+            let slot = slot_of(words, Self::SLOTS, key)?;
+            let first = words.get(Self::SLOTS + slot * V);
             let same = (0..V).all(|word| {
-                let there = words.get(Self::WAYS + way * V + word);
+                let there = words.get(Self::SLOTS + slot * V + word);
                 (if word == 0 { there & VALUE_MASK } else { there }) == value[word]
             });
             Some((first, same))
@@ -222,19 +223,19 @@ impl<const V: usize> AgingTable<V> {
         let timeout = self.timeout();
         let to_be_fixed = value[0] & FIXED != 0;
         bucket.try_write(|words| {
-            let first = |words: &WordsMut<'_, WORDS>, way| words.get(Self::WAYS + way * V);
-            let own = (0..Self::WAYS).find(|way| words.get(*way) == key);
-            if own.is_some_and(|way| first(words, way) & FIXED != 0) && !to_be_fixed {
+            let first = |words: &WordsMut<'_, WORDS>, slot| words.get(Self::SLOTS + slot * V);
+            let own = (0..Self::SLOTS).find(|slot| words.get(*slot) == key);
+            if own.is_some_and(|slot| first(words, slot) & FIXED != 0) && !to_be_fixed {
                 return Learnt::Fixed;
             }
-            let way =
-                own.or_else(|| (0..Self::WAYS).find(|way| words.get(*way) == 0)).or_else(|| {
-                    (0..Self::WAYS).find(|way| !is_fresh(first(words, *way), now, timeout))
+            let slot =
+                own.or_else(|| (0..Self::SLOTS).find(|slot| words.get(*slot) == 0)).or_else(|| {
+                    (0..Self::SLOTS).find(|slot| !is_fresh(first(words, *slot), now, timeout))
                 });
-            let Some(way) = way else { return Learnt::Full };
-            words.set(way, key);
+            let Some(slot) = slot else { return Learnt::Full };
+            words.set(slot, key);
             for (word, value) in value.into_iter().enumerate() {
-                words.set(Self::WAYS + way * V + word, value);
+                words.set(Self::SLOTS + slot * V + word, value);
             }
             Learnt::Stored
         })
@@ -259,8 +260,8 @@ impl<const V: usize> AgingTable<V> {
         let bucket = self.bucket(key);
         until(|| {
             bucket.try_write(|words| {
-                let way = (0..Self::WAYS).find(|way| words.get(*way) == key);
-                way.inspect(|way| words.set(*way, 0)).is_some()
+                let slot = (0..Self::SLOTS).find(|slot| words.get(*slot) == key);
+                slot.inspect(|slot| words.set(*slot, 0)).is_some()
             })
         })
     }
@@ -268,17 +269,18 @@ impl<const V: usize> AgingTable<V> {
     /// Forgets all entries but those that `keep` wants. For handlers, as [`AgingTable::fix`].
     pub fn retain(&self, keep: impl Fn(&Found<V>) -> bool) {
         for bucket in &self.buckets {
-            let has_any = |words: Words<'_, WORDS>| (0..Self::WAYS).any(|way| words.get(way) != 0);
+            let has_any =
+                |words: Words<'_, WORDS>| (0..Self::SLOTS).any(|slot| words.get(slot) != 0);
             if bucket.0.read(has_any) == Some(false) {
                 continue;
             }
             until(|| {
                 bucket.0.try_write(|words| {
-                    for way in 0..Self::WAYS {
-                        let value = std::array::from_fn(|n| words.get(Self::WAYS + way * V + n));
-                        let entry = found(words.get(way), value);
+                    for slot in 0..Self::SLOTS {
+                        let value = std::array::from_fn(|n| words.get(Self::SLOTS + slot * V + n));
+                        let entry = found(words.get(slot), value);
                         if entry.key != 0 && !keep(&entry) {
-                            words.set(way, 0);
+                            words.set(slot, 0);
                         }
                     }
                 })
@@ -293,8 +295,9 @@ impl<const V: usize> AgingTable<V> {
         for bucket in &self.buckets {
             let words: [u64; WORDS] =
                 until(|| bucket.0.read(|words| std::array::from_fn(|at| words.get(at))));
-            for (way, key) in words[..Self::WAYS].iter().enumerate().filter(|(_, key)| **key != 0) {
-                let value: [u64; V] = std::array::from_fn(|n| words[Self::WAYS + way * V + n]);
+            for (slot, key) in words[..Self::SLOTS].iter().enumerate().filter(|(_, key)| **key != 0)
+            {
+                let value: [u64; V] = std::array::from_fn(|n| words[Self::SLOTS + slot * V + n]);
                 if is_fresh(value[0], now, timeout) {
                     entries.push(found(*key, value));
                 }

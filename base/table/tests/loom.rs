@@ -13,7 +13,7 @@ fn bounded(check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-/// Two threads learn keys of one bucket: nothing is lost without being told, and what is found
+/// Two threads learn keys of one bucket: nothing is lost without a report, and what is found
 /// belongs to its key.
 #[test]
 fn entries_belong_to_their_keys() {

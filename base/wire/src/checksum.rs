@@ -111,7 +111,7 @@ pub fn checksum_20(header: &[u8; 20]) -> u16 {
 /// The change of a checksum when covered data changes: -m + m' of RFC 1624 equation 3. Computed
 /// once (per flow, say) it can be applied to every packet.
 ///
-/// Gives what a full recomputation would, 0x0000 and 0xffff told apart, as long as some covered
+/// Gives what a full recomputation would, 0x0000 and 0xffff distinguished, as long as some covered
 /// byte stays other than zero: always so for IP, TCP, UDP and ICMPv6, whose headers and pseudo
 /// headers have a constant in them.
 #[derive(

@@ -40,6 +40,8 @@ pub enum Layer {
     Gtp,
     /// VXLAN.
     Vxlan,
+    /// DHCP for IPv4.
+    Dhcp,
 }
 
 impl Layer {
@@ -64,6 +66,7 @@ impl Layer {
             Self::Gre => "GRE",
             Self::Gtp => "GTP",
             Self::Vxlan => "VXLAN",
+            Self::Dhcp => "DHCP",
         }
     }
 }

@@ -206,18 +206,18 @@ impl IcmpHeader {
         Ok(())
     }
 
-    /// To be called once a message was changed and its checksum by the difference: where nothing but
-    /// zeros is left (an echo reply, for example), the right checksum is 0xffff, which no difference
-    /// tells from 0.
+    /// To be called once a message was changed and its checksum by the difference: where nothing
+    /// but zeros is left (an echo reply, for example), the right checksum is 0xffff, which no
+    /// difference distinguishes from 0.
     #[inline]
-    pub fn settle_zero(message: &mut [u8]) {
+    pub fn fix_zero_checksum(message: &mut [u8]) {
         if let Some([_, _, 0, 0]) = message.first_chunk::<4>() {
-            Self::settle_zeros(message);
+            Self::fix_zeros(message);
         }
     }
 
     #[cold]
-    fn settle_zeros(message: &mut [u8]) {
+    fn fix_zeros(message: &mut [u8]) {
         if message.iter().all(|byte| *byte == 0) {
             message[2..4].fill(0xff);
         }
@@ -279,7 +279,7 @@ mod tests {
             let (header, _) = IcmpHeader::view_mut(&mut out).unwrap();
             header.update_type(icmp_type::ECHO_REPLY);
             header.update_rest(ident << 16);
-            IcmpHeader::settle_zero(&mut out);
+            IcmpHeader::fix_zero_checksum(&mut out);
             assert_eq!((&out[2..4], checksum::checksum(&out[..len])), (&checksum[..], 0));
         }
     }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_and_unique() {
+    fn names_round_trip_and_are_unique() {
         let tables = (0..=255).map(codes).chain([TYPES]);
         for names in tables {
             for &(text, value) in names {

@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn bad_lengths_end_the_walk() {
-        for bad in [&[7][..], &[7, 0], &[7, 1], &[7, 3], &[7, 2, 7, 255]] {
-            let items: Vec<_> = Ipv4Options::new(bad).collect();
-            assert!(items.last().unwrap().is_err(), "{bad:?}");
+        for invalid in [&[7][..], &[7, 0], &[7, 1], &[7, 3], &[7, 2, 7, 255]] {
+            let items: Vec<_> = Ipv4Options::new(invalid).collect();
+            assert!(items.last().unwrap().is_err(), "{invalid:?}");
             assert!(items.len() <= 2);
         }
         assert_eq!(Ipv4Options::new(&[]).next(), None);

@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(defect, Defect::BadTotalLength { total_len: 48, len: 47 });
         assert_eq!(Ipv6Header::parse_cut(&bytes[..47]).unwrap().1.len(), 7);
         bytes[0] = 0x45;
-        let bad = Defect::BadVersion { version: 4 };
-        assert_eq!(Ipv6Header::parse(&bytes).unwrap_err().defect, bad);
-        assert_eq!(Ipv6Header::parse_cut(&bytes).unwrap_err().defect, bad);
+        let invalid = Defect::BadVersion { version: 4 };
+        assert_eq!(Ipv6Header::parse(&bytes).unwrap_err().defect, invalid);
+        assert_eq!(Ipv6Header::parse_cut(&bytes).unwrap_err().defect, invalid);
         let (src, dst) = (header_addr(1), header_addr(2));
         assert!(Ipv6Header::new(6, src, dst, 65_535).is_ok());
         assert!(Ipv6Header::new(6, src, dst, 65_536).is_err());

@@ -289,8 +289,8 @@ mod tests {
         bytes.extend([6, 0, 1, 4, 0, 0, 0, 0, 0xaa]);
         let walk = Extensions::new(ip_protocol::HOP_BY_HOP, &bytes);
         let items: Vec<_> = walk.map(|e| e.unwrap()).collect();
-        let places: Vec<_> = items.iter().map(|e| (e.kind, e.offset, e.bytes.len())).collect();
-        assert_eq!(places, [(0, 0, 8), (43, 8, 16), (51, 24, 24), (60, 48, 8)]);
+        let fields: Vec<_> = items.iter().map(|e| (e.kind, e.offset, e.bytes.len())).collect();
+        assert_eq!(fields, [(0, 0, 8), (43, 8, 16), (51, 24, 24), (60, 48, 8)]);
         let options: Vec<_> = Ipv6Options::new(&items[0]).map(Result::unwrap).collect();
         assert_eq!(options, [Ipv6Option { kind: Ipv6Options::ROUTER_ALERT, data: &[0, 0] }]);
         let upper = upper_layer(0, &bytes).unwrap();

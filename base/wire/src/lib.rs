@@ -26,6 +26,7 @@ mod mac;
 
 pub mod arp;
 pub mod checksum;
+pub mod dhcp;
 pub mod ethernet;
 pub mod flow;
 pub mod gre;

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_both_ways() {
+    fn text_round_trips() {
         let mac = MacAddr([0, 0x11, 0x22, 0xab, 0xcd, 0xef]);
         assert_eq!(mac.to_string(), "00:11:22:ab:cd:ef");
         assert_eq!(mac.dashed().to_string(), "00-11-22-ab-cd-ef");

@@ -32,14 +32,14 @@ pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
 /// The message must be one of `types`, with code 0 (RFC 4861 sections 6.1 and 7.1).
 #[inline]
 fn check(icmp: &Icmpv6Header, types: [u8; 2]) -> Result<(), ParseError> {
-    let bad = |name, value: u8| {
+    let invalid = |name, value: u8| {
         let defect = Defect::BadField { name, value: u32::from(value) };
         Err(ParseError::new(Layer::Ndp, defect))
     };
     match (icmp.icmp_type(), icmp.code()) {
         (kind, 0) if types.contains(&kind) => Ok(()),
-        (kind, 0) => bad("type", kind),
-        (_, code) => bad("code", code),
+        (kind, 0) => invalid("type", kind),
+        (_, code) => invalid("code", code),
     }
 }
 

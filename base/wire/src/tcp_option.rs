@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn bad_lengths_end_the_walk() {
-        for bad in [&[2][..], &[2, 0], &[2, 1], &[2, 4, 5], &[3, 3, 1, 8, 255]] {
-            let items: Vec<_> = TcpOptions::new(bad).collect();
-            assert!(items.last().unwrap().is_err(), "{bad:?}");
+        for invalid in [&[2][..], &[2, 0], &[2, 1], &[2, 4, 5], &[3, 3, 1, 8, 255]] {
+            let items: Vec<_> = TcpOptions::new(invalid).collect();
+            assert!(items.last().unwrap().is_err(), "{invalid:?}");
         }
     }
 

@@ -5,6 +5,7 @@ mod every_parser;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use thruway_wire::arp::ArpPacket;
+use thruway_wire::dhcp::{BOOTREQUEST, DhcpHeader, DhcpWriter};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::gre::GreFields;
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -92,6 +93,13 @@ fn tcp() -> Vec<u8> {
     [&bytes_of(&header)[..], &options, &[0; 8], &[1; 4]].concat()
 }
 
+fn dhcp(mac: MacAddr) -> Vec<u8> {
+    let mut message = [0; 300];
+    let header = DhcpHeader::new(BOOTREQUEST, mac, 7);
+    let len = DhcpWriter::new(&mut message, &header, 1).finish().expect("room");
+    message[..len].to_vec()
+}
+
 /// Packets that are right, of every protocol.
 fn seeds() -> Vec<Vec<u8>> {
     let (src, mac) = (Ipv6Addr::LOCALHOST.octets(), MacAddr([2, 0, 0, 0, 0, 2]));
@@ -133,7 +141,8 @@ fn seeds() -> Vec<Vec<u8>> {
         frame(ethertype::MPLS, &labels),
     ];
     // And what lies in them, so that every parser also starts at its own header.
-    let inner = [ipv4(6, &tcp()), ipv6(0, &extensions), tcp(), udp, gre, ndp.to_vec(), extensions];
+    let (ip4, ip6) = (ipv4(6, &tcp()), ipv6(0, &extensions));
+    let inner = [ip4, ip6, tcp(), udp, gre, ndp.to_vec(), extensions, dhcp(mac)];
     frames.into_iter().chain(inner).collect()
 }
 

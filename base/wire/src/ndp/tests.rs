@@ -38,8 +38,8 @@ fn other_messages_are_refused() {
     assert!(RouterAdvertisement::parse(&bytes).is_err());
     assert!(Redirect::parse(&bytes).is_err());
     bytes[1] = 1;
-    let bad = Defect::BadField { name: "code", value: 1 };
-    assert_eq!(NeighborMessage::parse(&bytes).unwrap_err().defect, bad);
+    let invalid = Defect::BadField { name: "code", value: 1 };
+    assert_eq!(NeighborMessage::parse(&bytes).unwrap_err().defect, invalid);
     bytes[..2].copy_from_slice(&[137, 0]);
     assert!(NeighborMessage::parse(&bytes).is_err());
     assert!(Redirect::parse(&bytes).is_ok());
@@ -68,9 +68,9 @@ fn router_advertisement_with_options() {
 
 #[test]
 fn bad_option_lengths_end_the_walk() {
-    for bad in [&[1][..], &[1, 0], &[1, 1, 0, 0, 0, 0, 0], &[9, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0]] {
-        let items: Vec<_> = NdpOptions::new(bad).collect();
-        assert!(items.last().unwrap().is_err(), "{bad:?}");
+    for invalid in [&[1][..], &[1, 0], &[1, 1, 0, 0, 0, 0, 0], &[9, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0]] {
+        let items: Vec<_> = NdpOptions::new(invalid).collect();
+        assert!(items.last().unwrap().is_err(), "{invalid:?}");
         assert!(items.len() <= 2);
     }
 }

@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use thruway_wire::arp::ArpPacket;
 use thruway_wire::checksum::{self, Sum};
+use thruway_wire::dhcp::{self, DhcpHeader, DhcpMessage};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::gre::{GreFields, GreHeader};
@@ -25,6 +26,9 @@ use thruway_wire::{Header, ip_protocol};
 /// Most encapsulations that [`packet`] follows; the walk is the test's own.
 const MAX_NESTING: usize = 6;
 
+/// At least the length of the longest fixed header, DHCP's with its 240 bytes.
+const LONGEST_HEADER: usize = 256;
+
 /// All parsers, each from the first byte.
 pub fn every_parser(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
@@ -32,6 +36,29 @@ pub fn every_parser(bytes: &[u8]) {
     iterators(bytes);
     rewrite(&mut copy);
     packet(bytes);
+}
+
+/// Every option of a message, wherever it stands, and the same message written anew.
+pub fn dhcp_message(bytes: &[u8]) {
+    let Ok(message) = DhcpMessage::parse(bytes) else { return };
+    let mut out = vec![0; 4 * bytes.len() + 1024];
+    let kind = message.message_type().unwrap_or(0);
+    let mut writer = dhcp::DhcpWriter::new(&mut out, message.header(), kind);
+    for code in 1..=254 {
+        black_box((message.addresses(code).count(), message.seconds(code)));
+        let is_own = [dhcp::option::MESSAGE_TYPE, dhcp::option::OVERLOAD].contains(&code);
+        if let Some(data) = message.option(code).filter(|_| !is_own) {
+            writer.put(code, data);
+        }
+    }
+    let len = writer.finish().expect("room for all");
+    let again = DhcpMessage::parse(&out[..len]).expect("what was written");
+    assert_eq!(again.header(), message.header());
+    for code in (1..=254).filter(|code| *code != dhcp::option::OVERLOAD) {
+        let was = message.option(code);
+        let same = code == dhcp::option::MESSAGE_TYPE || again.option(code) == was;
+        assert!(same, "option {code}: {was:?} became {:?}", again.option(code));
+    }
 }
 
 fn headers(bytes: &[u8], copy: &mut [u8]) {
@@ -51,6 +78,8 @@ fn headers(bytes: &[u8], copy: &mut [u8]) {
     one::<MplsLabel>(bytes, copy);
     one::<GreHeader>(bytes, copy);
     one::<VxlanHeader>(bytes, copy);
+    one::<DhcpHeader>(bytes, copy);
+    dhcp_message(bytes);
     if let Ok((header, options, payload)) = Ipv4Header::parse_cut(bytes) {
         assert_eq!(header.header_len() + payload.len(), bytes.len());
         black_box(header.checksum_ok(options));
@@ -67,8 +96,9 @@ fn one<H: Header + PartialEq + std::fmt::Debug>(bytes: &[u8], copy: &mut [u8]) {
             let (from, to) = (H::LEN + options.len(), H::LEN + options.len() + payload.len());
             assert_eq!((options, payload), (&bytes[H::LEN..from], &bytes[from..to]));
             assert_eq!((header, options, payload), (&*header2, &*options2, &*payload2));
-            let mut out = [0; 64];
-            assert_eq!(header.emit(&mut out).map(|rest| rest.len()), Ok(64 - H::LEN));
+            let mut out = [0; LONGEST_HEADER];
+            let rest = header.emit(&mut out).map(|rest| rest.len());
+            assert_eq!(rest, Ok(LONGEST_HEADER - H::LEN));
             assert_eq!(out[..H::LEN], bytes[..H::LEN]);
         }
         (Err(error), Err(error2)) => {

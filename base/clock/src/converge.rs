@@ -47,16 +47,16 @@ pub(crate) struct Stabilising {
     before: Pair,
     rate: Option<Rate>,
     streak: Streak,
-    bad: u32,
+    misses: u32,
 }
 
 impl Stabilising {
     pub fn begin(pair: Pair) -> Stabilising {
         let streak = Streak { good: 0, since: pair };
-        Stabilising { before: pair, rate: None, streak, bad: 0 }
+        Stabilising { before: pair, rate: None, streak, misses: 0 }
     }
 
-    pub fn look(&mut self, pair: Pair, settings: &Settings) -> Step {
+    pub fn observe(&mut self, pair: Pair, settings: &Settings) -> Step {
         let before = std::mem::replace(&mut self.before, pair);
         let cycles = pair.cycles.wrapping_sub(before.cycles);
         let ns = pair.monotonic.wrapping_sub(before.monotonic);
@@ -71,8 +71,8 @@ impl Stabilising {
         if let Some(rate) = self.streak.add(good, before, pair, settings.runs) {
             return Step::Done(rate);
         }
-        self.bad += u32::from(!good);
-        if self.bad >= settings.runs { Step::Failed } else { Step::On }
+        self.misses += u32::from(!good);
+        if self.misses >= settings.runs { Step::Failed } else { Step::On }
     }
 }
 
@@ -99,16 +99,16 @@ impl Synchronising {
         Synchronising { rate, anchor: pair, before: pair, streak, tries: 0 }
     }
 
-    pub fn look(&mut self, pair: Pair, settings: &Settings) -> Step {
+    pub fn observe(&mut self, pair: Pair, settings: &Settings) -> Step {
         let before = std::mem::replace(&mut self.before, pair);
         let since = self.rate.ns(pair.cycles.wrapping_sub(self.anchor.cycles));
-        let told = self.anchor.monotonic.saturating_add(since);
-        let error = pair.monotonic.saturating_sub(told);
+        let stats = self.anchor.monotonic.saturating_add(since);
+        let error = pair.monotonic.saturating_sub(stats);
         let sharp = is_sharp(pair, self.rate, settings);
         let good = error.saturating_abs() <= settings.error_ns && sharp;
         // Half of the error is taken for one of the offset; one that is too large for that begins
         // anew from here.
-        let monotonic = if good { told.saturating_add(error / 2) } else { pair.monotonic };
+        let monotonic = if good { stats.saturating_add(error / 2) } else { pair.monotonic };
         self.anchor = Pair { monotonic, ..pair };
         if let Some(rate) = self.streak.add(good, before, pair, settings.runs) {
             return Step::Done(rate);
