@@ -161,8 +161,9 @@ impl<'a> Args<'a> {
         true
     }
 
-    /// Whether `text` would become a text or a name by its position, although it begins as a keyword
-    /// with its value does: `LIMT 4`, `CSV file`. Click takes no unquoted blanks in texts either.
+    /// Whether `text` would become a text or a name by its position, although it begins as a
+    /// keyword with its value does: `LIMT 4`, `CSV file`. Click takes no unquoted blanks in texts
+    /// either.
     fn takes_for_name(&self, text: &str) -> bool {
         let Some(word) = leading_keyword(text).filter(|word| word.len() > 1) else { return false };
         if text[word.len()..].trim().is_empty() || self.keywords().any(|known| known == word) {
@@ -437,8 +438,8 @@ impl Names {
         &self,
         handler: &str,
         value: &str,
-    ) -> Result<T, crate::cx::HandlerError> {
-        let refused = |why| crate::cx::HandlerError::refused(format!("{handler}: {why}"));
+    ) -> Result<T, crate::later::HandlerError> {
+        let refused = |why| crate::later::HandlerError::refused(format!("{handler}: {why}"));
         self.parse(value).map_err(refused)
     }
 }
@@ -447,7 +448,10 @@ impl Names {
 ///
 /// # Errors
 /// A refusal that names the handler and what was expected.
-pub fn handler_value<T: FromArg>(handler: &str, value: &str) -> Result<T, crate::cx::HandlerError> {
+pub fn handler_value<T: FromArg>(
+    handler: &str,
+    value: &str,
+) -> Result<T, crate::later::HandlerError> {
     Names::default().handler_value(handler, value)
 }
 

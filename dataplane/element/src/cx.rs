@@ -1,6 +1,7 @@
 //! What an element sees of the world while it runs.
 
 mod flows;
+mod handoff;
 mod verdict;
 mod wake;
 
@@ -10,53 +11,13 @@ use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
-use crate::Storage;
-use crate::later::Later;
+use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
+use crate::storage::Storage;
 use crate::wires::{PullFrom, Target, Wires};
 
 pub use verdict::Verdict;
-
-/// Why a handler call failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HandlerError {
-    /// No element of that name.
-    #[error("no element named '{0}'")]
-    NoElement(String),
-    /// The element has no such handler of that access.
-    #[error("no {access} handler named '{name}'")]
-    NoHandler {
-        /// Handler name.
-        name: String,
-        /// `read` or `write`.
-        access: &'static str,
-    },
-    /// The parameter or value was refused.
-    #[error("{0}")]
-    Refused(String),
-    /// Its answer is not here yet: it comes from another process or thread. A thread that moves
-    /// packets must not wait for it; others may ([`Later::wait`]).
-    #[error("its answer is not here yet: ask again")]
-    Later(Later),
-}
-
-impl HandlerError {
-    /// There is no such read handler.
-    pub fn no_read(name: &str) -> HandlerError {
-        HandlerError::NoHandler { name: name.into(), access: "read" }
-    }
-
-    /// There is no such write handler.
-    pub fn no_write(name: &str) -> HandlerError {
-        HandlerError::NoHandler { name: name.into(), access: "write" }
-    }
-
-    /// The value was refused, with the reason.
-    pub fn refused(why: impl Into<String>) -> HandlerError {
-        HandlerError::Refused(why.into())
-    }
-}
 
 /// What one element does at another; see [`Cx::visit`].
 pub type Visit<'a> = dyn FnMut(&mut dyn Any, &mut Cx<'_>) + 'a;
@@ -79,6 +40,26 @@ pub trait Host {
     /// [`Element::as_neighbour`](crate::Element::as_neighbour).
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
         let _ = (wires, node, visit);
+    }
+
+    /// Hands the first packets of a batch to the replica of `node` in another thread, as many as
+    /// there is room for, and wakes that thread if it sleeps; the others stay in the batch. Returns
+    /// how many went.
+    fn handoff(&mut self, node: u32, thread: usize, batch: &mut Batch) -> usize {
+        let _ = (node, thread, batch);
+        0
+    }
+
+    /// The threads that have a replica of `node`, ascending.
+    fn threads(&self, node: u32) -> &[usize] {
+        let _ = node;
+        &[]
+    }
+
+    /// The thread that runs the task, timers and handlers of `node`.
+    fn home(&self, node: u32) -> usize {
+        let _ = node;
+        0
     }
 
     /// Wakes the other threads that take what `node` stores, those of them that sleep.

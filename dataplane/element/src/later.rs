@@ -5,7 +5,45 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::HandlerError;
+/// Why a handler call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandlerError {
+    /// No element of that name.
+    #[error("no element named '{0}'")]
+    NoElement(String),
+    /// The element has no such handler of that access.
+    #[error("no {access} handler named '{name}'")]
+    NoHandler {
+        /// Handler name.
+        name: String,
+        /// `read` or `write`.
+        access: &'static str,
+    },
+    /// The parameter or value was refused.
+    #[error("{0}")]
+    Refused(String),
+    /// Its answer is not here yet: it comes from another process or thread. A thread that moves
+    /// packets must not wait for it; others may ([`Later::wait`]).
+    #[error("its answer is not here yet: ask again")]
+    Later(Later),
+}
+
+impl HandlerError {
+    /// There is no such read handler.
+    pub fn no_read(name: &str) -> HandlerError {
+        HandlerError::NoHandler { name: name.into(), access: "read" }
+    }
+
+    /// There is no such write handler.
+    pub fn no_write(name: &str) -> HandlerError {
+        HandlerError::NoHandler { name: name.into(), access: "write" }
+    }
+
+    /// The value was refused, with the reason.
+    pub fn refused(why: impl Into<String>) -> HandlerError {
+        HandlerError::Refused(why.into())
+    }
+}
 
 /// What a handler answers.
 pub type Answer = Result<String, HandlerError>;

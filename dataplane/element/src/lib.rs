@@ -9,10 +9,10 @@
 
 pub mod args;
 pub mod cost;
-mod crossing;
 mod cx;
 mod entry;
 mod exception;
+mod handoff;
 mod later;
 mod nearest;
 mod outside;
@@ -23,6 +23,7 @@ mod reason;
 mod replicas;
 pub mod spec;
 mod stats;
+mod storage;
 pub mod text;
 mod values;
 mod wants;
@@ -31,11 +32,11 @@ mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
-pub use crossing::Crossing;
-pub use cx::{Cx, Ear, HandlerError, Host, Verdict, Visit};
+pub use cx::{Cx, Ear, Host, Verdict, Visit};
 pub use entry::{Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};
-pub use later::{Answer, Later, Promise};
+pub use handoff::{Handoff, Staged};
+pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
@@ -47,6 +48,7 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
+pub use storage::Storage;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
@@ -72,15 +74,6 @@ pub enum Run {
     Idle,
     /// Nothing to do before this time, nanoseconds as [`Cx::now`].
     At(i64),
-}
-
-/// How full an element is that keeps packets between push and pull.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Storage {
-    /// Packets in it now.
-    pub len: usize,
-    /// Packets that it can hold.
-    pub capacity: usize,
 }
 
 /// A network function: what a node of the graph does.
@@ -130,6 +123,25 @@ pub trait Element: Send {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         let _ = cx;
         Run::Idle
+    }
+
+    /// How it hands packets to its replicas (only where the spec says `handoff: true`). Asked once,
+    /// before [`Element::initialize`].
+    fn handoff(&self) -> Handoff {
+        Handoff::default()
+    }
+
+    /// Packets of each other thread that it takes in this round, at most; the rest waits in the
+    /// ring. With 0 it takes none, and a stop does not wait for them.
+    fn handoff_room(&self) -> usize {
+        MAX_BATCH
+    }
+
+    /// Handles packets that its replica in another thread handed over ([`Cx::handoff`]); they were
+    /// counted there. What is left in the batch goes on as behind [`Element::process`], which the
+    /// default calls with input 0.
+    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        self.process(cx, 0, batch);
     }
 
     /// A timer set by [`Cx::set_timer`] has come.

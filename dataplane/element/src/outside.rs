@@ -70,6 +70,9 @@ pub trait Remote: Send + Sync {
     /// Whether the threads run: all elements are initialised, and ports are open.
     fn is_running(&self) -> bool;
 
+    /// From now on `ready` is called whenever the threads begin to run.
+    fn when_running(&self, ready: &Ready);
+
     /// A line for the user.
     fn chatter(&self, line: &str);
 

@@ -2,7 +2,7 @@
 //! done with each of its packets, and how it ends. Finding the state is the flow manager's work.
 
 pub use thruway_flow::manager::NoAnswer;
-use thruway_flow::manager::{At, Manager, Ways};
+use thruway_flow::manager::{AccessByLevel, At, Manager};
 use thruway_flow::{Direction, Ended, Fcb, Life};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::flow::FiveTuple;
@@ -105,6 +105,16 @@ pub trait Answers {
     /// Publishes what the other direction's thread has to know: at most the declared number of
     /// words, and at most four. A function that translates does it before [`Answers::answer`].
     fn publish(&mut self, words: &[u64]);
+
+    /// The session's number in this thread, for [`Answers::evict`]. It is given again after the
+    /// session's end.
+    fn session(&self) -> u32;
+
+    /// Ends another session that this function has opened, if it is an embryonic TCP session and
+    /// `take` says that it is the one. `take` gets the state of this function, which
+    /// [`PerSession::close`] is called with later: what `take` frees it removes from there. Says
+    /// whether the session has ended.
+    fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool;
 }
 
 /// The flow manager's side of an opening.
@@ -129,6 +139,14 @@ impl Answers for Asked<'_> {
     fn publish(&mut self, words: &[u64]) {
         self.flows.publish(&self.at, words);
     }
+
+    fn session(&self) -> u32 {
+        self.at.index
+    }
+
+    fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool {
+        self.flows.evict_embryonic(&self.at, session, take)
+    }
 }
 
 impl Cx<'_> {
@@ -138,8 +156,8 @@ impl Cx<'_> {
         let Some(mut flows) = self.take_flows() else {
             return self.sift(batch, |packet| function.without(packet));
         };
-        let ways = *flows.ways(self.node());
-        self.sift(batch, |packet| one(&mut flows, &ways, function, packet, now));
+        let access = *flows.access(self.node());
+        self.sift(batch, |packet| one(&mut flows, &access, function, packet, now));
         self.put_flows(flows);
     }
 }
@@ -168,10 +186,10 @@ impl Cx<'_> {
             batch.drain().for_each(|packet| take(packet, None));
             return;
         };
-        let ways = *flows.ways(self.node());
+        let access = *flows.access(self.node());
         for packet in batch.drain() {
             let fcb = Fcb(packet.fcb());
-            let Some(at) = flows.locate(&ways, fcb) else {
+            let Some(at) = flows.locate(&access, fcb) else {
                 take(packet, None);
                 continue;
             };
@@ -191,12 +209,12 @@ impl Cx<'_> {
 #[inline]
 fn one<F: PerSession>(
     flows: &mut Manager,
-    ways: &Ways,
+    access: &AccessByLevel,
     function: &mut F,
     packet: &mut Packet,
     now: i64,
 ) -> Verdict {
-    let Some(at) = flows.locate(ways, Fcb(packet.fcb())) else { return function.without(packet) };
+    let Some(at) = flows.locate(access, Fcb(packet.fcb())) else { return function.without(packet) };
     let (verdict, end) = match flows.enter(&at) {
         Some(known) => step(function, packet, (&at, now), known),
         None => match first(flows, at, function, packet, now) {

@@ -1,7 +1,7 @@
 //! What carries functions of streams: shows each the payload of sessions, in its place in the
 //! graph.
 
-use thruway_flow::manager::{Manager, Ways};
+use thruway_flow::manager::{AccessByLevel, Manager};
 use thruway_flow::{Direction, Fcb};
 use thruway_packet::{Batch, Packet};
 use thruway_payload::{Layer, Needs, StreamCursor, StreamFunction};
@@ -64,8 +64,8 @@ impl Cx<'_> {
         batch: &mut Batch,
     ) {
         if let Some(mut flows) = self.take_flows() {
-            let ways = *flows.ways(self.node());
-            let mut place = Place { flows: &mut flows, ways: &ways, port, now: self.now() };
+            let access = *flows.access(self.node());
+            let mut place = Place { flows: &mut flows, access: &access, port, now: self.now() };
             let mut rest = batch.iter_mut().into_slice();
             while let Some(first) = rest.first() {
                 let n = if first.content_mark().is_shown() { run_len(rest) } else { 1 };
@@ -90,8 +90,8 @@ impl Cx<'_> {
         while let Some((port, packet)) = stage.late(now) {
             let mut one = [packet];
             if let Some(mut flows) = self.take_flows() {
-                let ways = *flows.ways(self.node());
-                let mut place = Place { flows: &mut flows, ways: &ways, port, now };
+                let access = *flows.access(self.node());
+                let mut place = Place { flows: &mut flows, access: &access, port, now };
                 place.show(stage, function, &mut one);
                 self.put_flows(flows);
             }
@@ -142,7 +142,7 @@ fn forget_late(packet: &mut Packet) {
 /// Where a function is shown packets.
 struct Place<'a> {
     flows: &'a mut Manager,
-    ways: &'a Ways,
+    access: &'a AccessByLevel,
     port: usize,
     now: i64,
 }
@@ -151,7 +151,7 @@ impl Place<'_> {
     /// Shows a run of packets of one session and direction.
     #[inline]
     fn show<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F, run: &mut [Packet]) {
-        let Some(at) = self.flows.locate(self.ways, Fcb(run[0].fcb())) else { return };
+        let Some(at) = self.flows.locate(self.access, Fcb(run[0].fcb())) else { return };
         let (port, now) = (self.port, self.now);
         let Some((_, scratch)) = self.flows.enter_zeroed(&at) else { return };
         let Ok((memory, state)) = Memory::mut_from_prefix(scratch) else { return };

@@ -1,6 +1,9 @@
 //! Drop reasons on the packet path: small, `Copy`, never text.
 
-/// Index of a reason in the spec's `drops`, or one of the two that every element has.
+use crate::spec::{Drop, Spec};
+
+/// Index of a reason in the spec's `drops`, one of the two that every element has, or one of the
+/// two of elements that hand packets to other threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reason(pub u8);
 
@@ -9,11 +12,21 @@ impl Reason {
     pub const UNCONNECTED: Reason = Reason(254);
     /// There was no frame for a packet that the element had to make.
     pub const NO_MEMORY: Reason = Reason(255);
+    /// The ring to the thread that the packet was for was full ([`crate::Cx::handoff`]).
+    pub const CONGESTION: Reason = Reason(253);
+    /// The packet was in a ring to another thread when the run ended.
+    pub const STOPPED: Reason = Reason(252);
     /// Names and docs of the reasons that every element has, in the order of their counters, which
     /// stand behind the element's own.
-    pub const OF_ALL: [crate::Drop; 2] = [
-        crate::Drop::new("unconnected", "the packet left by an output that is not connected"),
-        crate::Drop::new("no-memory", "packet memory was used up"),
+    pub const OF_ALL: [Drop; 2] = [
+        Drop::new("unconnected", "the packet left by an output that is not connected"),
+        Drop::new("no-memory", "packet memory was used up"),
+    ];
+    /// The same of the reasons that elements have that hand packets to other threads
+    /// ([`crate::Spec::handoff`]); their counters stand behind those of [`Reason::OF_ALL`].
+    pub const OF_HANDOFF: [Drop; 2] = [
+        Drop::new("congestion-drop", "the ring to the thread that it was for was full"),
+        Drop::new("stopped", "it was in a ring to another thread when the run ended"),
     ];
 
     /// Index of the counter, where the element declares `own` reasons.
@@ -22,8 +35,19 @@ impl Reason {
         match self {
             Reason::UNCONNECTED => own,
             Reason::NO_MEMORY => own + 1,
+            Reason::CONGESTION => own + 2,
+            Reason::STOPPED => own + 3,
             Reason(n) => n as usize,
         }
+    }
+}
+
+impl Spec {
+    /// Why it may drop packets, in the order of its counters ([`crate::NodeStats::drops`]): its own
+    /// reasons, and those that the engine counts for it.
+    pub fn reasons(&self) -> impl Iterator<Item = &'static Drop> + use<> {
+        let handoff: &[Drop] = if self.handoff { &Reason::OF_HANDOFF } else { &[] };
+        self.drops.iter().chain(&Reason::OF_ALL).chain(handoff)
     }
 }
 

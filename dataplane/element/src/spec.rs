@@ -49,10 +49,13 @@ pub struct Spec {
     pub task_everywhere: bool,
     /// Whether the task only pulls packets at the inputs: where they are pushed, it has none.
     pub task_pulls: bool,
-    /// Whether the task serves its own replicas: where several threads push packets, it runs in each
-    /// of them, to take what others hand to it.
+    /// Whether the task serves its own replicas: where several threads push packets, it runs in
+    /// each of them, to take what others hand to it.
     pub serves_replicas: bool,
-    /// Whether packets leave in the thread of its task, whichever thread brought them.
+    /// Whether it hands packets to its replicas in other threads ([`crate::Cx::handoff`]).
+    pub handoff: bool,
+    /// Whether packets leave in the thread of its task, whichever thread brought them: it hands
+    /// them to that one only.
     pub leaves_at_home: bool,
     /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
     /// in each thread that any such element runs in, and all of these are asked.
@@ -87,6 +90,7 @@ impl Spec {
         task_everywhere: false,
         task_pulls: false,
         serves_replicas: false,
+        handoff: false,
         leaves_at_home: false,
         speaks_for_threads: false,
         replicas: Replicas::Undeclared,

@@ -17,16 +17,18 @@ pub struct NodeStats {
     /// Clock cycles (of the time stamp counter) spent in the node; the engine measures a sample of
     /// the work, scaled up.
     pub cycles: Counter,
-    /// Dropped packets by reason: the spec's, then [`Reason::OF_ALL`].
+    /// Dropped packets by reason, in the order of [`Spec::reasons`].
     pub drops: Box<[Counter]>,
     /// Those of them that left by another output, which is connected: not lost.
     pub diverted: Box<[Counter]>,
+    /// Reasons of the spec itself.
+    own: usize,
 }
 
 impl NodeStats {
     /// Zeroed counters for an element of this spec.
     pub fn new(spec: &Spec) -> NodeStats {
-        let counters = || (0..spec.drops.len() + Reason::OF_ALL.len()).map(|_| Counter::new());
+        let counters = || spec.reasons().map(|_| Counter::new());
         NodeStats {
             packets: Counter::new(),
             made: Counter::new(),
@@ -34,14 +36,14 @@ impl NodeStats {
             cycles: Counter::new(),
             drops: counters().collect(),
             diverted: counters().collect(),
+            own: spec.drops.len(),
         }
     }
 
     /// Counts `n` drops.
     #[inline]
     pub fn dropped(&self, reason: Reason, n: u64) {
-        let own = self.drops.len() - Reason::OF_ALL.len();
-        if let Some(counter) = self.drops.get(reason.index(own)) {
+        if let Some(counter) = self.drops.get(reason.index(self.own)) {
             counter.add(n);
         }
     }
@@ -50,8 +52,8 @@ impl NodeStats {
     #[inline]
     pub fn rejected(&self, reason: Reason, is_diverted: bool) {
         self.dropped(reason, 1);
-        let own = self.diverted.len() - Reason::OF_ALL.len();
-        if let Some(counter) = self.diverted.get(reason.index(own)).filter(|_| is_diverted) {
+        let counter = self.diverted.get(reason.index(self.own));
+        if let Some(counter) = counter.filter(|_| is_diverted) {
             counter.add(1);
         }
     }

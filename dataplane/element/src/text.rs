@@ -195,7 +195,8 @@ pub fn unquote_text(arg: &str) -> String {
     }
 }
 
-/// The inside of a byte literal: pairs of hexadecimal digits; comments and all else are passed over.
+/// The inside of a byte literal: pairs of hexadecimal digits; comments and all else are passed
+/// over.
 fn push_bytes(out: &mut Vec<u8>, inner: &[u8]) {
     let (mut high, mut at) = (None, 0);
     while at < inner.len() {
@@ -295,8 +296,8 @@ pub fn join<T: AsRef<str>>(args: &[T]) -> String {
     text
 }
 
-/// The numbers of a list as the kernel writes it (`0-2,5`), in its order; `None` for what is no such
-/// list, or names a number above `max`. An empty text is none.
+/// The numbers of a list as the kernel writes it (`0-2,5`), in its order; `None` for what is no
+/// such list, or names a number above `max`. An empty text is none.
 pub fn numbers(text: &str, max: usize) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in text.split(',') {

@@ -39,6 +39,8 @@ pub struct Named {
     pub ether: Option<MacAddr>,
     /// Frames of a trust group of isolated functions.
     pub group_frames: Option<u32>,
+    /// Where random numbers begin (RandomSeed).
+    pub seed: Option<u64>,
     /// TCP port (PortInfo).
     pub tcp: Option<u16>,
     /// UDP port (PortInfo).
@@ -68,14 +70,18 @@ impl Addresses {
     }
 
     /// What `name` stands for as seen from element `from`: the innermost compound's name counts.
-    /// A suffix `:ip`, `:ipnet`, `:ip6`, `:eth` is accepted and ignored.
+    /// A suffix (`:ip`, `:ipnet`, `:ip6`, `:eth`...) is ignored.
     pub fn look_up<T>(
         &self,
         from: &str,
         name: &str,
         pick: impl Fn(&Named) -> Option<T>,
     ) -> Option<T> {
-        let bare = name.split_once(':').map_or(name, |(bare, _)| bare);
+        self.find(from, name.rsplit_once(':').map_or(name, |(bare, _)| bare), pick)
+    }
+
+    /// The same of a name without a suffix.
+    fn find<T>(&self, from: &str, bare: &str, pick: impl Fn(&Named) -> Option<T>) -> Option<T> {
         let mut scope = from;
         loop {
             scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
@@ -89,31 +95,39 @@ impl Addresses {
         }
     }
 
-    /// The IPv4 address `name` as seen from element `from`. `NAME:bcast` is the broadcast address of
-    /// its prefix, `NAME:gw` the first address of that.
+    /// The IPv4 address `name` as seen from element `from`. `NAME:bcast` is the broadcast address
+    /// of its prefix; `NAME:gw` is the address of that very name, or else the first one of the
+    /// prefix.
     pub fn ip(&self, from: &str, name: &str) -> Option<Ipv4Addr> {
         let of_prefix = |bits: fn(u32, u32) -> u32| {
             let prefix = self.look_up(from, name, |named| named.prefix)?;
             Some(Ipv4Addr::from(bits(prefix.addr.into(), prefix.mask.into())))
         };
-        match name.split_once(':') {
-            Some((_, "bcast")) => of_prefix(|addr, mask| addr | !mask),
-            Some((_, "gw")) => of_prefix(|addr, mask| addr & mask | 1),
-            None | Some((_, "ip")) => self.look_up(from, name, |named| named.ip),
+        match suffix(name).as_deref() {
+            Some("bcast") => of_prefix(|addr, mask| addr | !mask),
+            Some("gw") => self
+                .find(from, name, |named| named.ip)
+                .or_else(|| of_prefix(|addr, mask| addr & mask | 1)),
+            None | Some("ip" | "ip4") => self.look_up(from, name, |named| named.ip),
             Some(_) => None,
         }
     }
 
     /// The IPv4 prefix `name` as seen from element `from`. As in Click, a name that stands for an
-    /// address too means that host, unless its suffix is `:ipnet` or `:net`.
+    /// address too means that host, unless its suffix is `:ipnet`, `:ip4net` or `:net`.
     pub fn prefix(&self, from: &str, name: &str) -> Option<IpPrefix> {
         let net = || self.look_up(from, name, |named| named.prefix);
-        if matches!(name.split_once(':'), Some((_, "ipnet" | "net"))) {
+        if matches!(suffix(name).as_deref(), Some("ipnet" | "ip4net" | "net")) {
             return net();
         }
         let host = |addr| IpPrefix { addr, mask: Ipv4Addr::BROADCAST };
         self.ip(from, name).map(host).or_else(|| net().filter(|_| !name.contains(':')))
     }
+}
+
+/// What stands behind a name's colon, in small letters.
+fn suffix(name: &str) -> Option<String> {
+    name.rsplit_once(':').map(|(_, suffix)| suffix.to_ascii_lowercase())
 }
 
 /// An integer as Click writes it: decimal, `0x` hexadecimal, `0b` binary or `0` octal, with
@@ -434,9 +448,15 @@ mod tests {
         assert_eq!(ip("foo:ip").as_deref(), Some("1.2.3.4"));
         assert_eq!(ip("foo:bcast").as_deref(), Some("1.2.15.255"));
         assert_eq!(ip("foo:gw").as_deref(), Some("1.2.0.1"));
+        assert_eq!(ip("net:bcast").as_deref(), Some("10.255.255.255"));
+        assert_eq!([ip("foo:IP4"), ip("foo:ip")], [Some("1.2.3.4".into()), ip("foo")]);
+        addresses.entry("foo:gw").ip = Some(Ipv4Addr::new(1, 2, 3, 9));
+        let ip = |name| addresses.ip("x", name).map(|ip| ip.to_string());
+        assert_eq!(ip("foo:gw").as_deref(), Some("1.2.3.9"));
         assert_eq!([ip("net"), ip("foo:eth"), ip("foo:ip6")], [None, None, None]);
         let length = |name| addresses.prefix("x", name).and_then(|prefix| prefix.length());
         assert_eq!([length("foo"), length("foo:ipnet"), length("net")], [32, 20, 8].map(Some));
+        assert_eq!([length("foo:ip4net"), length("net:net")], [20, 8].map(Some));
         assert_eq!(length("foo:bcast"), Some(32));
         assert_eq!([length("foo:eth"), length("net:eth"), length("net:ip")], [None; 3]);
     }

@@ -56,8 +56,8 @@ impl Args<'_> {
         }
     }
 
-    /// Refuses that the element that argument `arg` names is reached by several threads, in the same
-    /// words.
+    /// Refuses that the element that argument `arg` names is reached by several threads, in the
+    /// same words.
     ///
     /// # Errors
     /// There are several.
@@ -71,8 +71,8 @@ impl Args<'_> {
         }
     }
 
-    /// Refuses that the element that argument `arg` names has no replica in this one's thread: it is
-    /// asked there while packets pass.
+    /// Refuses that the element that argument `arg` names has no replica in this one's thread: it
+    /// is asked there while packets pass.
     ///
     /// # Errors
     /// It has none.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use thruway_flow::manager::Manager;
 use thruway_packet::{Batch, Packet};
 
-use crate::crossing::Crossing;
+use crate::handoff::Staged;
 use crate::stats::Stats;
 
 /// An input port of a node.
@@ -104,8 +104,8 @@ pub struct Wires {
     pub stores: Stores,
     /// The flow manager, where the configuration has one; taken out while it works.
     pub flows: Option<Box<Manager>>,
-    /// The rings to and from other threads, where sessions have packets in several.
-    pub crossing: Option<Box<Crossing>>,
+    /// Packets for other threads, while their element looks at the rest of a batch.
+    pub staged: Staged,
     /// Counters by element index.
     pub stats: Arc<Stats>,
     /// Present time, nanoseconds since the Unix epoch.

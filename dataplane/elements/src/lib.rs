@@ -1,8 +1,8 @@
 //! The network functions: one file per element, a folder per topic.
 //!
-//! An element's file holds its [`thruway_element::Entry`] (spec and builder) and its code; beside it
-//! stands its golden test, `name.clicktest`. Adding one means: write the file, the test, and a line
-//! in the topic's `ELEMENTS` list.
+//! An element's file holds its [`thruway_element::Entry`] (spec and builder) and its code; beside
+//! it stands its golden test, `name.clicktest`. Adding one means: write the file, the test, and a
+//! line in the topic's `ELEMENTS` list.
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -1,5 +1,5 @@
 //! What elements of a configuration know of its links: when one was lost, and how long a packet an
-//! interface takes (docs/adr/0041-lost-links-and-mtus.md).
+//! interface takes (docs/adr/0035-lost-links-and-mtus.md).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

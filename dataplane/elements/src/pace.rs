@@ -1,4 +1,5 @@
-//! A rate with bursts, whose state is one number: what limiters keep per session, or threads together.
+//! A rate with bursts, whose state is one number: what limiters keep per session, or threads
+//! together.
 //!
 //! A token bucket turned round (the "virtual scheduling" form of the generic cell rate algorithm,
 //! ITU-T I.371 annex A): instead of tokens and the time they were counted at, the state is the time
@@ -16,8 +17,8 @@ const FRACTION_BITS: u32 = 24;
 /// Longest time to fill a bucket, seconds: a hundred days.
 const FILL_MAX_S: u64 = 100 * 24 * 3600;
 
-/// Packets for which time is taken ahead, so that threads touch what they share twice in a batch and
-/// not for each packet.
+/// Packets for which time is taken ahead, so that threads touch what they share twice in a batch
+/// and not for each packet.
 const AHEAD: u64 = 32;
 
 /// Longest time for which a bucket that another configuration left can be overdrawn: a quarter of a

@@ -1,13 +1,14 @@
-//! Chance for elements that sample or break packets: seeded, so that a run can be repeated. And chance
-//! that others must not foretell.
+//! Chance for elements that sample or break packets: seeded, so that a run can be repeated. And
+//! chance that others must not foretell.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use siphasher::sip::SipHasher24;
-use thruway_element::{Args, Env, FromArg};
+use thruway_element::{ArgErrors, Args, Env, FromArg};
 
 /// A generator of 64-bit numbers (splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom
-/// number generators", 2014). Not for secrets: who sees some numbers can tell the next ([`Secret`]).
+/// number generators", 2014). Not for secrets: who sees some numbers can tell the next
+/// ([`Secret`]).
 #[derive(Debug, Clone)]
 pub(crate) struct Random {
     state: u64,
@@ -67,8 +68,8 @@ impl Random {
 }
 
 /// Numbers that nobody foretells who has seen others of them: SipHash-2-4, a pseudorandom function
-/// (Aumasson and Bernstein, 2012), of a count, by a key that the system has drawn. For what somebody off
-/// the path must not guess, such as ports (RFC 6056).
+/// (Aumasson and Bernstein, 2012), of a count, by a key that the system has drawn. For what
+/// somebody off the path must not guess, such as ports (RFC 6056).
 #[derive(Clone)]
 pub(crate) struct Secret {
     keyed: SipHasher24,
@@ -88,7 +89,8 @@ impl Secret {
         Secret::of_key(seed, 0)
     }
 
-    /// Of the element being built: by its SEED, name and thread as [`Random::of_element`], or fresh.
+    /// Of the element being built: by its SEED, name and thread as [`Random::of_element`], or
+    /// fresh.
     pub(crate) fn of_element(args: &Args<'_>, seed: Option<u64>) -> Secret {
         let seeded = |seed| Secret::from_seed(Random::of_element(args, seed).next());
         seed.map_or_else(Secret::fresh, seeded)
@@ -119,6 +121,18 @@ impl std::fmt::Debug for Secret {
         f.write_str("Secret")
     }
 }
+
+/// The seed of an element: that of its argument SEED, else that of a RandomSeed, else a fresh one.
+///
+/// # Errors
+/// SEED is no number.
+pub(crate) fn seed_of(args: &Args<'_>) -> Result<u64, ArgErrors> {
+    let common = || args.env().addresses.look_up("", RANDOM_SEED, |named| named.seed);
+    Ok(args.opt("SEED")?.or_else(common).unwrap_or_else(fresh_seed))
+}
+
+/// Under which name the seed is declared that elements have without one of their own.
+pub(crate) const RANDOM_SEED: &str = "RandomSeed";
 
 /// A seed that no other run has, for those who gave none.
 pub(crate) fn fresh_seed() -> u64 {

@@ -1,11 +1,12 @@
 //! An element alone, for tests: batches go in, what comes out of each output is looked at.
 
+use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use thruway_element::{
     Addresses, ArgErrors, Args, Cx, Element, Entry, Env, HandlerError, Host, NodeStats, PullFrom,
-    Run, Shared, Slot, Target, Wires,
+    Run, Shared, Slot, Staged, Target, Wires,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -21,10 +22,44 @@ pub(crate) struct Rig {
 struct Alone {
     lines: Vec<String>,
     timers: Vec<(u32, i64)>,
+    others: Others,
+}
+
+/// Replicas in other threads: threads, the own one, packets in a ring at most, and the rings.
+#[derive(Default)]
+struct Others {
+    all: Vec<usize>,
+    own: usize,
+    capacity: usize,
+    rings: Arc<Rings>,
+}
+
+/// By the threads that a ring leads from and to.
+type Rings = Mutex<HashMap<(usize, usize), Vec<Packet>>>;
+
+impl Others {
+    /// Takes what others have handed over.
+    fn take(&self) -> Vec<Batch> {
+        let mut rings = self.rings.lock().unwrap();
+        let mine =
+            rings.iter_mut().filter(|((_, to), packets)| *to == self.own && !packets.is_empty());
+        mine.map(|(_, packets)| packets.drain(..).collect()).collect()
+    }
 }
 
 impl Host for Alone {
     fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
+    fn handoff(&mut self, _: u32, thread: usize, batch: &mut Batch) -> usize {
+        let Others { own, capacity, rings, .. } = &self.others;
+        let mut rings = rings.lock().unwrap();
+        let ring = rings.entry((*own, thread)).or_default();
+        let room = batch.len().min(capacity - ring.len());
+        ring.extend(batch.drain_front(room));
+        room
+    }
+    fn threads(&self, _: u32) -> &[usize] {
+        &self.others.all
+    }
     fn set_timer(&mut self, _: u32, token: u32, at: i64) {
         self.timers.push((token, at));
     }
@@ -103,6 +138,7 @@ impl Rig {
     ) -> Result<Vec<Rig>, ArgErrors> {
         let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
         let (addresses, shared) = (Addresses::default(), Shared::default());
+        let rings = Arc::default();
         let replica = |thread| {
             let env = Env {
                 name: "tested",
@@ -117,13 +153,25 @@ impl Rig {
                 outputs,
             };
             let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
-            Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
+            let capacity = element.handoff().capacity;
+            let (all, rings) = ((0..threads).collect(), Arc::clone(&rings));
+            let others = Others { all, own: thread, capacity, rings };
+            Rig::among(others, element, entry, outputs).map_err(ArgErrors::whole)
         };
         (0..threads).map(replica).collect()
     }
 
     /// An element of the entry's class that was built already; initializes it.
     pub(crate) fn around(
+        element: Box<dyn Element>,
+        entry: &'static Entry,
+        outputs: usize,
+    ) -> Result<Rig, String> {
+        Rig::among(Others::default(), element, entry, outputs)
+    }
+
+    fn among(
+        others: Others,
         element: Box<dyn Element>,
         entry: &'static Entry,
         outputs: usize,
@@ -139,15 +187,23 @@ impl Rig {
             pending: (0..outputs).map(|_| Batch::new()).collect(),
             ready: vec![0; outputs / 64 + 1],
             stats: Arc::new(vec![NodeStats::new(&entry.spec)]),
+            staged: Staged::of(others.all.len(), others.own),
             ..Wires::default()
         };
-        let mut rig = Rig { element, wires, host: Alone::default() };
+        let mut rig = Rig { element, wires, host: Alone { others, ..Alone::default() } };
         rig.with(|element, cx| element.initialize(cx))?;
         Ok(rig)
     }
 
-    /// Runs the task once; what it says, and what leaves by each output.
+    /// Runs the task once, behind what other replicas handed over; what it says, and what leaves by
+    /// each output.
     pub(crate) fn run(&mut self) -> (Run, Vec<Vec<Packet>>) {
+        for mut batch in self.host.others.take() {
+            self.with(|element, cx| {
+                element.handed(cx, &mut batch);
+                cx.emit_all(0, &mut batch);
+            });
+        }
         let said = self.with(|element, cx| element.run(cx));
         (said, self.left())
     }
@@ -171,6 +227,13 @@ impl Rig {
         }
         self.wires.now = end;
         left
+    }
+
+    /// Packets that other replicas have still to take from this one.
+    pub(crate) fn handing(&self) -> usize {
+        let Others { own, rings, .. } = &self.host.others;
+        let rings = rings.lock().unwrap();
+        rings.iter().filter(|((from, _), _)| from == own).map(|(_, packets)| packets.len()).sum()
     }
 
     /// Packets that the element holds.

@@ -1,8 +1,8 @@
 //! Which thread runs which element.
 //!
-//! A task runs in its home thread, or in several that share its packets; an element has a replica in
-//! every thread whose code reaches it: down push connections, up pull connections (thread traversal,
-//! FastClick thesis section 4.2).
+//! A task runs in its home thread, or in several that share its packets; an element has a replica
+//! in every thread whose code reaches it: down push connections, up pull connections (thread
+//! traversal, FastClick thesis section 4.2).
 
 use thruway_element::Share;
 use thruway_lang::{Checked, Graph, Processing};

@@ -46,7 +46,7 @@ const PIECES: [(Piece, &str); 6] = [
     (Piece::Round, "engine"),
     (Piece::Mail, "handler"),
     (Piece::Sessions, "sessions"),
-    (Piece::Handed, "handover"),
+    (Piece::Handed, "handoff"),
     (Piece::Timer, "timer"),
     (Piece::Task, "task"),
 ];

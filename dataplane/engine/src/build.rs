@@ -24,14 +24,14 @@ pub enum Stage {
     Finish,
 }
 
-/// What is wrong with one element.
+/// What is wrong with one element, or with the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BuildError {
     /// When.
     pub stage: Stage,
-    /// Element index.
-    pub node: usize,
+    /// Index of the element to blame, if one is.
+    pub node: Option<usize>,
     /// Argument index, where one is to blame.
     pub arg: Option<usize>,
     /// What is wrong and what to do.
@@ -39,13 +39,29 @@ pub struct BuildError {
 }
 
 impl BuildError {
+    /// An error of element `node`.
+    #[must_use]
+    pub fn at(stage: Stage, node: usize, message: String) -> BuildError {
+        BuildError { stage, node: Some(node), arg: None, message }
+    }
+
+    /// An error that no element is to blame for.
+    #[must_use]
+    pub fn of_run(stage: Stage, message: String) -> BuildError {
+        BuildError { stage, node: None, arg: None, message }
+    }
+
+    /// The same with the index of the argument that is to blame.
+    #[must_use]
+    pub fn arg(mut self, index: impl Into<Option<usize>>) -> BuildError {
+        self.arg = index.into();
+        self
+    }
+
     /// Errors of the arguments of element `node`.
     fn of_arguments(node: usize, wrong: ArgErrors) -> impl Iterator<Item = BuildError> {
-        wrong.0.into_iter().map(move |error| BuildError {
-            stage: Stage::Arguments,
-            node,
-            arg: error.index,
-            message: error.message,
+        wrong.0.into_iter().map(move |error| {
+            BuildError::at(Stage::Arguments, node, error.message).arg(error.index)
         })
     }
 }

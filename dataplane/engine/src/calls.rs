@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{Access, HandlerError, Origin, Wires};
+use thruway_element::{Access, HandlerError, Host, Origin, Wires};
 
 use crate::control::{Mail, Mails};
 use crate::core::Core;
@@ -108,16 +108,22 @@ impl Core {
         handlers::merge(merge, self.on_replicas(wires, &job)?)
     }
 
-    /// Writes `[element.]handler` as seen from `node`.
+    /// Whether this thread's replica of an element is running.
+    fn is_running(&self, node: usize) -> bool {
+        self.elements[node].is_none() && self.layout.threads[node].contains(&self.thread)
+    }
+
+    /// Writes `[element.]handler` as seen from `node`; one of an element that is running, as soon
+    /// as that has returned.
     pub(crate) fn write_from(
         &mut self,
         wires: &mut Wires,
         node: u32,
-        call: &str,
+        text: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
         let layout = Arc::clone(&self.layout);
-        let call = Call::parse(&layout, node as usize, call)?;
+        let call = Call::parse(&layout, node as usize, text)?;
         let Some(target) = call.node else {
             if call.name == "trace" {
                 let value = if call.param.is_empty() { value } else { call.param };
@@ -127,6 +133,10 @@ impl Core {
             }
             return handlers::write_global(&self.control, call.name, value);
         };
+        if target != node as usize && self.is_running(target) {
+            self.write_later(node, text.to_owned(), value.to_owned());
+            return Ok(());
+        }
         // A parameter in a write call is part of the value: `write e.h x` is `e.h` with "x".
         let value = if call.param.is_empty() { value } else { call.param };
         let call = Call { param: value, ..call };

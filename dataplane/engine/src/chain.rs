@@ -58,7 +58,7 @@ pub(crate) fn plan(chain: &Chain) -> Result<Plan, Vec<BuildError>> {
 impl From<PlanError> for BuildError {
     fn from(error: PlanError) -> BuildError {
         let PlanError { node, arg, message } = error;
-        BuildError { stage: Stage::Arguments, node, arg, message }
+        BuildError::at(Stage::Arguments, node, message).arg(arg)
     }
 }
 
@@ -79,7 +79,7 @@ impl Viewer<'_> {
     }
 
     fn error(&self, node: usize, message: String) -> BuildError {
-        BuildError { stage: Stage::Arguments, node, arg: None, message }
+        BuildError::at(Stage::Arguments, node, message)
     }
 
     fn node(

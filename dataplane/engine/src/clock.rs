@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
-use thruway_clock::{Clock, Phase, Reference, Settings, Source, Told, Why};
+use thruway_clock::{Clock, ClockStats, Phase, Reference, Settings, Source, Why};
 use thruway_packet::cycles;
 use thruway_sync::Counter;
 
@@ -65,8 +65,8 @@ impl Source for Machine {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn has_constant_cycles() -> bool {
     use core::arch::x86_64::__cpuid;
-    /// Advanced power management information, and its bit of the invariant time stamp counter: Intel's
-    /// manual, volume 3, section "Invariant TSC"; AMD's, volume 3, appendix E.
+    /// Advanced power management information, and its bit of the invariant time stamp counter:
+    /// Intel's manual, volume 3, section "Invariant TSC"; AMD's, volume 3, appendix E.
     const POWER: u32 = 0x8000_0007;
     const INVARIANT: u32 = 1 << 8;
     __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & INVARIANT != 0
@@ -145,7 +145,7 @@ impl Time {
         let changes = self.clock.changes();
         if self.told != Some(changes) {
             self.told = Some(changes);
-            words.set((self.clock.phase(), self.clock.told()));
+            words.set((self.clock.phase(), self.clock.stats()));
         }
     }
 }
@@ -169,7 +169,7 @@ impl ClockWords {
         ClockWords(std::array::from_fn(|_| Counter::new()))
     }
 
-    fn set(&self, (phase, told): (Phase, Told)) {
+    fn set(&self, (phase, told): (Phase, ClockStats)) {
         let phase = PHASES.iter().position(|one| *one == phase).unwrap_or(0);
         let words = [
             phase as u64,
@@ -183,12 +183,12 @@ impl ClockWords {
         self.0.iter().zip(words).for_each(|(word, value)| word.set(value));
     }
 
-    pub fn get(&self) -> (Phase, Told) {
+    pub fn get(&self) -> (Phase, ClockStats) {
         let [phase, hertz, error, looks, jumps, late, failures] =
             std::array::from_fn(|at| self.0[at].get());
         let phase = PHASES.get(phase as usize).copied().unwrap_or(PHASES[0]);
         let error_ns = error.cast_signed();
-        (phase, Told { hertz, error_ns, looks, jumps, late, failures })
+        (phase, ClockStats { hertz, error_ns, looks, jumps, late, failures })
     }
 }
 
@@ -199,9 +199,10 @@ mod tests {
     #[test]
     fn what_is_told_is_what_was_set() {
         let words = ClockWords::new();
-        assert_eq!(words.get(), (Phase::System(Why::Chosen), Told::default()));
+        assert_eq!(words.get(), (Phase::System(Why::Chosen), ClockStats::default()));
         for phase in PHASES {
-            let told = Told { hertz: 1, error_ns: -2, looks: 3, jumps: 4, late: 5, failures: 6 };
+            let told =
+                ClockStats { hertz: 1, error_ns: -2, looks: 3, jumps: 4, late: 5, failures: 6 };
             words.set((phase, told));
             assert_eq!(words.get(), (phase, told));
         }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use thruway_element::{HandlerError, Stats, Wires};
-use thruway_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use thruway_sync::{Counter, Doze, StopLevel};
+use thruway_element::{HandlerError, Ready, Stats, Wires};
+use thruway_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use thruway_sync::{Counter, SleepState, StopLevel};
 
 use crate::away::Gaps;
 use crate::clock::ClockWords;
@@ -28,8 +28,8 @@ pub type Chatter = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Mails {
     /// To be opened between two rounds, when no element runs.
     pub between: Vec<Mail>,
-    /// What elements of other threads wait for: opened also while one of this thread's elements waits
-    /// for an answer itself.
+    /// What elements of other threads wait for: opened also while one of this thread's elements
+    /// waits for an answer itself.
     pub calls: Vec<Mail>,
 }
 
@@ -42,9 +42,13 @@ pub(crate) struct Mailbox {
     /// Whether the thread has ended: nobody opens the mail.
     left: AtomicBool,
     /// Whether it sleeps.
-    pub doze: Doze,
+    pub sleep_state: SleepState,
     /// Cycles that the thread had nothing to do; it writes, anyone reads.
     pub idle: Counter,
+    /// Times that it slept; it writes, anyone reads.
+    pub sleeps: Counter,
+    /// Times that another thread made a system call to wake it.
+    pub rings: AtomicU64,
     /// What its clock is at.
     pub clock: ClockWords,
     /// How long it was away from its round.
@@ -72,6 +76,8 @@ pub struct Control {
     /// Index of the element that takes up stops, or `NOBODY`.
     manager: AtomicU32,
     running: AtomicBool,
+    /// Who waits for that.
+    beginners: Mutex<Vec<Ready>>,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
     layout: OnceLock<Arc<Layout>>,
@@ -98,8 +104,10 @@ impl Control {
                     left: AtomicBool::new(false),
                     mails: Mutex::default(),
                     wake,
-                    doze: Doze::new(),
+                    sleep_state: SleepState::new(),
                     idle,
+                    sleeps: Counter::new(),
+                    rings: AtomicU64::new(0),
                     clock,
                     gaps: Gaps::default(),
                 })
@@ -113,6 +121,7 @@ impl Control {
             stops: AtomicU32::new(0),
             manager: AtomicU32::new(NOBODY),
             running: AtomicBool::new(false),
+            beginners: Mutex::default(),
             boxes: boxes?,
             stats: OnceLock::new(),
             layout: OnceLock::new(),
@@ -212,6 +221,17 @@ impl Control {
 
     pub(crate) fn set_running(&self, running: bool) {
         self.running.store(running, Ordering::Release);
+        if running {
+            let beginners = self.beginners.lock().unwrap_or_else(|poison| poison.into_inner());
+            beginners.iter().for_each(|ready| ready());
+        }
+    }
+
+    /// Whoever looks at [`Control::running`] after this is called again if that changes: the lock
+    /// orders it against the change.
+    pub(crate) fn when_running(&self, ready: &Ready) {
+        let mut beginners = self.beginners.lock().unwrap_or_else(|poison| poison.into_inner());
+        beginners.push(Ready::clone(ready));
     }
 
     /// Whether the threads are running.
@@ -280,7 +300,7 @@ impl Mailbox {
     /// Wakes the thread, if it sleeps, after something was left for it.
     #[inline]
     pub fn rouse(&self) {
-        if self.doze.must_wake() {
+        if self.sleep_state.must_wake() {
             self.ring();
         }
     }
@@ -321,6 +341,8 @@ impl Mailbox {
     }
 
     fn ring(&self) {
+        // Relaxed: a count, which orders nothing.
+        self.rings.fetch_add(1, Ordering::Relaxed);
         // A full counter means that it is rung already.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }

@@ -12,6 +12,7 @@ use crate::build::Elements;
 use crate::control::Control;
 use crate::layout::Layout;
 use crate::remote;
+use crate::rings::Handoffs;
 use crate::signals::Taker;
 use crate::timers::Timers;
 use crate::trace::Tracer;
@@ -27,8 +28,8 @@ pub(crate) struct Meter {
 
 /// Pieces of work that are all measured, before sampling begins: short runs are told exactly.
 const SAMPLE_AFTER: u32 = 1024;
-/// From then on one of so many is measured, and counts for all of them. A prime: tasks that take turns
-/// have their measured turns, too.
+/// From then on one of so many is measured, and counts for all of them. A prime: tasks that take
+/// turns have their measured turns, too.
 ///
 /// PERF: reading the cycle counter takes some 20 cycles: at every dispatch that was 2 of 27 ns a
 /// packet (perf annotate of `Engine::dispatch`, `bench path --case router-5/fits`).
@@ -64,6 +65,8 @@ pub struct Core {
     pub(crate) burst: usize,
     /// Per element: the other threads that take what it stores.
     takers: Vec<Vec<usize>>,
+    /// The rings to and from other threads.
+    pub(crate) handoffs: Handoffs,
     pub(crate) meter: Meter,
     /// Follows packets, where someone traces.
     pub(crate) tracer: Option<Box<Tracer>>,
@@ -74,6 +77,22 @@ pub struct Core {
     weight: u32,
     /// Whose handler was called last by mail.
     pub(crate) called: u32,
+}
+
+/// Sends what an element left in a batch on by output 0, or frees it where there is none.
+///
+/// PERF: as a call it cost each dispatch 12 instructions (callgrind, `InfiniteSource -> Null ->
+/// Discard`).
+#[inline(always)]
+pub(crate) fn pass_rest(cx: &mut Cx<'_>, batch: &mut Batch) {
+    if batch.is_empty() {
+        return;
+    }
+    if cx.outputs() > 0 {
+        cx.emit_all(0, batch);
+    } else {
+        batch.clear();
+    }
 }
 
 impl Core {
@@ -89,6 +108,7 @@ impl Core {
         let scheduled = nodes.map(|node| layout.runs_task(node, thread)).collect();
         Core {
             takers: takers.collect(),
+            handoffs: Handoffs::default(),
             layout,
             scheduled,
             control,
@@ -160,7 +180,7 @@ impl Core {
         while let Some(ended) = wires.flows.as_ref().and_then(|flows| flows.next_ended()) {
             for nth in 0.. {
                 let flows = wires.flows.as_ref();
-                let node = flows.and_then(|flows| flows.telling(&ended, nth, &mut state));
+                let node = flows.and_then(|flows| flows.end_report(&ended, nth, &mut state));
                 let Some(node) = node else { break };
                 self.with(wires, node, |element, cx| element.closed(cx, &state, ended.why));
             }
@@ -228,6 +248,22 @@ impl Host for Core {
 
     fn clear_timer(&mut self, node: u32, token: u32) {
         self.timers.clear(node, token);
+    }
+
+    #[inline]
+    fn handoff(&mut self, node: u32, thread: usize, batch: &mut Batch) -> usize {
+        debug_assert!(self.layout.graph.elements[node as usize].spec.handoff, "declared");
+        let handed = self.handoffs.put(node, thread, batch);
+        self.control.mailbox(thread).rouse();
+        handed
+    }
+
+    fn threads(&self, node: u32) -> &[usize] {
+        &self.layout.threads[node as usize]
+    }
+
+    fn home(&self, node: u32) -> usize {
+        self.layout.home[node as usize]
     }
 
     #[inline]
@@ -321,7 +357,8 @@ impl Host for Core {
     }
 
     fn storage(&self, node: u32) -> Option<Storage> {
-        self.elements.get(node as usize)?.as_ref()?.storage()
+        let element = self.elements.get(node as usize)?.as_ref()?;
+        element.storage().or_else(|| self.handoffs.storage(node))
     }
 
     fn burst(&self) -> usize {

@@ -37,8 +37,11 @@ pub(crate) fn run(
             Err(error) => {
                 control.mailbox(thread).leave();
                 control.halt();
-                let message = format!("cannot start thread {thread}: {error}; use fewer (-j)");
-                errors.push(BuildError { stage: Stage::Run, node: 0, arg: None, message });
+                let message = format!(
+                    "cannot start thread {thread}: {error}; use fewer (-j), or raise the limits of \
+                     memory (ulimit -v, ulimit -d) and of processes (ulimit -u)"
+                );
+                errors.push(BuildError::of_run(Stage::Run, message));
             }
         }
     }
@@ -66,7 +69,7 @@ pub(crate) fn run(
     (done, errors)
 }
 
-/// Runs an engine; if an element panics, all threads are to stop, and who it was is said.
+/// Runs one engine thread; if an element panics, stops all threads and reports the element.
 fn watched(engine: &mut Engine) -> Option<BuildError> {
     let control = Arc::clone(&engine.core.control);
     let thread = engine.core.thread;
@@ -86,7 +89,7 @@ fn watched(engine: &mut Engine) -> Option<BuildError> {
 }
 
 /// The element whose code ran when the thread died, and who had called whom.
-fn running(engine: &Engine) -> (usize, String) {
+fn running(engine: &Engine) -> (Option<usize>, String) {
     let (layout, thread) = (&engine.core.layout, engine.core.thread);
     // While an element runs it is not in its place.
     let is_out = |node: &usize| {
@@ -96,8 +99,10 @@ fn running(engine: &Engine) -> (usize, String) {
     let calls = layout.ways().calls(&out);
     let names = calls.iter().rev().map(|node| layout.graph.elements[*node].name.as_str());
     match calls.last() {
-        Some(last) => (*last, format!("in {}", names.collect::<Vec<_>>().join(", called by "))),
-        None => (0, "outside of any element".to_owned()),
+        Some(last) => {
+            (Some(*last), format!("in {}", names.collect::<Vec<_>>().join(", called by ")))
+        }
+        None => (None, "outside of any element".to_owned()),
     }
 }
 
@@ -112,19 +117,20 @@ impl Engine {
     /// Lets every element flush and close. One that panics does not keep the others from it.
     pub(crate) fn finish(&mut self, errors: &mut Vec<BuildError>) {
         let thread = self.core.thread;
-        let mut said = |node: usize, message: String| {
+        let mut said = |node: Option<usize>, message: String| {
             errors.push(BuildError { stage: Stage::Finish, node, arg: None, message });
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.end_sessions())) {
-            said(0, format!("thread {thread}, while its sessions end: {}", text_of(&*panic)));
+            said(None, format!("thread {thread}, while its sessions end: {}", text_of(&*panic)));
         }
+        self.drop_handed();
         for node in 0..self.core.layout.graph.elements.len() {
             let Engine { wires, core, .. } = self;
             let close = || core.with(wires, node as u32, |element, cx| element.finish(cx));
             match catch_unwind(AssertUnwindSafe(close)) {
-                Ok(Some(Err(message))) => said(node, message),
+                Ok(Some(Err(message))) => said(Some(node), message),
                 Ok(_) => {}
-                Err(panic) => said(node, format!("in thread {thread}: {}", text_of(&*panic))),
+                Err(panic) => said(Some(node), format!("in thread {thread}: {}", text_of(&*panic))),
             }
         }
     }

@@ -8,7 +8,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::away::{Away, NOBODY, Piece};
 use crate::clock::Time;
-use crate::core::{Core, IDLE, Later};
+use crate::core::{Core, IDLE, Later, pass_rest};
 use crate::patience::Idle;
 use crate::rest::{OnTime, Rest};
 
@@ -104,8 +104,8 @@ impl Engine {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
         let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
-        let handed = self.wires.crossing.as_ref().map_or(0, |crossing| crossing.holding());
-        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && handed == 0 && !holds();
+        let hands = || self.core.handing() > 0;
+        let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && !hands() && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {
             self.core.control.drained();
         }
@@ -122,10 +122,7 @@ impl Engine {
         self.tick();
         let mut worked = self.open_mail();
         self.sweep_sessions();
-        if self.take_handed() {
-            worked = true;
-            self.away.did(Piece::Handed, NOBODY);
-        }
+        worked |= self.take_handed();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
             if self.tasks[at].at <= self.wires.now {
@@ -222,7 +219,7 @@ impl Engine {
 
     /// Whether someone traces while a task or timer runs.
     #[inline]
-    fn trace_begins(&mut self, node: u32) -> bool {
+    pub(crate) fn trace_begins(&mut self, node: u32) -> bool {
         let traced = self.core.tracer.is_some();
         if traced {
             self.core.trace_enter(&self.wires, node);
@@ -366,13 +363,7 @@ impl Engine {
         let batch = &mut self.batch;
         self.core.with(&mut self.wires, at.node, |element, cx| {
             element.process(cx, at.port as usize, batch);
-            if !batch.is_empty() {
-                if cx.outputs() > 0 {
-                    cx.emit_all(0, batch);
-                } else {
-                    batch.clear();
-                }
-            }
+            pass_rest(cx, batch);
         });
         self.call_later();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{Addresses, Element, Role, Settings};
 use thruway_flow::chain::Chain;
-use thruway_flow::manager::{Manager, meetings};
+use thruway_flow::manager::{Manager, shared_flows_of};
 use thruway_flow::plan::Plan;
 
 use crate::build::{BuildError, Elements, Stage};
@@ -58,12 +58,7 @@ fn give_rules(
         let Role::Dispatcher(rules) = &chain.nodes[*node].role else { continue };
         for element in replicas.iter_mut().filter_map(|elements| elements[*node].as_deref_mut()) {
             if let Err(message) = element.take_rules(rules, classes) {
-                errors.push(BuildError {
-                    stage: Stage::Arguments,
-                    node: *node,
-                    arg: None,
-                    message,
-                });
+                errors.push(BuildError::at(Stage::Arguments, *node, message));
             }
         }
     }
@@ -87,7 +82,7 @@ fn settings(
                      at each",
                     layout.graph.elements[other].name
                 );
-                return Err(vec![BuildError { stage: Stage::Arguments, node, arg: None, message }]);
+                return Err(vec![BuildError::at(Stage::Arguments, node, message)]);
             }
         }
     }
@@ -101,15 +96,16 @@ fn settings(
 pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<BuildError>> {
     let Some(first) = flows.plan.entries.first() else { return Ok(()) };
     let node = first.node as usize;
-    let error = |message| vec![BuildError { stage: Stage::Arguments, node, arg: None, message }];
-    let meetings = if engines.len() > 1 {
-        meetings(&flows.plan, &flows.settings, engines.len())
+    let error = |message| vec![BuildError::at(Stage::Arguments, node, message)];
+    let shared_flows = if engines.len() > 1 {
+        shared_flows_of(&flows.plan, &flows.settings, engines.len())
             .map_err(|why| error(why.to_string()))?
     } else {
         Vec::new()
     };
     for engine in engines {
-        let manager = Manager::meeting(Arc::clone(&flows.plan), &flows.settings, &meetings);
+        let manager =
+            Manager::with_shared_flows(Arc::clone(&flows.plan), &flows.settings, &shared_flows);
         engine.wires.flows = Some(Box::new(manager.map_err(|why| vec![why.into()])?));
     }
     Ok(())
@@ -126,9 +122,6 @@ pub(crate) fn take_over(
         if let (Some(new), Some(old)) = (&mut new.wires.flows, &mut old.wires.flows) {
             new.take_over(old, &node_of);
         }
-        if let (Some(new), Some(old)) = (&mut new.wires.crossing, &mut old.wires.crossing) {
-            new.take_over(old, &node_of);
-        }
     }
-    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.meet_again());
+    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.rejoin());
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Reason, Wires};
+use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Wires};
 use thruway_lang::{PortRef, Processing};
 
 use crate::control::Control;
@@ -194,9 +194,8 @@ pub fn ranges(numbers: &[usize]) -> String {
 
 /// A line per drop reason: count and name.
 fn drops(spec: &thruway_element::Spec, stats: &thruway_element::NodeStats) -> String {
-    let names = spec.drops.iter().chain(&Reason::OF_ALL);
     let mut text = String::new();
-    for (drop, count) in names.zip(&stats.drops) {
+    for (drop, count) in spec.reasons().zip(&stats.drops) {
         let _ = writeln!(text, "{} {}", count.get(), drop.name);
     }
     text

@@ -63,11 +63,14 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        self.tasks[node].contains(&thread) || self.serves(node, thread)
+        // What packets leave at home has a task for the sake of its place: the engine itself hands
+        // it packets there.
+        let is_own = !self.graph.elements[node].spec.leaves_at_home;
+        is_own && self.tasks[node].contains(&thread) || self.serves(node, thread)
     }
 
-    /// Whether `thread` runs an element's task for the sake of its replicas in other threads. No way
-    /// begins there: what it sends on came with packets that were pushed.
+    /// Whether `thread` runs an element's task for the sake of its replicas in other threads. No
+    /// way begins there: what it sends on came with packets that were pushed.
     fn serves(&self, node: usize, thread: usize) -> bool {
         let threads = &self.threads[node];
         let is_one = self.graph.elements[node].spec.serves_replicas;
@@ -79,16 +82,14 @@ impl Layout {
         Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
     }
 
-    /// The threads other than `but` that take what an element stores: those that pull at it, its
-    /// home, where what is behind it runs only there, and those whose replicas are handed packets.
+    /// Whether packets pass an element by that would hand them to another thread.
+    pub(crate) fn is_passed_by(&self, node: usize) -> bool {
+        self.passes && self.graph.elements[node].spec.leaves_at_home
+    }
+
+    /// The threads other than `but` that pull at an element.
     pub(crate) fn takers(&self, node: usize, but: usize) -> Vec<usize> {
         let mut takers = Vec::new();
-        if self.graph.elements[node].spec.leaves_at_home {
-            takers.push(self.home[node]);
-        }
-        if self.graph.elements[node].spec.serves_replicas {
-            takers.extend(&self.threads[node]);
-        }
         let ports = self.checked.elements[node].outputs.iter();
         for port in ports.filter(|port| port.processing == Processing::Pull) {
             for edge in &port.edges {
@@ -124,7 +125,7 @@ impl Layout {
                 edges.filter(|e| matches!(e.kind, EdgeKind::Packet | EdgeKind::Context));
             let Some(edge) = carry.next() else { return Target::Unconnected };
             let to = edge.to.element;
-            if !(self.passes && self.graph.elements[to].spec.leaves_at_home) {
+            if !self.is_passed_by(to) {
                 return Target::Slot((self.first_slot[to] + edge.to.port) as u32);
             }
             // It would hand packets to another thread: they pass it by.

@@ -13,8 +13,8 @@ pub enum Idle {
     Sleep,
 }
 
-/// Longest looking before a sleep, nanoseconds: about what a sleep and its end cost, so that a thread
-/// never spends more than twice of what it would, had it known when the next packet comes.
+/// Longest looking before a sleep, nanoseconds: about what a sleep and its end cost, so that a
+/// thread never spends more than twice of what it would, had it known when the next packet comes.
 pub const POLL_MAX_NS: i64 = 20_000;
 
 /// What a quiet with a sleep in it seems longer than it was: the time that waking takes.
@@ -23,8 +23,8 @@ const WAKE_NS: i64 = 10_000;
 /// The first looking, when it may be worth while.
 const POLL_FIRST_NS: i64 = 4_000;
 
-/// After so many looks in a row that found nothing it is slept at once, this often: looking may keep
-/// from working whom it waits for (reception by a thread of the kernel on the same core).
+/// After so many looks in a row that found nothing it is slept at once, this often: looking may
+/// keep from working whom it waits for (reception by a thread of the kernel on the same core).
 const VAIN_MAX: u32 = 8;
 const PAUSE: u32 = 32;
 /// Looks that are tried between pauses, until one finds something.
@@ -141,7 +141,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against one who knows when the next packet comes, and that a sleep costs [`POLL_MAX_NS`].
+        /// Against one who knows when the next packet comes, and that a sleep costs
+        /// [`POLL_MAX_NS`].
         #[test]
         fn it_costs_little_more_than_to_know(
             quiets in prop::collection::vec(prop_oneof![0..POLL_MAX_NS, 0..10 * POLL_MAX_NS], 1..200),

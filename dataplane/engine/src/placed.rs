@@ -38,12 +38,7 @@ pub(crate) fn placements(
                     }
                 }
                 Err(message) => {
-                    errors.push(BuildError {
-                        stage: Stage::Arguments,
-                        node,
-                        arg: Some(arg),
-                        message,
-                    });
+                    errors.push(BuildError::at(Stage::Arguments, node, message).arg(arg));
                 }
             }
         }

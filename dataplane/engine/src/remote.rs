@@ -141,6 +141,10 @@ impl Remote for Handlers {
         self.control.running()
     }
 
+    fn when_running(&self, ready: &Ready) {
+        self.control.when_running(ready);
+    }
+
     fn chatter(&self, line: &str) {
         self.control.say(line);
     }

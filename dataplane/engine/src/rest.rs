@@ -1,8 +1,9 @@
 //! What a thread does when there is nothing to do: looks again for a while, then sleeps until a
 //! packet, a timer, another thread or a letter ends that.
 //!
-//! A sleep is lost to nobody: the thread says that it lies down, has one more round, and sleeps only
-//! if that finds nothing either ([`thruway_sync::Doze`]). Whoever leaves it something, wakes it.
+//! A sleep is lost to nobody: the thread says that it lies down, has one more round, and sleeps
+//! only if that finds nothing either ([`thruway_sync::SleepState`]). Whoever leaves it something,
+//! wakes it.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::clock::SETTLE_NS;
 use crate::engine::Engine;
 use crate::patience::{Idle, Patience};
 
-/// Longest sleep: elements may change in ways that nobody tells (a file that grows), and sessions end.
+/// Longest sleep: elements may change in ways that nobody tells (a file that grows), and sessions
+/// end.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 /// While the router stops: whether packets are under way is asked in rounds.
 const SLEEP_STOPPING: Duration = Duration::from_micros(200);
@@ -81,7 +83,7 @@ impl Engine {
     fn end_quiet(&mut self) {
         let rest = &mut self.rest;
         if std::mem::take(&mut rest.lying) {
-            self.core.control.mailbox(self.core.thread).doze.get_up();
+            self.core.control.mailbox(self.core.thread).sleep_state.end_wait();
         }
         let quiet = self.wires.now.saturating_sub(rest.since);
         rest.patience.learn(quiet, std::mem::take(&mut rest.slept));
@@ -117,10 +119,10 @@ impl Engine {
             return std::hint::spin_loop();
         }
         let control = std::sync::Arc::clone(&self.core.control);
-        let doze = &control.mailbox(self.core.thread).doze;
+        let sleep_state = &control.mailbox(self.core.thread).sleep_state;
         if !std::mem::replace(&mut self.rest.lying, true) {
             // The next round is the look that follows.
-            return doze.lie_down();
+            return sleep_state.prepare_wait();
         }
         let longest = match (control.is_stopping(), self.time.is_settling()) {
             (true, _) => SLEEP_STOPPING,
@@ -128,8 +130,9 @@ impl Engine {
             (false, false) => SLEEP_MAX,
         };
         let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));
+        control.mailbox(self.core.thread).sleeps.add(1);
         self.sleep(left.min(longest));
-        doze.get_up();
+        sleep_state.end_wait();
         (self.rest.lying, self.rest.slept) = (false, true);
         self.wires.now = self.time.read(self.wires.now);
     }

@@ -13,10 +13,10 @@ use crate::clock::{ClockKind, Time};
 use crate::control::{Chatter, Control};
 use crate::core::Core;
 use crate::crew;
-use crate::crossing;
 use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
+use crate::handoff;
 use crate::layout::Layout;
 use crate::patience::Idle;
 use crate::remote;
@@ -126,7 +126,7 @@ impl Router {
             |error| {
                 let message =
                     format!("cannot make a mailbox: {error}; raise the limit of open files");
-                vec![BuildError { stage: Stage::Initialize, node: 0, arg: None, message }]
+                vec![BuildError::of_run(Stage::Initialize, message)]
             },
         )?;
         let control = Arc::new(control);
@@ -153,7 +153,7 @@ impl Router {
             engines.push(Engine::new(wires, core, time, options.idle));
         }
         flows::install(&flows, &mut engines)?;
-        crossing::install(&flows, &mut engines);
+        handoff::install(&flows, &mut engines);
         control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
@@ -202,11 +202,13 @@ impl Router {
         for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
             new.take_time(old);
         }
-        flows::take_over(&mut self.engines, &mut old.engines, |node| {
+        let same = |node: u32| {
             let old = &before.graph.elements[node as usize];
             let same = layout.find(&old.name);
             same.filter(|at| layout.graph.elements[*at].class == old.class).map(|at| at as u32)
-        });
+        };
+        flows::take_over(&mut self.engines, &mut old.engines, same);
+        handoff::take_over(&mut self.engines, &mut old.engines, same);
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             let same = before.find(&decl.name);
             let same = same.filter(|at| before.graph.elements[*at].class == decl.class);
@@ -231,7 +233,7 @@ impl Router {
                 let Engine { wires, core, .. } = engine;
                 let done = core.with(wires, node as u32, |element, cx| element.initialize(cx));
                 if let Some(Err(message)) = done {
-                    errors.push(BuildError { stage: Stage::Initialize, node, arg: None, message });
+                    errors.push(BuildError::at(Stage::Initialize, node, message));
                 }
             }
         }
@@ -252,9 +254,9 @@ impl Router {
     }
 
     /// Runs until a stop; the first engine in the calling thread, the others in threads of their
-    /// own, each on a core of its own where there are enough. A thread that dies (an element's panic)
-    /// ends the run of all. After a stop or pause the router can run again; after [`Control::end`]
-    /// a run ends at once.
+    /// own, each on a core of its own where there are enough. A thread that dies (an element's
+    /// panic) ends the run of all. After a stop or pause the router can run again; after
+    /// [`Control::end`] a run ends at once.
     pub fn run_threads(&mut self) -> Outcome {
         let begin = Instant::now();
         let cycles = thruway_packet::cycles();

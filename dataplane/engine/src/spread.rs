@@ -55,8 +55,8 @@ pub(crate) fn named(share: &Share, threads: usize) -> Vec<usize> {
 
 /// Enters the threads of each free task into `tasks`, where those of the placed ones are.
 ///
-/// Sources come first, and each takes the threads that have the fewest tasks so far: so what a device
-/// with few queues leaves is for the other inputs.
+/// Sources come first, and each takes the threads that have the fewest tasks so far: so what a
+/// device with few queues leaves is for the other inputs.
 pub(crate) fn give_out(spread: &Spread, mut free: Vec<Task>, tasks: &mut [Vec<usize>]) {
     let mut load = vec![0; spread.threads];
     for thread in tasks.iter().flatten() {
@@ -100,8 +100,8 @@ fn near(spread: &Spread, share: &Share) -> Vec<usize> {
     if near.is_empty() { all } else { near }
 }
 
-/// Of each task that several threads can serve: its part of the threads near its device, where other
-/// inputs have the other parts.
+/// Of each task that several threads can serve: its part of the threads near its device, where
+/// other inputs have the other parts.
 fn divided(spread: &Spread, free: &[Task]) -> Vec<Option<Vec<usize>>> {
     let divides = |task: &Task| {
         let share = task.share.as_ref()?;

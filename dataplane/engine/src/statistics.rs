@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use thruway_clock::Told;
-use thruway_element::{NodeStats, Reason, Stats};
+use thruway_clock::ClockStats;
+use thruway_element::{NodeStats, Stats};
 use thruway_packet::cycles;
 use thruway_sync::Counter;
+use thruway_sync::atomic::Ordering;
 
 use crate::clock::real_now;
 use crate::control::Control;
@@ -17,16 +18,18 @@ use crate::layout::Layout;
 /// - `time CYCLES NANOSECONDS`: the cycle counter and the system's clock, now;
 /// - `thread NUMBER IDLE MADE PACKETS BATCHES CYCLES`: cycles without anything to do; packets that
 ///   its sources made; packets and batches that its elements were given, and cycles these took;
-/// - `clock NUMBER PHASE HERTZ ERROR LOOKS JUMPS LATE FAILURES`, of each thread: what its clock is at,
-///   the cycles per second that it goes by, and how many nanoseconds the system's clock was ahead at
-///   the last look;
+/// - `clock NUMBER PHASE HERTZ ERROR LOOKS JUMPS LATE FAILURES`, of each thread: what its clock is
+///   at, the cycles per second that it goes by, and how many nanoseconds the system's clock was
+///   ahead at the last look;
+/// - `sleep NUMBER SLEEPS RINGS`, of each thread: how often it slept (a system call), and how often
+///   another thread woke it (another one, and one to take that off);
 /// - `gap NUMBER WHEN OWN WHOLE KIND NAME`, of each thread: how long it was away from its round at
-///   most, WHEN is worst (since its start) or recent (the last five to ten seconds): OWN nanoseconds
-///   for what KIND and NAME say, WHOLE with the time in which it waited for a processor. 0 where
-///   no round took as long as half a millisecond;
+///   most, WHEN is worst (since its start) or recent (the last five to ten seconds): OWN
+///   nanoseconds for what KIND and NAME say, WHOLE with the time in which it waited for a
+///   processor. 0 where no round took as long as half a millisecond;
 /// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
-/// - `drop NAME REASON PACKETS FATE`, after the element, for reasons that occurred: `lost`, `diverted`
-///   (they left by another output), or `consumed` (they did what they came for).
+/// - `drop NAME REASON PACKETS FATE`, after the element, for reasons that occurred: `lost`,
+///   `diverted` (they left by another output), or `consumed` (they did what they came for).
 pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
     let mut text = format!("time\t{}\t{}\n", cycles(), real_now());
     for (thread, stats) in control.stats().iter().enumerate() {
@@ -37,15 +40,20 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
     }
     for thread in 0..control.stats().len() {
         let (phase, told) = control.mailbox(thread).clock.get();
-        let Told { hertz, error_ns, looks, jumps, late, failures } = told;
+        let ClockStats { hertz, error_ns, looks, jumps, late, failures } = told;
         let _ = write!(text, "clock\t{thread}\t{phase}\t{hertz}\t{error_ns}\t");
         let _ = writeln!(text, "{looks}\t{jumps}\t{late}\t{failures}");
+    }
+    for thread in 0..control.stats().len() {
+        let mailbox = control.mailbox(thread);
+        let rings = mailbox.rings.load(Ordering::Relaxed);
+        let _ = writeln!(text, "sleep\t{thread}\t{}\t{rings}", mailbox.sleeps.get());
     }
     text += &gaps(layout, control);
     for (node, decl) in layout.graph.elements.iter().enumerate() {
         let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));
         let _ = writeln!(text, "element\t{}\t{}\t{}", decl.name, decl.class, counts(replicas()));
-        for (at, drop) in decl.spec.drops.iter().chain(&Reason::OF_ALL).enumerate() {
+        for (at, drop) in decl.spec.reasons().enumerate() {
             let sum = |of: fn(&NodeStats) -> &[Counter]| -> u64 {
                 replicas().map(|stats| of(stats).get(at).map_or(0, Counter::get)).sum()
             };

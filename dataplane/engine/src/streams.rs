@@ -70,7 +70,7 @@ pub(crate) fn plan(layout: &Layout, replicas: &mut [Elements]) -> Result<Streams
 }
 
 fn error(node: usize, message: String) -> BuildError {
-    BuildError { stage: Stage::Arguments, node, arg: None, message }
+    BuildError::at(Stage::Arguments, node, message)
 }
 
 /// What each element is to streams.

@@ -101,7 +101,8 @@ pub fn may_run_on(core: usize) -> bool {
         set.set(core);
         rustix::thread::sched_setaffinity(None, &set).is_ok()
     };
-    core < rustix::thread::CpuSet::MAX_CPU && std::thread::spawn(attempt).join().unwrap_or(false)
+    let runs = || std::thread::Builder::new().spawn(attempt).ok()?.join().ok();
+    core < rustix::thread::CpuSet::MAX_CPU && runs().unwrap_or(false)
 }
 
 /// The cores of a list (`2-5,8`), each of which this process may run on.

@@ -159,7 +159,8 @@ fn router(text: &str) -> Result<Router, String> {
     let loaded = loaded.unwrap_or_else(|errors| panic!("{}", errors.click()));
     let names: Vec<String> = loaded.graph.elements.iter().map(|e| e.name.clone()).collect();
     Router::new(loaded.graph, loaded.checked, &REGISTRY, &Options::default()).map_err(|errors| {
-        let told = errors.iter().map(|e| format!("{}: {}", names[e.node], e.message));
+        let told =
+            errors.iter().map(|e| format!("{}: {}", names[e.node.expect("an element")], e.message));
         told.collect::<Vec<_>>().join("\n")
     })
 }

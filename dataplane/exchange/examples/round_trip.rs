@@ -1,6 +1,6 @@
 //! Packets of 64 bytes through one Worker and back, for profilers: `round_trip threads 50000000`
 //! takes two cores; `round_trip single 1000000` has both ends in one thread, for instruction counts
-//! (`valgrind --tool=callgrind`). Measurements for the record are `thruway bench exchange`.
+//! (`valgrind --tool=callgrind`). Measurements for the record are `thruway-bench exchange`.
 
 use std::time::Instant;
 

@@ -36,14 +36,12 @@
 //! | reclaimed | | the region is given up; a restarted Worker gets a new one | a second use of the region |
 //!
 //! *Absent here:* packets, elements, threads, clocks. Whoever drives a link says what time it is.
-//! `unsafe` code is in `mapped`, `model`, `worker`, `arena`, `attach` and `baseline` only.
+//! `unsafe` code is in `mapped`, `model`, `worker`, `arena` and `attach` only.
 
 #[cfg(not(any(loom, miri)))]
 mod arena;
 #[cfg(not(any(loom, miri)))]
 mod attach;
-#[cfg(not(any(loom, miri)))]
-pub mod baseline;
 mod bell;
 #[cfg(not(any(loom, miri)))]
 mod control;
@@ -71,7 +69,7 @@ pub use control::{Control, Doorbell, Pillow};
 pub use fault::{PeerFault, Refusal};
 #[cfg(not(any(loom, miri)))]
 pub use mapped::{GroupRegion, LinkError, Mapped};
-pub use master::Master;
+pub use master::{FILL_AHEAD, Master, PREFETCH};
 pub use storage::{Place, Span, Storage};
 /// Pages that a link may ask for.
 #[cfg(not(any(loom, miri)))]

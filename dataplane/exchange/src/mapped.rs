@@ -94,7 +94,7 @@ impl GroupRegion {
 
     /// Asks the processor for a frame's first line.
     #[inline]
-    pub(crate) fn prefetch(&self, frame: u32) {
+    pub fn prefetch(&self, frame: u32) {
         if let Some(frame) = self.frame(frame) {
             frame.prefetch();
         }
@@ -105,7 +105,7 @@ impl GroupRegion {
     /// # Safety
     /// The frame is the caller's alone meanwhile.
     #[inline]
-    pub(crate) unsafe fn with_mut(&self, frame: u32, function: impl FnOnce(&mut [u8])) {
+    pub unsafe fn with_mut(&self, frame: u32, function: impl FnOnce(&mut [u8])) {
         if let Some(frame) = self.frame(frame) {
             // JUSTIFICATION: functions change packets in place.
             // SAFETY: the caller's promise is that of `as_mut_slice`.
@@ -223,7 +223,7 @@ impl Mapped {
     }
 
     /// Marks the link as taken by a Worker; false when it was taken before.
-    pub(crate) fn claim(&self) -> bool {
+    pub fn claim(&self) -> bool {
         let offset = core::mem::offset_of!(LinkHeader, reserved);
         let word = self.region.word(offset).expect("a word of the header");
         // Relaxed: only the value counts, nothing is ordered by it.

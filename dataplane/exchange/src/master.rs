@@ -4,11 +4,12 @@
 
 mod held;
 mod sleep;
+mod waking;
 
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::Ordering;
 
-use crate::bell::{Bell, ring};
+use crate::bell::Bell;
 use crate::fault::{PeerFault, Refusal};
 use crate::storage::{Place, Span, Storage};
 use crate::token::{LinkFigures, Mark, Origin, Token};
@@ -19,10 +20,10 @@ use crate::tuning::Tuning;
 ///
 /// PERF: a line that the Worker only read has gone to its core all the same. See
 /// bench/record/README.md, exchange.
-pub(crate) const PREFETCH: u32 = 24;
+pub const PREFETCH: u32 = 24;
 
 /// Slots ahead of the one being filled whose lines are taken back from the Worker's core.
-pub(crate) const FILL_AHEAD: u32 = 32;
+pub const FILL_AHEAD: u32 = 32;
 
 /// The Master's end of one link.
 pub struct Master<S> {
@@ -38,6 +39,9 @@ pub struct Master<S> {
     produced: u32,
     /// M.prod as the Worker sees it.
     published: u32,
+    /// `published` when it was last made sure that the Worker is awake: it sees what was shown
+    /// before.
+    ensured: u32,
     /// Private copy of W.prod.
     returned: u32,
     /// M.cons.
@@ -73,6 +77,7 @@ impl<S: Storage> Master<S> {
             tuning,
             produced: 0,
             published: 0,
+            ensured: 0,
             returned: 0,
             consumed: 0,
             aux_consumed: 0,
@@ -231,20 +236,6 @@ impl<S: Storage> Master<S> {
         }
     }
 
-    /// Wakes the Worker if tokens wait for longer than the age threshold (Algorithm 3).
-    #[inline]
-    pub fn check_age<B: Bell>(&mut self, bell: &B, now: u64) {
-        if self.outstanding() > 0 && now.saturating_sub(self.oldest) >= self.tuning.age_threshold {
-            self.wake(bell);
-        }
-    }
-
-    fn wake<B: Bell>(&mut self, bell: &B) {
-        if ring(bell) {
-            self.figures.wake_ups += 1;
-        }
-    }
-
     /// Takes back what the Worker is done with, at most `limit` slots (Algorithms 4 and 7):
     /// returned and dropped packets in the order in which they were put, each followed by its
     /// auxiliary packets. Gives the number of slots.
@@ -258,7 +249,7 @@ impl<S: Storage> Master<S> {
         limit: u32,
         mut take: impl FnMut(Token<'_, S>),
     ) -> Result<u32, PeerFault> {
-        if self.returned == self.consumed || self.tuning.shared_indices {
+        if self.returned == self.consumed || S::READS_INDEX_EACH_POLL {
             self.look()?;
         }
         let count = self.returned.wrapping_sub(self.consumed).min(limit);

@@ -1,13 +1,55 @@
 //! Storage in ordinary memory, for checkers: loom and miri see every access to a slot and call two
-//! of them a race where the protocol does not order them. Property tests use it too.
+//! of them a race where the protocol does not order them. Property tests use it too, and beside it
+//! what a Master needs to be driven by hand.
 
 use std::sync::Arc;
+
+use thruway_nf_abi::control::RUNNING;
 
 use thruway_nf_abi::{LinkLayout, LinkShape, Ring, ShapeError, SlotHead, Word};
 use thruway_sync::atomic::AtomicU32;
 use thruway_sync::cell::UnsafeCell;
 
+use crate::bell::Bell;
+use crate::master::Master;
 use crate::storage::{Place, Span, Storage};
+use crate::tuning::Tuning;
+
+/// A link of few slots, in which all there is comes soon.
+pub const FEW: LinkShape = LinkShape {
+    slots: 8,
+    aux_slots: 4,
+    injection_slots: 4,
+    packet_len_max: 128,
+    ..LinkShape::DEFAULT
+};
+
+/// The bell of a Worker that always runs: nobody is woken.
+#[derive(Debug)]
+pub struct Silent(AtomicU32);
+
+impl Default for Silent {
+    fn default() -> Silent {
+        Silent(AtomicU32::new(RUNNING))
+    }
+}
+
+impl Bell for Silent {
+    fn status(&self) -> &AtomicU32 {
+        &self.0
+    }
+
+    fn wake(&self) {}
+}
+
+/// A Master over a link of [`FEW`] slots, and the memory that its Worker can write.
+///
+/// # Panics
+/// Never: the shape is a good one.
+pub fn lone_master(outputs: u32) -> (Master<Model>, Model) {
+    let model = Model::new(&FEW).expect("a good shape");
+    (Master::new(model.clone(), outputs, Tuning::DEFAULT), model)
+}
 
 struct Slot {
     head: UnsafeCell<SlotHead>,

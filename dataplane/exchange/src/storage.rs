@@ -20,6 +20,10 @@ pub enum Place {
 /// Slots and frames are numbered from 0; an implementation takes numbers modulo the ring's length,
 /// so that no number leads outside.
 pub trait Storage {
+    /// Whether a Master reads the Worker's index at every poll, and not only when it knows of no
+    /// token to take: for a bench, which measures what the private copy of the index saves.
+    const READS_INDEX_EACH_POLL: bool = false;
+
     /// Sizes and offsets: a private copy, never read from shared memory again.
     fn layout(&self) -> &LinkLayout;
 

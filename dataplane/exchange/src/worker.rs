@@ -47,6 +47,8 @@ struct Shown {
     published: u32,
     /// Something was published since the last look at whether the Master sleeps.
     unannounced: bool,
+    /// W.prod at that look.
+    announced: u32,
 }
 
 impl Shown {
@@ -74,6 +76,7 @@ impl Shown {
         if !std::mem::take(&mut self.unannounced) {
             return false;
         }
+        self.announced = self.published;
         // W2: orders the publications before the look at the flag; pairs with M2 in Master::rest.
         fence(Ordering::SeqCst);
         let waits = storage.word(Word::MasterWaits);
@@ -272,11 +275,19 @@ impl<S: Storage> Worker<S> {
     }
 
     /// Gives back all slots that it is done with, and all injected packets. True when the Master
-    /// sleeps and its wake-up line must be written. To be called after each batch and before a sleep:
-    /// `advance` publishes too, but only this looks whether the Master sleeps.
+    /// sleeps and its wake-up line must be written. To be called after each batch and before a
+    /// sleep: `advance` publishes too, but only this looks whether the Master sleeps.
     #[must_use = "a sleeping Master must be woken"]
     #[inline]
     pub fn flush(&mut self) -> bool {
+        self.show();
+        self.shown.must_wake(&self.storage)
+    }
+
+    /// As [`flush`](Self::flush), but a Master that sleeps is left asleep: `flush` must follow
+    /// before the Worker sleeps.
+    #[inline]
+    pub fn show(&mut self) {
         self.publish();
         if self.side.injection_published != self.side.injected {
             self.side.injection_published = self.side.injected;
@@ -284,7 +295,12 @@ impl<S: Storage> Worker<S> {
             self.storage.word(Word::Injected).store(self.side.injected, Ordering::Release);
             self.shown.unannounced = true;
         }
-        self.shown.must_wake(&self.storage)
+    }
+
+    /// Slots given back since [`flush`](Self::flush) last looked whether the Master sleeps.
+    #[inline]
+    pub fn unannounced(&self) -> u32 {
+        self.shown.published.wrapping_sub(self.shown.announced)
     }
 
     #[inline]

@@ -65,7 +65,7 @@ fn refusals_other_versions_and_nonsense_are_told() {
             .extend([VERSION + 1, Kind::Welcome as u32, 0, 0].iter().flat_map(|w| w.to_le_bytes()));
         rustix::net::send(host, &bytes, rustix::net::SendFlags::empty()).unwrap();
     });
-    assert!(version.err().unwrap().to_string().contains("build both against the same version"));
+    assert!(version.err().unwrap().to_string().contains("rebuild the function with the library"));
     let closed = against(hello(), |host| {
         rustix::net::shutdown(host, rustix::net::Shutdown::Both).unwrap();
     });

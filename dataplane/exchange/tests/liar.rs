@@ -1,38 +1,18 @@
 //! A Worker that lies: every lie is a fault, none is believed, none is a panic.
 
 use proptest::prelude::*;
-use thruway_exchange::model::Model;
-use thruway_exchange::{Bell, Mark, Master, Origin, PeerFault, Place, Storage, Tuning};
-use thruway_nf_abi::control::RUNNING;
-use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
-use thruway_sync::atomic::{AtomicU32, Ordering};
-
-const SHAPE: LinkShape = LinkShape {
-    slots: 8,
-    aux_slots: 4,
-    injection_slots: 4,
-    packet_len_max: 128,
-    ..LinkShape::DEFAULT
-};
-
-struct Silent(AtomicU32);
-
-impl Bell for Silent {
-    fn status(&self) -> &AtomicU32 {
-        &self.0
-    }
-
-    fn wake(&self) {}
-}
+use thruway_exchange::model::{FEW, Model, Silent, lone_master};
+use thruway_exchange::{Mark, Master, Origin, PeerFault, Place, Storage};
+use thruway_nf_abi::{Ring, SlotHead, Word, flag};
+use thruway_sync::atomic::Ordering;
 
 /// A Master with five tokens at the Worker, and the memory that the Worker can write.
 fn master() -> (Master<Model>, Model) {
-    let model = Model::new(&SHAPE).expect("a good shape");
-    let mut master = Master::new(model.clone(), 2, Tuning::DEFAULT);
+    let (mut master, model) = lone_master(2);
     for byte in 0..5 {
         master.put(Mark::NONE, &[byte; 60]).expect("room");
     }
-    master.publish(&Silent(AtomicU32::new(RUNNING)), 0);
+    master.publish(&Silent::default(), 0);
     (master, model)
 }
 
@@ -75,7 +55,7 @@ fn indices_past_the_end_or_back() {
 
 #[test]
 fn heads_out_of_bounds() {
-    let frame_len = SHAPE.frame_len();
+    let frame_len = FEW.frame_len();
     let bounds = |start, len| PeerFault::Bounds { start, len, frame_len };
     assert_eq!(fault_of(|head| head.len = 0), bounds(64, 0));
     assert_eq!(fault_of(|head| head.len = 129), bounds(64, 129));
@@ -95,7 +75,7 @@ fn news_of_a_session_come_back_whatever_the_worker_says() {
         let (mut master, model) = master();
         assert_eq!(master.put_released(7), Ok(5));
         master.put(Mark::of(1, 1, 7).new_session(), &[9; 60]).expect("room");
-        master.publish(&Silent(AtomicU32::new(RUNNING)), 0);
+        master.publish(&Silent::default(), 0);
         let head = model.head(Ring::Primary, 5);
         assert_eq!((head.flags, head.fcb, head.len), (flag::RELEASED, 7, 0));
         let first = model.head(Ring::Primary, 6);
@@ -194,31 +174,21 @@ fn scribble() -> impl Strategy<Value = Scribble> {
     ]
 }
 
-fn ring_of(number: u8) -> Ring {
-    [Ring::Primary, Ring::Aux, Ring::Injection][usize::from(number)]
-}
-
-fn word_of(number: u8) -> Word {
-    [
-        Word::MasterProduced,
-        Word::WorkerProduced,
-        Word::AuxProduced,
-        Word::AuxConsumed,
-        Word::Injected,
-        Word::InjectionConsumed,
-        Word::MasterWaits,
-    ][usize::from(number)]
-}
-
 fn write(model: &Model, scribble: &Scribble) {
     match *scribble {
-        Scribble::Word(word, value) => model.word(word_of(word)).store(value, Ordering::Relaxed),
+        Scribble::Word(word, value) => {
+            model.word(Word::ALL[usize::from(word)]).store(value, Ordering::Relaxed)
+        }
         Scribble::Head(ring, slot, words) => {
-            model.set_head(ring_of(ring), u32::from(slot), SlotHead::from_words(words));
+            model.set_head(
+                Ring::ALL[usize::from(ring)],
+                u32::from(slot),
+                SlotHead::from_words(words),
+            );
         }
         Scribble::Bytes(ring, slot, at, byte) => {
-            let at = u32::from(at) % SHAPE.frame_len();
-            model.copy_in(Place::Slot(ring_of(ring), u32::from(slot)), at, &[byte]);
+            let at = u32::from(at) % FEW.frame_len();
+            model.copy_in(Place::Slot(Ring::ALL[usize::from(ring)], u32::from(slot)), at, &[byte]);
         }
     }
 }
@@ -233,12 +203,12 @@ proptest! {
         scribbles in prop::collection::vec(prop::collection::vec(scribble(), 0..12), 1..8),
     ) {
         let (mut master, model) = master();
-        let bell = Silent(AtomicU32::new(RUNNING));
+        let bell = Silent::default();
         let (mut put, mut back) = (5, 0);
         for round in &scribbles {
             round.iter().for_each(|scribble| write(&model, scribble));
             let result = master.poll(0, 100, |token| {
-                assert!(token.output < 2 && token.len() <= SHAPE.frame_len());
+                assert!(token.output < 2 && token.len() <= FEW.frame_len());
                 let mut bytes = vec![0; token.len() as usize];
                 token.copy_to(&mut bytes);
                 back += u32::from(!matches!(token.origin, thruway_exchange::Origin::Aux(_)));
@@ -250,7 +220,7 @@ proptest! {
             }
             put += u32::from(master.put(Mark::NONE, &[7; 60]).is_ok());
             master.publish(&bell, 0);
-            prop_assert!(master.occupancy() <= SHAPE.slots);
+            prop_assert!(master.occupancy() <= FEW.slots);
         }
         prop_assert_eq!(back + master.reclaim(|_| ()), put);
     }

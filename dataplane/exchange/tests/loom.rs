@@ -156,10 +156,11 @@ fn take_back(master: &mut Master<Model>, eventfd: &Futex, mut next: u8, total: u
     }
 }
 
-#[test]
-fn tokens_come_back_and_nobody_sleeps_for_ever() {
-    check_bounded(|| {
+/// Two tokens, published one by one above this threshold; `and_then` follows each publication.
+fn two_tokens_come_back(threshold: u32, and_then: fn(&mut Master<Model>, &Futex)) {
+    check_bounded(move || {
         let Link { mut master, worker } = link(1);
+        master.tuning.master_threshold = threshold;
         let bed = Arc::new(Futex::new(RUNNING));
         let eventfd = Arc::new(Futex::new(0));
         let (worker_bed, worker_eventfd) = (bed.clone(), eventfd.clone());
@@ -167,9 +168,24 @@ fn tokens_come_back_and_nobody_sleeps_for_ever() {
         for number in 0..2u8 {
             master.put(Mark::NONE, &[number; 8]).expect("room");
             master.publish(&*bed, 0);
+            and_then(&mut master, &bed);
         }
         take_back(&mut master, &eventfd, 0, 2);
         thread.join().expect("no panic");
+    });
+}
+
+#[test]
+fn tokens_come_back_and_nobody_sleeps_for_ever() {
+    two_tokens_come_back(0, |_, _| {});
+}
+
+/// What was gathered is looked after once: a Worker that was awake then does not sleep over it.
+#[test]
+fn gathered_tokens_are_not_slept_over() {
+    two_tokens_come_back(8, |master, bed| {
+        master.ensure_awake(bed);
+        master.ensure_awake(bed);
     });
 }
 

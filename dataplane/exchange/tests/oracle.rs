@@ -319,6 +319,83 @@ fn a_sleeping_worker_is_woken_above_the_threshold_or_by_age() {
 }
 
 #[test]
+fn what_was_shown_is_looked_after_once() {
+    let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
+    pair.master.tuning.master_threshold = 7;
+    let rings = |pair: &Pair| pair.door.rings.load(Ordering::Relaxed);
+    let put = |pair: &mut Pair| {
+        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
+        pair.master.publish(&pair.door, 0);
+    };
+    pair.master.ensure_awake(&pair.door);
+    assert!(!pair.master.may_sleep_through(), "nothing was shown");
+    pair.door.status.store(RUNNING, Ordering::Relaxed);
+    put(&mut pair);
+    assert!(pair.master.may_sleep_through());
+    pair.master.ensure_awake(&pair.door);
+    assert_eq!((rings(&pair), pair.master.may_sleep_through()), (0, false), "it runs");
+    // It looks at the ring once more before it sleeps, so it does not wait for these.
+    pair.door.status.store(WAITING, Ordering::Relaxed);
+    pair.master.ensure_awake(&pair.door);
+    assert_eq!(rings(&pair), 0);
+    put(&mut pair);
+    pair.master.ensure_awake(&pair.door);
+    assert_eq!((rings(&pair), pair.master.may_sleep_through()), (1, false), "it sleeps");
+}
+
+#[test]
+fn what_is_unattended_waits_since_it_was_shown() {
+    let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
+    pair.master.tuning.master_threshold = 7;
+    let put = |pair: &mut Pair, now| {
+        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
+        pair.master.publish(&pair.door, now);
+    };
+    assert_eq!(pair.master.unattended_since(), None);
+    // More than the ring has slots, so that these are used again.
+    for now in (0..200).step_by(20) {
+        put(&mut pair, now);
+        put(&mut pair, now + 5);
+        assert_eq!(pair.master.unattended_since(), Some(now));
+        // What came back was seen, although nobody made sure of it.
+        assert_eq!(pair.worker.waiting(), 2);
+        pair.worker.advance(1);
+        pair.master.poll(now + 6, 8, |_| ()).expect("honest");
+        assert_eq!(pair.master.unattended_since(), Some(now + 5));
+        pair.master.ensure_awake(&pair.door);
+        assert_eq!(pair.master.unattended_since(), None);
+        put(&mut pair, now + 10);
+        assert_eq!(pair.master.unattended_since(), Some(now + 10));
+        assert_eq!(pair.worker.waiting(), 1);
+        pair.worker.advance(1);
+        assert_eq!(pair.worker.waiting(), 1);
+        pair.worker.advance(1);
+        pair.master.poll(now + 11, 8, |_| ()).expect("honest");
+        assert_eq!(pair.master.unattended_since(), None, "nothing waits");
+    }
+}
+
+#[test]
+fn a_worker_that_goes_on_leaves_the_master_asleep() {
+    let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
+    for _ in 0..4 {
+        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
+    }
+    pair.master.publish(&pair.door, 0);
+    assert!(pair.master.rest());
+    assert_eq!(pair.worker.waiting(), 4);
+    pair.worker.advance(2);
+    pair.worker.show();
+    assert_eq!(pair.worker.unannounced(), 2);
+    pair.worker.advance(2);
+    assert!(pair.worker.flush(), "the Master sleeps");
+    assert_eq!(pair.worker.unannounced(), 0);
+    let mut count = 0;
+    pair.master.poll(0, 8, |_| count += 1).expect("honest");
+    assert_eq!(count, 4);
+}
+
+#[test]
 fn a_sleeping_master_is_woken_and_does_not_sleep_over_work() {
     let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
     assert!(pair.master.rest());

@@ -1,11 +1,11 @@
-//! Nanoseconds per packet (of the best round) of `Plan::classify`, for the chain of figure 5.6 in "A
-//! high-speed NFV dataplane" (ARP, TCP port 80, UDP), over packets in random order.
+//! Nanoseconds per packet (of the best round) of `Plan::classify`, for the chain of figure 5.6 in
+//! "A high-speed NFV dataplane" (ARP, TCP port 80, UDP), over packets in random order.
 //!
 //! `cargo run --release -p thruway-flow --example plan_bench`
 //!
 //! Recorded 2026-11-22 (about 3 GHz, x86-64-v3, two cores shared with other builds): 10 ns for HTTP
-//! alone and for the mix (HTTP takes five steps, UDP four, ARP three), 27 ns for the rules walked one
-//! by one.
+//! alone and for the mix (HTTP takes five steps, UDP four, ARP three), 27 ns for the rules walked
+//! one by one.
 use std::hint::black_box;
 use std::time::Instant;
 use thruway_flow::chain::{Chain, Changes, Node, Role};

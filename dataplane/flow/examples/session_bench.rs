@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p thruway-flow --example session_bench [ROUNDS]
 //!
-//! For instructions: `valgrind --tool=callgrind` around the built example, with ROUNDS 1000 and 2000; the difference
-//! divided by 1000 rounds of 256 packets.
+//! For instructions: `valgrind --tool=callgrind` around the built example, with ROUNDS 1000 and
+//! 2000; the difference divided by 1000 rounds of 256 packets.
 
 use std::sync::Arc;
 use std::time::Instant;

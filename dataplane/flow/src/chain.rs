@@ -74,9 +74,9 @@ pub enum Role {
     Function,
 }
 
-/// The first rule that no packet can be sorted by, and the earlier one that is the same; `None` where
-/// it contradicts itself or an earlier one takes every packet. Rules that only overlap are sound:
-/// the first one counts.
+/// The first rule that no packet can be sorted by, and the earlier one that is the same; `None`
+/// where it contradicts itself or an earlier one takes every packet. Rules that only overlap are
+/// sound: the first one counts.
 pub fn useless_rule(rules: &[Rule]) -> Option<(usize, Option<usize>)> {
     let everything = rules.iter().position(|rule| rule.expr == Expr::Const(true));
     (0..rules.len()).find_map(|at| {

@@ -34,8 +34,8 @@ const ICMP6: u32 = 58;
 /// - fields with hexadecimal values: `ethertype/0800`, `ip proto/06`, `src port/0050`,
 ///   `dst port/0050`, all of which must fit;
 /// - an expression of the `IPClassifier` language: `tcp`, `udp dst port 53 or icmp`. It looks at an
-///   IPv4 header, so the whole of it holds for IPv4 packets only, `not tcp` too; one that tests only
-///   Ethernet addresses (`ether host ...`) holds for any packet;
+///   IPv4 header, so the whole of it holds for IPv4 packets only, `not tcp` too; one that tests
+///   only Ethernet addresses (`ether host ...`) holds for any packet;
 /// - one of those with a name `or` other classes: `tcp or tcp6`.
 ///
 /// # Errors
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (class, span, wanted) in [
             ("", 0..0, "expected a pattern"),
             ("arp who", 0..3, "found 'arp'"),

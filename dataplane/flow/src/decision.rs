@@ -114,17 +114,17 @@ impl Decision {
             return self.gotos[(switch.first + (value >> switch.shift)) as usize];
         }
         let slots = &self.slots[switch.first as usize..(switch.first + switch.len) as usize];
-        let mut place = hash(value, switch.shift);
+        let mut slot = hash(value, switch.shift);
         loop {
             // At most half of the slots are taken, so an empty one ends this.
-            let (found, goto) = slots[place];
+            let (found, goto) = slots[slot];
             if goto == EMPTY {
                 return switch.otherwise;
             }
             if found == value {
                 return goto;
             }
-            place = (place + 1) & (slots.len() - 1);
+            slot = (slot + 1) & (slots.len() - 1);
         }
     }
 
@@ -154,7 +154,8 @@ impl Decision {
         (self.programs.len() - 1) as u32
     }
 
-    /// A step that runs a program: `by_verdict` has one goto for each output, then one for the rest.
+    /// A step that runs a program: `by_verdict` has one goto for each output, then one for the
+    /// rest.
     pub(crate) fn run_step(&mut self, program: u32, by_verdict: &[Goto]) -> Step {
         let first = self.gotos.len() as u32;
         self.gotos.extend_from_slice(by_verdict);
@@ -165,7 +166,7 @@ impl Decision {
     pub(crate) fn switch_step(
         &mut self,
         (base, at, mask): (Base, u16, u32),
-        ways: &[(u32, Goto)],
+        branches: &[(u32, Goto)],
         otherwise: Goto,
     ) -> Step {
         let word = Word { base, at, mask, lo: 0, hi: mask };
@@ -173,36 +174,36 @@ impl Decision {
         if mask >> shift < DENSE_MAX {
             let (first, len) = (self.gotos.len() as u32, (mask >> shift) + 1);
             self.gotos.resize(self.gotos.len() + len as usize, otherwise);
-            for (value, goto) in ways.iter().filter(|(value, _)| value & !mask == 0) {
+            for (value, goto) in branches.iter().filter(|(value, _)| value & !mask == 0) {
                 self.gotos[(first + (value >> shift)) as usize] = *goto;
             }
             return Step::Switch(Switch { word, shift, dense: true, first, len, otherwise });
         }
-        let bits = (ways.len() * 2).next_power_of_two().trailing_zeros().max(1);
+        let bits = (branches.len() * 2).next_power_of_two().trailing_zeros().max(1);
         let (first, len, shift) = (self.slots.len() as u32, 1 << bits, (32 - bits) as u8);
         self.slots.resize(self.slots.len() + len as usize, (0, EMPTY));
-        for (value, goto) in ways {
-            let mut place = hash(*value, shift);
-            while self.slots[first as usize + place].1 != EMPTY {
-                place = (place + 1) & (len as usize - 1);
+        for (value, goto) in branches {
+            let mut slot = hash(*value, shift);
+            while self.slots[first as usize + slot].1 != EMPTY {
+                slot = (slot + 1) & (len as usize - 1);
             }
-            self.slots[first as usize + place] = (*value, *goto);
+            self.slots[first as usize + slot] = (*value, *goto);
         }
         Step::Switch(Switch { word, shift, dense: false, first, len, otherwise })
     }
 
     /// The values of a switch that lead elsewhere than its default, in order, and the default.
-    pub(crate) fn ways(&self, switch: &Switch) -> (Vec<(u32, Goto)>, Goto) {
+    pub(crate) fn branches(&self, switch: &Switch) -> (Vec<(u32, Goto)>, Goto) {
         let table = switch.first as usize..(switch.first + switch.len) as usize;
-        let mut ways: Vec<(u32, Goto)> = if switch.dense {
+        let mut branches: Vec<(u32, Goto)> = if switch.dense {
             let values = (0_u32..).map(|value| value << switch.shift);
             values.zip(self.gotos[table].iter().copied()).collect()
         } else {
             self.slots[table].iter().copied().filter(|slot| slot.1 != EMPTY).collect()
         };
-        ways.retain(|(_, goto)| *goto != switch.otherwise);
-        ways.sort_unstable();
-        (ways, switch.otherwise)
+        branches.retain(|(_, goto)| *goto != switch.otherwise);
+        branches.sort_unstable();
+        (branches, switch.otherwise)
     }
 
     /// Where each verdict of a run leads; the last stands for all others.
@@ -224,19 +225,19 @@ impl Decision {
                 (sum, leaves) = (sum + steps, leaves + 1);
                 continue;
             }
-            let (own, ways) = self.ways_of(&self.steps[at as usize]);
-            next.extend(ways.into_iter().map(|way| (steps + own, way)));
+            let (own, branches) = self.branches_of(&self.steps[at as usize]);
+            next.extend(branches.into_iter().map(|branch| (steps + own, branch)));
         }
         f64::from(sum) / f64::from(leaves.max(1))
     }
 
     /// What a step counts for, and where it may lead.
-    fn ways_of(&self, step: &Step) -> (u32, Vec<Goto>) {
+    fn branches_of(&self, step: &Step) -> (u32, Vec<Goto>) {
         match step {
             Step::Test { yes, no, .. } => (1, vec![*yes, *no]),
             Step::Switch(switch) => {
-                let (ways, otherwise) = self.ways(switch);
-                (1, ways.into_iter().map(|(_, goto)| goto).chain([otherwise]).collect())
+                let (branches, otherwise) = self.branches(switch);
+                (1, branches.into_iter().map(|(_, goto)| goto).chain([otherwise]).collect())
             }
             Step::Run { program, first, len } => {
                 let steps = match &self.programs[*program as usize] {
@@ -275,17 +276,17 @@ mod tests {
     fn a_switch_is_a_map() {
         for mask in [0x00ff_0000, 0xffff_0000, 0x0000_0f0f, 0xffff_ffff, 0x0fff_0000_u32] {
             let mut decision = Decision::default();
-            let ways: HashMap<u32, Goto> = (1..=9_u32)
+            let branches: HashMap<u32, Goto> = (1..=9_u32)
                 .map(|i| (i.wrapping_mul(0x0101_0101) & mask, to_leaf(i as LeafId)))
                 .collect();
-            let list: Vec<(u32, Goto)> = ways.iter().map(|(v, g)| (*v, *g)).collect();
+            let list: Vec<(u32, Goto)> = branches.iter().map(|(v, g)| (*v, *g)).collect();
             let step = decision.switch_step((Base::Frame, 0, mask), &list, to_leaf(0));
             let start = decision.push(step);
             for probe in 0..20_000_u32 {
                 let bytes = probe.wrapping_mul(0x9e37_79b1).to_be_bytes();
                 for bytes in [bytes, (probe % 11).wrapping_mul(0x0101_0101).to_be_bytes()] {
                     let value = u32::from_be_bytes(bytes) & mask;
-                    let expected = ways.get(&value).copied().unwrap_or(to_leaf(0)) as LeafId;
+                    let expected = branches.get(&value).copied().unwrap_or(to_leaf(0)) as LeafId;
                     let view = PacketView::from_frame(&bytes);
                     assert_eq!(decision.classify(start, &view), expected, "{mask:x} {value:x}");
                 }

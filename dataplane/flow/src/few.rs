@@ -109,11 +109,6 @@ impl Few {
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries[..self.count]
     }
-
-    /// Number of boxes.
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
 }
 
 fn slice(entries: &[Entry], field: usize, shift: u32) -> Slice {

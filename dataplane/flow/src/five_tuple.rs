@@ -215,16 +215,4 @@ impl Finder {
             Boxes::Many(tree) => tree.memory_bytes(),
         }
     }
-
-    /// What the structure is, for the program's text.
-    pub(crate) fn describe(&self) -> String {
-        let bytes = self.memory_bytes();
-        match &self.boxes {
-            Boxes::Few(few) => format!("tables: {} boxes, {bytes} bytes", few.len()),
-            Boxes::Many(tree) => {
-                let (nodes, boxes) = (tree.nodes.len(), tree.entries.len());
-                format!("tree: {nodes} nodes, {boxes} boxes, {bytes} bytes")
-            }
-        }
-    }
 }

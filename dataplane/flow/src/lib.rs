@@ -10,7 +10,7 @@
 //!
 //! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
 //!
-//! Beside it, [`rendezvous`] is where the threads that serve the two directions of one connection
+//! Beside it, [`shared_flows`] is where the threads that serve the two directions of one connection
 //! find what they share, and [`hash`] the keyed hash of such tables.
 //!
 //! ```
@@ -45,12 +45,13 @@ mod parser;
 pub mod pattern;
 pub mod plan;
 pub mod program;
-pub mod rendezvous;
 pub mod rules;
 pub mod session;
+pub mod shared_flows;
 pub mod table;
 pub mod tcp;
 mod tree_build;
+mod wordwise;
 
 pub use ast::{Base, Expr, Rule, Word};
 pub use class::parse_class;

@@ -48,7 +48,7 @@ pub enum Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Orientation {
     /// Sessions have one direction.
-    OneWay,
+    Unidirectional,
     /// By comparing the two ends: the smaller one comes first in the key.
     Compared,
     /// The key is taken as it stands: the class fixes a field that tells the direction.
@@ -63,14 +63,14 @@ pub struct KeyPlan {
     /// Level of the session that packets find (the finest).
     pub level: LevelId,
     /// The fields that are read from the packet: those of the definition that the leaf's decisions
-    /// do not fix already. Each stands at the place of its field in [`Level::fields`]; where the
-    /// orientation is [`Orientation::Exchanged`], it is that field's mirror image, so that its
+    /// do not fix already. Each stands at the place of its field in [`SessionTable::fields`]; where
+    /// the orientation is [`Orientation::Exchanged`], it is that field's mirror image, so that its
     /// value is the key's as it stands.
     pub fields: Vec<KeyField>,
     /// Which way round.
     pub orientation: Orientation,
-    /// How the records that [`Level::links`] names are found, in the same order: a packet that
-    /// opens a session looks them up, or opens them.
+    /// How the records that [`SessionTable::links`] names are found, in the same order: a packet
+    /// that opens a session looks them up, or opens them.
     pub links: Vec<KeyPlan>,
 }
 
@@ -95,7 +95,7 @@ pub struct Leaf {
 
 /// Space of one function in the records of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct ScratchSlot {
     /// The node.
     pub node: u32,
     /// Its demand.
@@ -110,7 +110,7 @@ pub struct Room {
 
 /// Sessions of one definition: one table per thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct SessionTable {
     /// The definition.
     pub session: SessionDef,
     /// The fields of its keys: those of the definition but for what all leaves fix.
@@ -121,7 +121,7 @@ pub struct Level {
     /// of IP: then packets of all versions share them.
     pub family: Family,
     /// The functions whose state its records hold.
-    pub rooms: Vec<Room>,
+    pub scratch_slots: Vec<ScratchSlot>,
     /// Bytes of scratch, all rooms; parallel ways share space.
     pub scratch_len: usize,
     /// Alignment of the scratch.
@@ -146,7 +146,7 @@ pub enum Serving {
     Both,
 }
 
-impl Level {
+impl SessionTable {
     /// Which threads serve its sessions: where they are single flows (addresses and ports), one
     /// does, whichever queue a packet comes by.
     pub fn serving(&self) -> Serving {
@@ -155,19 +155,20 @@ impl Level {
         if !FLOW.iter().all(|field| self.session.fields.contains(field)) {
             return Serving::Any;
         }
-        let whole = self.session.both_ways && self.rooms.iter().any(|room| room.demand.whole);
+        let whole = self.session.bidirectional
+            && self.scratch_slots.iter().any(|scratch_slot| scratch_slot.demand.whole);
         if whole { Serving::Both } else { Serving::EachDirection }
     }
 
-    /// Whether its sessions are single connections in both directions, so that a TCP segment tells of
-    /// the life of all that the session is.
+    /// Whether its sessions are single connections in both directions, so that a TCP segment tells
+    /// of the life of all that the session is.
     pub fn follows_tcp(&self) -> bool {
-        self.session.both_ways && self.serving() != Serving::Any
+        self.session.bidirectional && self.serving() != Serving::Any
     }
 
     /// Whether its sessions may have packets in several threads that have to find each other.
     pub fn meets(&self) -> bool {
-        self.session.both_ways || self.serving() != Serving::Any
+        self.session.bidirectional || self.serving() != Serving::Any
     }
 }
 
@@ -176,15 +177,16 @@ impl Level {
 pub struct Access {
     /// Level of the record that holds it.
     pub level: LevelId,
-    /// The link to follow (place in [`Level::links`]); `None`: it is in the packet's own record.
+    /// The link to follow (place in [`SessionTable::links`]); `None`: it is in the packet's own
+    /// record.
     pub via: Option<u8>,
     /// From the beginning of the record's scratch, in bytes.
     pub offset: u32,
     /// Bytes.
     pub size: u32,
-    /// See [`Room::bit`].
+    /// See [`ScratchSlot::bit`].
     pub bit: u8,
-    /// See [`Room::shared_at`].
+    /// See [`ScratchSlot::shared_at`].
     pub shared_at: u16,
 }
 
@@ -207,7 +209,7 @@ pub struct Plan {
     /// Classes of packets.
     pub leaves: Vec<Leaf>,
     /// Sorts of sessions.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SessionTable>,
     /// By node of the chain.
     pub nodes: Vec<NodePlan>,
     /// The decision structure.

@@ -3,10 +3,11 @@
 use crate::ast::Rule;
 use crate::error::CompileError;
 use crate::five_tuple::Finder;
-use crate::general::{Program, Target, describe_target, verdict};
+use crate::general::{Program, Target, verdict};
 use crate::key::{Key, PacketView};
 use crate::normal::{KeyBox, boxes};
 use crate::tree_build::Placed;
+use crate::wordwise::Rules;
 use crate::{DROP, NO_MATCH, OUTPUT_MAX};
 use std::fmt;
 
@@ -84,14 +85,14 @@ impl IpProgram {
         if !key.whole {
             return self.classify_linear(view);
         }
-        self.output_of(self.finder.find(key, |place| self.confirms(place, view)))
+        self.output_of(self.finder.find(key, |entry| self.confirms(entry, view)))
     }
 
     /// The verdict of the rule at a place, or that for none.
     #[inline]
-    fn output_of(&self, place: u32) -> u32 {
+    fn output_of(&self, entry: u32) -> u32 {
         // A choice between two places to read from, so that there is no branch to mispredict.
-        *self.outputs.get(place as usize).unwrap_or(&self.otherwise)
+        *self.outputs.get(entry as usize).unwrap_or(&self.otherwise)
     }
 
     /// Verdicts for a batch: `view` gives the i-th packet, and is called only for packets whose
@@ -108,8 +109,8 @@ impl IpProgram {
                 *verdict = self.classify_linear(&view(i));
                 continue;
             }
-            let place = self.finder.find(key, |place| self.confirms(place, &view(i)));
-            *verdict = self.output_of(place);
+            let entry = self.finder.find(key, |entry| self.confirms(entry, &view(i)));
+            *verdict = self.output_of(entry);
         }
     }
 
@@ -120,11 +121,11 @@ impl IpProgram {
     }
 
     /// Steps of the decision for a packet with a whole IP header, on average: those in which a box
-    /// is found, and the tests of its rule, if the box is only its bound. Boxes are taken to be found
-    /// equally often, and rules to be fulfilled.
+    /// is found, and the tests of its rule, if the box is only its bound. Boxes are taken to be
+    /// found equally often, and rules to be fulfilled.
     pub fn steps(&self) -> f64 {
-        let tests = |place: u32| {
-            let steps = self.program.steps(self.entries[place as usize]);
+        let tests = |entry: u32| {
+            let steps = self.program.steps(self.entries[entry as usize]);
             steps
                 .iter()
                 .find(|(verdict, _)| *verdict == 1)
@@ -141,15 +142,15 @@ impl IpProgram {
     }
 
     #[cold]
-    fn confirms(&self, place: u32, view: &PacketView<'_>) -> bool {
-        self.program.run(self.entries[place as usize], view) == 1
+    fn confirms(&self, entry: u32, view: &PacketView<'_>) -> bool {
+        self.program.run(self.entries[entry as usize], view) == 1
     }
 
     /// Packets without a whole IP header: every rule in turn.
     #[cold]
     fn classify_linear(&self, view: &PacketView<'_>) -> u32 {
         let found = self.entries.iter().position(|e| self.program.run(*e, view) == 1);
-        found.map_or(NO_MATCH, |place| self.outputs[place])
+        found.map_or(NO_MATCH, |entry| self.outputs[entry])
     }
 }
 
@@ -186,20 +187,12 @@ fn hull(boxes: &[KeyBox]) -> Vec<KeyBox> {
     joined.map(|b| KeyBox { exact, ..b }).into_iter().collect()
 }
 
-/// The `program` handler's text: each rule's place in the code and its verdict, the code (a line
-/// has number, test, and where each answer leads; `[1]` is "matches", `[0]` "does not"), and the
-/// size of the tree.
+/// The `program` handler's text: one decision program for all rules in Click's notation. It is the
+/// rules in their order, which decide as the tree of boxes does.
 impl fmt::Display for IpProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (entry, output)) in self.entries.iter().zip(&self.outputs).enumerate() {
-            let (entry, output) = (describe_target(*entry), describe_target(verdict(*output)));
-            writeln!(f, "rule {i}: begins at {entry}, verdict {output}")?;
-        }
-        let mut code = String::new();
-        self.program.describe(&mut code);
-        f.write_str(&code)?;
-        writeln!(f, "otherwise {}", describe_target(verdict(self.otherwise)))?;
-        writeln!(f, "{}", self.finder.describe())
+        let IpProgram { program, entries, outputs, .. } = self;
+        Rules { program, entries, outputs }.fmt(f)
     }
 }
 

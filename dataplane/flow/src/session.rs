@@ -3,7 +3,7 @@
 //! ```
 //! use thruway_flow::session::{KeyField, SessionDef};
 //! let connection = SessionDef::parse("connection").unwrap();
-//! assert!(connection.both_ways && connection.fields.len() == 5);
+//! assert!(connection.bidirectional && connection.fields.len() == 5);
 //! let list = SessionDef::parse("src, dst, dst port").unwrap();
 //! assert_eq!(list.fields, [KeyField::Src, KeyField::Dst, KeyField::DstPort]);
 //! ```
@@ -103,7 +103,7 @@ pub struct SessionDef {
     /// The fields, sorted, each once; never empty.
     pub fields: Vec<KeyField>,
     /// Whether packets in the other direction (source and destination exchanged) belong to it.
-    pub both_ways: bool,
+    pub bidirectional: bool,
 }
 
 /// Definitions with a name.
@@ -125,8 +125,8 @@ impl SessionDef {
     }
 
     fn named(name: &str) -> Option<SessionDef> {
-        let (_, fields, both_ways) = NAMED.iter().find(|named| named.0 == name)?;
-        Some(SessionDef { fields: fields.to_vec(), both_ways: *both_ways })
+        let (_, fields, bidirectional) = NAMED.iter().find(|named| named.0 == name)?;
+        Some(SessionDef { fields: fields.to_vec(), bidirectional: *bidirectional })
     }
 
     /// Reads a definition: `connection`, `flow`, `pair`, `source`, `destination`, or a list of
@@ -142,7 +142,7 @@ impl SessionDef {
             return Ok(named);
         }
         let mut fields = Vec::new();
-        let mut both_ways = false;
+        let mut bidirectional = false;
         let mut at = 0;
         for part in text.split(',') {
             let (begin, end) = (at, at + part.len());
@@ -150,7 +150,7 @@ impl SessionDef {
             let words = tokens(part);
             let texts: Vec<&str> = words.iter().map(|word| word.text).collect();
             if texts == ["both", "ways"] {
-                both_ways = true;
+                bidirectional = true;
                 continue;
             }
             let field =
@@ -161,7 +161,7 @@ impl SessionDef {
             fields.push(field);
         }
         fields.sort();
-        SessionDef { fields, both_ways }.checked(text)
+        SessionDef { fields, bidirectional }.checked(text)
     }
 
     fn checked(self, text: &str) -> Result<SessionDef, RuleError> {
@@ -182,7 +182,7 @@ impl SessionDef {
             None => true,
         });
         match alone {
-            Some(field) if self.both_ways => error(format!(
+            Some(field) if self.bidirectional => error(format!(
                 "'both ways' needs the opposite of '{field}' in the list too: exchange would \
                  change the key"
             )),
@@ -236,8 +236,8 @@ fn raw(text: &str) -> Option<Result<KeyField, String>> {
 
 impl fmt::Display for SessionDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = NAMED.iter().find(|(_, fields, both_ways)| {
-            *fields == self.fields.as_slice() && *both_ways == self.both_ways
+        let named = NAMED.iter().find(|(_, fields, bidirectional)| {
+            *fields == self.fields.as_slice() && *bidirectional == self.bidirectional
         });
         if let Some((name, ..)) = named {
             return f.write_str(name);
@@ -245,7 +245,7 @@ impl fmt::Display for SessionDef {
         for (at, field) in self.fields.iter().enumerate() {
             write!(f, "{}{field}", if at == 0 { "" } else { ", " })?;
         }
-        f.write_str(if self.both_ways { ", both ways" } else { "" })
+        f.write_str(if self.bidirectional { ", both ways" } else { "" })
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (text, wanted) in [
             ("", "expected a field"),
             ("src, src", "stands twice"),

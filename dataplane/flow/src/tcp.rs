@@ -1,17 +1,22 @@
-//! What TCP's sequence numbers say about a segment that passes: whether its receiver would take it, and
-//! so whether what it tells (an acknowledgement, FIN, RST) may change what is known of a connection.
+//! What TCP's sequence numbers say about a segment that passes: whether its receiver would take it,
+//! and so whether what it tells (an acknowledgement, FIN, RST) may change what is known of a
+//! connection.
 //!
 //! Of each side the end of what it has sent, its latest acknowledgement and its largest window are
-//! known: these bound what the other side takes. A segment that does not fit changes nothing, so that a
-//! forger who sees neither direction has to guess a number of 32 bits to end a connection (RFC 5961), as at its ends.
+//! known: these bound what the other side takes. A segment that does not fit changes nothing, so
+//! that a forger who sees neither direction has to guess a number of 32 bits to end a connection
+//! (RFC 5961), as at its ends.
 //!
 //! - **RST** counts with the very next number that its receiver expects: what that one has
-//!   acknowledged, or the end of what was sent (both RFC 5961 section 3.2). What is only inside the window is left to the
-//!   ends: the receiver asks, and an honest sender's answer has the right number.
+//!   acknowledged, or the end of what was sent (both RFC 5961 section 3.2). What is only inside the
+//!   window is left to the ends: the receiver asks, and an honest sender's answer has the right
+//!   number.
 //! - **SYN** inside a connection changes nothing (section 4.2).
-//! - **FIN and data** count inside the window and with an acknowledgement in the range of section 5.2.
-//! - A side is *steady* once a segment of it agreed with what the other side had said. Until then (the
-//!   connection was not seen to open, or its other direction goes another way) its numbers are taken as they come.
+//! - **FIN and data** count inside the window and with an acknowledgement in the range of section
+//!   5.2.
+//! - A side is *steady* once a segment of it agreed with what the other side had said. Until then
+//!   (the connection was not seen to open, or its other direction goes another way) its numbers are
+//!   taken as they come.
 //!
 //! Each thread writes only the side whose packets it has, so two threads need no lock.
 
@@ -24,7 +29,7 @@ use crate::life::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 /// In [`Segment::flags`]: its checksum is wrong. (None of the flags that are read has this place.)
 pub const UNSOUND: u8 = 1 << 7;
 /// Flags by which a segment changes the state of a connection.
-const TELLING: u8 = TCP_FIN | TCP_SYN | TCP_RST;
+const LIFECYCLE: u8 = TCP_FIN | TCP_SYN | TCP_RST;
 
 /// Of [`Segment::scale`]: its SYN offers no scaling.
 const NO_SCALE: u8 = u8::MAX;
@@ -57,11 +62,11 @@ impl Segment {
     pub const NONE: Segment =
         Segment { seq: 0, ack: 0, window: 0, len: 0, flags: 0, scale: NO_SCALE };
 
-    /// Of a whole segment, from its TCP header on; `None` if that is not right. `pseudo` sums up the
-    /// pseudo header; it is asked for only where the checksum matters: by FIN, SYN and RST.
+    /// Of a whole segment, from its TCP header on; `None` if that is not right. `pseudo` sums up
+    /// the pseudo header; it is asked for only where the checksum matters: by FIN, SYN and RST.
     ///
-    /// A checksum that a local sender left to the network card (the sum of the pseudo header alone) is
-    /// not wrong: such packets come from this host's own stack.
+    /// A checksum that a local sender left to the network card (the sum of the pseudo header alone)
+    /// is not wrong: such packets come from this host's own stack.
     #[inline]
     pub fn read(segment: &[u8], pseudo: impl FnOnce() -> Sum) -> Option<Segment> {
         Segment::read_cut(segment, segment.len(), pseudo)
@@ -75,14 +80,14 @@ impl Segment {
         let head = segment.first_chunk::<20>()?;
         let payload = len.checked_sub(usize::from(head[12] >> 4) * 4)?;
         let mut read = Segment::of_head(head, payload as u16);
-        if read.flags & TELLING != 0 {
-            read.look_closer(segment, (segment.len() == len).then(pseudo));
+        if read.flags & LIFECYCLE != 0 {
+            read.read_rare(segment, (segment.len() == len).then(pseudo));
         }
         Some(read)
     }
 
-    /// By a header and the length of the payload: all but what [`Segment::read`] looks for in a segment
-    /// that tells more than an acknowledgement.
+    /// By a header and the length of the payload: all but what [`Segment::read`] looks for in a
+    /// segment that tells more than an acknowledgement.
     #[inline(always)]
     fn of_head(head: &[u8; 20], payload: u16) -> Segment {
         let [_, _, _, _, a, b, c, d, e, f, g, h, _, flags, i, j, ..] = *head;
@@ -91,12 +96,13 @@ impl Segment {
             ack: u32::from_be_bytes([e, f, g, h]),
             window: u16::from_be_bytes([i, j]),
             len: payload,
-            flags: flags & (TELLING | TCP_ACK),
+            flags: flags & (LIFECYCLE | TCP_ACK),
             scale: NO_SCALE,
         }
     }
 
-    /// A whole segment whose header has been found to be right; of the usual one nothing more is read.
+    /// A whole segment whose header has been found to be right; of the usual one nothing more is
+    /// read.
     #[inline(always)]
     pub(crate) fn whole(
         head: &[u8; 20],
@@ -105,18 +111,18 @@ impl Segment {
         pseudo: impl FnOnce() -> Sum,
     ) -> Segment {
         let mut read = Segment::of_head(head, payload);
-        if read.flags & TELLING != 0 {
-            read.look_closer(segment, Some(pseudo()));
+        if read.flags & LIFECYCLE != 0 {
+            read.read_rare(segment, Some(pseudo()));
         }
         read
     }
 
     #[cold]
-    fn look_closer(&mut self, segment: &[u8], pseudo: Option<Sum>) {
-        let said = segment.get(16..18).map_or(0, |sum| u16::from_be_bytes([sum[0], sum[1]]));
+    fn read_rare(&mut self, segment: &[u8], pseudo: Option<Sum>) {
+        let stored = segment.get(16..18).map_or(0, |sum| u16::from_be_bytes([sum[0], sum[1]]));
         let is_wrong = |sum: Sum| {
-            let is_made_up = said == 0 && self.is_numberless();
-            !is_made_up && said != !sum.checksum() && sum.with(segment).checksum() != 0
+            let is_made_up = stored == 0 && self.is_numberless();
+            !is_made_up && stored != !sum.checksum() && sum.with(segment).checksum() != 0
         };
         if pseudo.is_some_and(is_wrong) {
             self.flags |= UNSOUND;
@@ -195,8 +201,8 @@ impl Side {
         self.meta & bits == bits
     }
 
-    /// A segment that goes on where the last one of a steady side ended, and tells nothing else: the
-    /// usual one. False if it is another, which [`Side::follow`] is for.
+    /// A segment that goes on where the last one of a steady side ended, and tells nothing else:
+    /// the usual one. False if it is another, which [`Side::follow`] is for.
     ///
     /// PERF: it needs nothing of the other side, which another thread may write.
     #[inline(always)]

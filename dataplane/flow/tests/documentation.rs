@@ -294,7 +294,7 @@ fn filters() {
     assert_eq!(verdict(ack), 0);
     assert_eq!(verdict(packet(17)), 1);
     assert_eq!(verdict(packet(1)), DROP);
-    assert!(program.to_string().contains("rule 3: begins at [1], verdict [X]"));
+    assert!(program.to_string().contains("yes->[1]  no->[X]\n"), "{program}");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn errors_point_at_the_text() {
 }
 
 #[test]
-fn unreachable_rules_and_pointless_comparisons_are_told() {
+fn unreachable_rules_and_pointless_comparisons_are_reported() {
     let texts = ["src port 80 and src port 21", "tcp", "-", "udp"];
     let rules = parse_classifier_rules(&texts, &NoNames).unwrap();
     assert_eq!(IpProgram::compile(&rules).unwrap().unreachable(), &[0, 3]);

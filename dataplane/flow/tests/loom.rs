@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use loom::thread;
-use thruway_flow::manager::Crossed;
-use thruway_flow::rendezvous::{
-    AlsoError, KEY_WORDS, Key, Published, RecordId, Rendezvous, RendezvousError,
+use thruway_flow::manager::HandoffCounts;
+use thruway_flow::shared_flows::{
+    AlsoError, KEY_WORDS, Key, Published, RecordId, SharedFlows, SharedFlowsError,
 };
 
 /// A key that is different from others in each of its stored words, so that a half-written one
@@ -22,12 +22,12 @@ fn words(number: u32) -> [u64; 2] {
     [u64::from(number) << 8, u64::from(number) << 16]
 }
 
-fn rendezvous(records: u32) -> Result<Arc<Rendezvous>, RendezvousError> {
-    Rendezvous::new(records, 2, [1, 2]).map(Arc::new)
+fn shared_flows(records: u32) -> Result<Arc<SharedFlows>, SharedFlowsError> {
+    SharedFlows::new(records, 2, [1, 2]).map(Arc::new)
 }
 
-fn publish(rendezvous: &Rendezvous, number: u32) -> Published {
-    rendezvous.publish(&key(number), &words(number), number)
+fn publish(shared_flows: &SharedFlows, number: u32) -> Published {
+    shared_flows.publish(&key(number), &words(number), number)
 }
 
 fn mine(published: Published) -> RecordId {
@@ -38,9 +38,9 @@ fn mine(published: Published) -> RecordId {
 }
 
 /// What one holds under a key is whole, and of that key.
-fn check(rendezvous: &Rendezvous, record: RecordId, number: u32) {
-    assert!(rendezvous.words(record).eq(words(number)));
-    assert_eq!(rendezvous.last_seen(record), number);
+fn check(shared_flows: &SharedFlows, record: RecordId, number: u32) {
+    assert!(shared_flows.words(record).eq(words(number)));
+    assert_eq!(shared_flows.last_seen(record), number);
 }
 
 fn model(preemptions: Option<usize>, test: impl Fn() + Send + Sync + 'static) {
@@ -50,17 +50,17 @@ fn model(preemptions: Option<usize>, test: impl Fn() + Send + Sync + 'static) {
 }
 
 /// All records can be had again, and no more of them than there were.
-fn all_are_free(rendezvous: &Rendezvous, records: u32) {
+fn all_are_free(shared_flows: &SharedFlows, records: u32) {
     for number in 0..records {
-        mine(publish(rendezvous, 100 + number));
+        mine(publish(shared_flows, 100 + number));
     }
-    assert_eq!(publish(rendezvous, 200), Published::Full);
+    assert_eq!(publish(shared_flows, 200), Published::Full);
 }
 
 #[test]
 fn both_directions_publish_at_once_and_one_record_wins() {
     model(None, || {
-        let shared = rendezvous(2).expect("memory");
+        let shared = shared_flows(2).expect("memory");
         let other = shared.clone();
         let thread = thread::spawn(move || {
             let published = publish(&other, 7);
@@ -87,7 +87,7 @@ fn both_directions_publish_at_once_and_one_record_wins() {
 #[test]
 fn what_is_found_while_it_is_published_is_whole() {
     model(None, || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let other = shared.clone();
         let thread = thread::spawn(move || {
             let found = other.find(&key(7));
@@ -109,7 +109,7 @@ fn what_is_found_while_it_is_published_is_whole() {
 #[test]
 fn what_is_found_while_its_record_is_used_anew_is_of_one_life() {
     model(Some(3), || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let first = mine(publish(&shared, 7));
         let other = shared.clone();
         let thread = thread::spawn(move || {
@@ -139,7 +139,7 @@ fn what_is_found_while_its_record_is_used_anew_is_of_one_life() {
 #[test]
 fn a_key_that_is_half_of_one_life_and_half_of_the_next_is_nobodys() {
     model(Some(3), || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let first = mine(publish(&shared, 7));
         let other = shared.clone();
         let thread = thread::spawn(move || {
@@ -159,7 +159,7 @@ fn a_key_that_is_half_of_one_life_and_half_of_the_next_is_nobodys() {
 #[test]
 fn a_draft_that_lost_is_never_found() {
     model(None, || {
-        let shared = rendezvous(2).expect("memory");
+        let shared = shared_flows(2).expect("memory");
         let held = mine(publish(&shared, 7));
         let finder = shared.clone();
         let find = thread::spawn(move || {
@@ -184,7 +184,7 @@ fn a_draft_that_lost_is_never_found() {
 #[test]
 fn the_last_one_out_frees_the_record_once() {
     model(None, || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let record = mine(publish(&shared, 7));
         assert_eq!(shared.find(&key(7)), Some(record));
         let other = shared.clone();
@@ -203,7 +203,7 @@ fn the_last_one_out_frees_the_record_once() {
 #[test]
 fn what_came_before_a_state_is_seen_with_it() {
     model(None, || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let record = mine(publish(&shared, 7));
         let other = shared.clone();
         let thread = thread::spawn(move || {
@@ -225,7 +225,7 @@ fn what_came_before_a_state_is_seen_with_it() {
 #[test]
 fn words_written_later_are_whole_when_their_bit_is_seen() {
     model(None, || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let record = mine(shared.publish(&key(7), &[0, 0], 0));
         let other = shared.clone();
         let thread = thread::spawn(move || {
@@ -241,13 +241,13 @@ fn words_written_later_are_whole_when_their_bit_is_seen() {
     });
 }
 
-/// Both receive a packet of a direction that nobody serves. Who comes second knows who serves it, and
-/// sees what that one had written before.
+/// Both receive a packet of a direction that nobody serves. Who comes second knows who serves it,
+/// and sees what that one had written before.
 #[test]
-fn one_of_two_takes_a_seat() {
+fn one_of_two_becomes_owner() {
     const FIELD: u64 = 0xff;
     model(None, || {
-        let shared = rendezvous(1).expect("memory");
+        let shared = shared_flows(1).expect("memory");
         let record = mine(publish(&shared, 7));
         assert_eq!(shared.find(&key(7)), Some(record));
         let other = shared.clone();
@@ -269,18 +269,18 @@ fn one_of_two_takes_a_seat() {
     });
 }
 
-/// The thread that serves a flow gets a packet with which its session ends and another one begins. Who
-/// handed the packet over finds that one as soon as it knows that the packet is served.
+/// The thread that serves a flow gets a packet with which its session ends and another one begins.
+/// Who handed the packet over finds that one as soon as it knows that the packet is served.
 #[test]
 fn what_became_of_a_session_is_known_once_a_packet_is_served() {
     const OVER: u32 = 1 << 8;
     model(None, || {
-        let shared = rendezvous(2).expect("memory");
-        let crossed = Arc::new(Crossed::new(2));
+        let shared = shared_flows(2).expect("memory");
+        let handoffs = Arc::new(HandoffCounts::new(2));
         let first = mine(publish(&shared, 7));
         // The guest's half.
         assert_eq!(shared.find(&key(7)), Some(first));
-        let (server, served) = (shared.clone(), crossed.clone());
+        let (server, served) = (shared.clone(), handoffs.clone());
         let thread = thread::spawn(move || {
             server.update_state(first, |state| state | OVER);
             server.retire(first);
@@ -289,7 +289,7 @@ fn what_became_of_a_session_is_known_once_a_packet_is_served() {
             server.leave(first);
             second
         });
-        let is_served = crossed.count((0, 1)) == 1;
+        let is_served = handoffs.count((0, 1)) == 1;
         let (is_over, found) = (shared.state(first) & OVER != 0, shared.find(&key(7)));
         let second = thread.join().expect("no panic");
         if is_served {
@@ -309,7 +309,7 @@ fn what_became_of_a_session_is_known_once_a_packet_is_served() {
 #[test]
 fn a_key_is_published_while_its_record_ends() {
     model(None, || {
-        let shared = rendezvous(2).expect("memory");
+        let shared = shared_flows(2).expect("memory");
         let first = mine(publish(&shared, 7));
         let other = shared.clone();
         let thread = thread::spawn(move || other.leave(first));
@@ -338,7 +338,7 @@ fn a_key_is_published_while_its_record_ends() {
 #[test]
 fn a_second_key_and_a_first_one_cannot_both_win() {
     model(None, || {
-        let shared = rendezvous(2).expect("memory");
+        let shared = shared_flows(2).expect("memory");
         let record = mine(publish(&shared, 7));
         let other = shared.clone();
         let thread = thread::spawn(move || publish(&other, 9));
@@ -365,7 +365,7 @@ fn a_second_key_and_a_first_one_cannot_both_win() {
 #[test]
 fn records_that_come_and_go_are_never_two_connections_at_once() {
     model(Some(2), || {
-        let shared = rendezvous(2).expect("memory");
+        let shared = shared_flows(2).expect("memory");
         let other = shared.clone();
         let thread = thread::spawn(move || {
             if let Published::Mine(record) = publish(&other, 7) {

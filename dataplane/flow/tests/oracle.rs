@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use thruway_flow::rules::DEPTH_MAX;
 use thruway_flow::{
-    IpProgram, Key, NoNames, PacketView, PatternProgram, evaluate_naive, parse_classifier_rules,
-    parse_expression, parse_filter_rules, parse_pattern,
+    IpProgram, Key, NO_MATCH, NoNames, PacketView, PatternProgram, evaluate_naive,
+    parse_classifier_rules, parse_expression, parse_filter_rules, parse_pattern,
 };
 
 fn pick(list: &'static [&'static str]) -> impl Strategy<Value = String> {
@@ -131,6 +131,60 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// A line of a program in Click's notation: offset, value, mask, and where "yes" and "no" lead.
+type Line = (usize, u32, u32, Step, Step);
+
+/// Another line, or an output; none for `[X]`.
+#[derive(Clone, Copy)]
+enum Step {
+    Line(usize),
+    End(Option<u32>),
+}
+
+fn step(text: &str) -> Step {
+    match text.strip_prefix("step ") {
+        Some(line) => Step::Line(line.parse().expect("a number")),
+        None => Step::End(text.trim_matches(['[', ']']).parse().ok()),
+    }
+}
+
+/// Reads what the handler `program` prints; where it begins.
+fn printed(text: &str) -> (Vec<Line>, Step) {
+    if let Some(all) = text.strip_prefix("all->") {
+        return (Vec::new(), step(all.lines().next().expect("an output")));
+    }
+    let lines = text.lines().take_while(|line| !line.starts_with("safe length"));
+    let lines = lines.enumerate().map(|(number, line)| {
+        let (test, leads) = line.split_once("  yes->").expect("an answer");
+        let (yes, no) = leads.split_once("  no->").expect("another");
+        let (at, test) = test.split_once('/').expect("an offset");
+        let (value, mask) = test.split_once('%').expect("a mask");
+        let mut at = at.split_whitespace();
+        assert_eq!(at.next().map(str::parse), Some(Ok(number)));
+        let hex = |digits| u32::from_str_radix(digits, 16).expect("hexadecimal");
+        let at = at.next().expect("an offset").parse().expect("a number");
+        (at, hex(value), hex(mask), step(yes), step(no))
+    });
+    (lines.collect(), Step::Line(0))
+}
+
+/// Runs a printed program as Click does: bytes that a test needs and that are not there are "no".
+fn run_printed((lines, begin): &(Vec<Line>, Step), view: &PacketView<'_>) -> Option<u32> {
+    let mut at = *begin;
+    loop {
+        let (offset, value, mask, yes, no) = match at {
+            Step::End(output) => return output,
+            Step::Line(line) => lines[line],
+        };
+        let bytes = [view.frame, view.network, view.transport][offset / 256];
+        let rest = bytes.get(offset % 256..).unwrap_or(&[]);
+        let byte = |i: usize| rest.get(i).copied().unwrap_or(0);
+        let word = u32::from_be_bytes([byte(0), byte(1), byte(2), byte(3)]);
+        let missing = (0..4).any(|i| rest.len() <= i && mask.to_be_bytes()[i] != 0);
+        at = if !missing && word & mask == value { yes } else { no };
+    }
+}
+
 fn agrees(texts: &[String], packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let rules = match parse_classifier_rules(texts, &NoNames) {
         Ok(rules) => rules,
@@ -139,12 +193,15 @@ fn agrees(texts: &[String], packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let program = IpProgram::compile(&rules).expect("compiles");
     let keys: Vec<Key> = packets.iter().map(|p| Key::from_ip(p)).collect();
     let mut verdicts = vec![0; packets.len()];
+    let click = printed(&program.to_string());
     program.classify_batch(&keys, |i| PacketView::from_ip(&packets[i]), &mut verdicts);
     for (p, verdict) in packets.iter().zip(verdicts) {
         let view = PacketView::from_ip(p);
         let naive = evaluate_naive(&rules, &view);
         prop_assert_eq!(program.classify(&view), naive, "{:?} on {:02x?}", texts, p);
         prop_assert_eq!(verdict, naive);
+        let output = Some(naive).filter(|output| *output != NO_MATCH);
+        prop_assert_eq!(run_printed(&click, &view), output, "{:?} on {:02x?}", texts, p);
     }
     Ok(())
 }

@@ -272,7 +272,7 @@ fn growth_moves_few_entries_per_insertion() {
     }
     assert!(worst <= 2 * 48, "{worst} entries moved by one insertion");
     assert!(before.moved < 2 << 20, "{} moved in all", before.moved);
-    assert_eq!((before.slots_used, before.crowded), (1 << 20, 0));
+    assert_eq!((before.slots_used, before.refused_full), (1 << 20, 0));
     assert!(before.chain_max <= 4, "a chain of {} lines", before.chain_max);
     assert_eq!(pool.insert(&key(1 << 20)), Err(Refused::Full));
     for n in (0..1 << 20).step_by(7) {
@@ -312,7 +312,7 @@ fn a_full_table_stays_as_it_is() {
         pool.free(indices[place]);
         indices[place] = pool.insert(&key(n)).unwrap();
     }
-    assert_eq!(pool.load().crowded, 0);
+    assert_eq!(pool.load().refused_full, 0);
     assert!(pool.memory_bytes() <= pool.memory_max_bytes());
 }
 
@@ -353,7 +353,7 @@ fn numbers_of_nobody_are_not_live() {
 
 /// Slots hold hashes of 32 bits: among so many keys some are equal, and only the keys differ.
 #[test]
-fn keys_of_equal_hashes_are_told_apart() {
+fn keys_of_equal_hashes_are_distinguished() {
     const SESSIONS: u32 = 300_000;
     let hasher = Hasher::new([1, 2]);
     let mut hashes: Vec<u32> = (0..SESSIONS * 2).map(|n| hasher.hash(&key(n)) as u32).collect();
@@ -374,15 +374,15 @@ fn keys_of_equal_hashes_are_told_apart() {
 
 /// Whoever knows the seed can fill a bucket: he is refused, and the others' sessions stay.
 #[test]
-fn a_crowded_bucket_refuses() {
+fn a_full_bucket_refuses() {
     let hasher = Hasher::new([1, 2]);
     let mut pool = pool(shape(false, 1000));
     let chosen: Vec<[u32; 4]> =
         (0..).map(key).filter(|key| hasher.hash(key) & 0xff == 7).take(60).collect();
     let (kept, refused) = chosen.split_at(48);
     let indices: Vec<u32> = kept.iter().map(|key| pool.insert(key).unwrap()).collect();
-    assert!(refused.iter().all(|key| pool.insert(key) == Err(Refused::Crowded)));
-    assert_eq!((pool.len(), pool.load().crowded, pool.load().chain_max), (48, 12, 6));
+    assert!(refused.iter().all(|key| pool.insert(key) == Err(Refused::IndexFull)));
+    assert_eq!((pool.len(), pool.load().refused_full, pool.load().chain_max), (48, 12, 6));
     let found = |pool: &Pool, key: &[u32; 4]| pool.find(key).index();
     assert!(kept.iter().zip(&indices).all(|(key, index)| found(&pool, key) == Some(*index)));
     assert!(refused.iter().all(|key| found(&pool, key).is_none()));

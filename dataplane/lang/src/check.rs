@@ -29,12 +29,12 @@ pub(crate) fn resolve_part(graph: &Graph, complete: bool) -> (Checked, Diagnosti
     if !check.count_ports() {
         return (Checked::default(), check.diagnostics);
     }
-    check.place_edges();
+    check.index_edges();
     check.reuse(false);
     if complete {
         check.check_unused();
     }
-    check.settle();
+    check.infer_processing();
     let elements = check.elements;
     let checked = Checked {
         order: reach::order(graph, &check.edges),
@@ -131,7 +131,7 @@ impl Check<'_> {
         true
     }
 
-    fn place_edges(&mut self) {
+    fn index_edges(&mut self) {
         for (index, edge) in self.graph.edges.iter().enumerate() {
             let sides = [(edge.from, true), (edge.to, false)];
             let mut placed = true;
@@ -210,7 +210,7 @@ impl Check<'_> {
 
     /// Spreads push and pull from ports that are one or the other over connections and through
     /// agnostic elements, then reports where they clash.
-    fn settle(&mut self) {
+    fn infer_processing(&mut self) {
         let mut known: Vec<[Vec<Option<Processing>>; 2]> = Vec::new();
         let mut queue = VecDeque::new();
         for (index, ports) in self.elements.iter().enumerate() {

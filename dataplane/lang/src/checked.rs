@@ -1,6 +1,7 @@
 //! What is known of a graph after checking: ports, processing, order, reach.
 
 use crate::codes::Flow;
+pub use crate::codes::Processing;
 
 /// The result of [`resolve`](crate::check::resolve); indices are those of
 /// [`Graph::elements`](crate::Graph::elements) and [`Graph::edges`](crate::Graph::edges).
@@ -36,15 +37,6 @@ pub struct Port {
     pub agnostic: bool,
     /// Edges at this port. One, except for a pull output or a push input.
     pub edges: Vec<usize>,
-}
-
-/// Who moves a packet over a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Processing {
-    /// The upstream element.
-    Push,
-    /// The downstream element.
-    Pull,
 }
 
 /// A task and the elements that it runs through.

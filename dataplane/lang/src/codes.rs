@@ -3,7 +3,14 @@
 
 use std::ops::RangeInclusive;
 
-use crate::checked::Processing;
+/// Who moves a packet over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Processing {
+    /// The upstream element.
+    Push,
+    /// The downstream element.
+    Pull,
+}
 
 /// A parsed port count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,13 +146,13 @@ impl Flow {
         let from = &self.inputs[input.min(self.inputs.len() - 1)];
         let to = &self.outputs[output.min(self.outputs.len() - 1)];
         let number = from.number && to.number && input == output;
-        let met = match (from.negated, to.negated) {
+        let matches = match (from.negated, to.negated) {
             (false, false) => number || from.letters.iter().any(|c| to.letters.contains(c)),
             (true, false) => to.letters.iter().any(|c| !from.letters.contains(c)),
             (false, true) => from.letters.iter().any(|c| !to.letters.contains(c)),
             (true, true) => true,
         };
-        met || (from.negated != to.negated && (from.number || to.number) && !number)
+        matches || (from.negated != to.negated && (from.number || to.number) && !number)
     }
 }
 

@@ -76,6 +76,11 @@ impl Diagnostic {
         }
     }
 
+    /// An error of the whole configuration.
+    pub fn global(message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span: None, ..Diagnostic::error(Span::default(), message) }
+    }
+
     /// A warning at `span`.
     pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
@@ -225,18 +230,18 @@ impl Diagnostics {
     pub fn click(&self) -> String {
         let mut out = String::new();
         for item in self.items.iter().filter(|item| item.severity != Severity::Advice) {
-            let place = item.span.map_or(String::new(), |span| self.landmark(span) + ": ");
+            let location = item.span.map_or(String::new(), |span| self.landmark(span) + ": ");
             let kind = if item.severity == Severity::Warning { "warning: " } else { "" };
-            let _ = writeln!(out, "{place}{kind}{}", item.message);
+            let _ = writeln!(out, "{location}{kind}{}", item.message);
             for note in item.notes.iter().filter(|note| note.role != Role::Hint) {
-                let place = note.span.map_or(String::new(), |span| self.landmark(span) + ":");
+                let location = note.span.map_or(String::new(), |span| self.landmark(span) + ":");
                 let indent = match (note.role, note.span) {
                     (Role::Detail, Some(_)) => "   ",
                     (Role::Detail, None) => "  ",
                     (_, Some(_)) => " ",
                     (_, None) => "",
                 };
-                let _ = writeln!(out, "{place}{indent}{}", note.message);
+                let _ = writeln!(out, "{location}{indent}{}", note.message);
             }
         }
         if self.suppressed > 0 {

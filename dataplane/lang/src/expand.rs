@@ -119,7 +119,7 @@ impl Expander<'_, '_> {
     }
 
     fn all(&mut self, scope: Scope, env: Rc<Env>) -> Result<Vec<Joined>, Stop> {
-        let nodes = self.place(&scope, "", None)?;
+        let nodes = self.declare(&scope, "", None)?;
         for (decl, node) in scope.decls.iter().zip(nodes) {
             if let (DeclKind::Class(_), Some(node)) = (decl.kind, node) {
                 self.instantiate(node, &env, 0)?;
@@ -131,7 +131,7 @@ impl Expander<'_, '_> {
     }
 
     /// Adds the declarations of a scope, with names that begin with `prefix`.
-    fn place(
+    fn declare(
         &mut self,
         scope: &Scope,
         prefix: &str,
@@ -289,7 +289,7 @@ impl Expander<'_, '_> {
         let context = Rc::new(Context { frame, outer: context.clone() });
         let border = Border { node, inputs: compound.inputs, outputs: compound.outputs };
         self.borders.push(border);
-        let nodes = self.place(&compound.scope, &prefix, Some((node, context)))?;
+        let nodes = self.declare(&compound.scope, &prefix, Some((node, context)))?;
         self.nodes[node].kind = NodeKind::Tunnel(nodes[0]);
         for node in nodes.into_iter().flatten() {
             self.instantiate(node, &inner, depth + 1)?;
@@ -344,8 +344,8 @@ impl Expander<'_, '_> {
                 continue;
             }
             let mut seen = HashSet::new();
-            let mut ways = vec![(conn.to, context(index))];
-            while let Some((to, link)) = ways.pop() {
+            let mut pending = vec![(conn.to, context(index))];
+            while let Some((to, link)) = pending.pop() {
                 steps += 1;
                 match self.nodes[to.0].kind {
                     NodeKind::Element(_) => {
@@ -357,7 +357,7 @@ impl Expander<'_, '_> {
                         let next = by_source.get(&(exit, to.1)).map_or(&[][..], Vec::as_slice);
                         let further =
                             |next: &usize| (self.conns[*next].to, link.or(context(*next)));
-                        ways.extend(next.iter().rev().map(further));
+                        pending.extend(next.iter().rev().map(further));
                     }
                     NodeKind::Tunnel(Some(_)) => {}
                 }
@@ -374,9 +374,9 @@ impl Expander<'_, '_> {
     fn finish(self, joined: Vec<Joined>) -> (Vec<ElementDecl>, Vec<Edge>) {
         let mut index_of = vec![usize::MAX; self.nodes.len()];
         let mut elements = Vec::new();
-        for (node, place) in self.nodes.into_iter().zip(&mut index_of) {
+        for (node, slot) in self.nodes.into_iter().zip(&mut index_of) {
             if let NodeKind::Element(class) = node.kind {
-                *place = elements.len();
+                *slot = elements.len();
                 elements.push(element(node, &self.classes[class], self.lowerer));
             }
         }

@@ -70,7 +70,7 @@ pub struct Lexer<'a> {
     /// Line directives met.
     pub directives: Vec<LineDirective>,
     /// Lines that begin with `#` but are not line directives.
-    pub bad_directives: Vec<Span>,
+    pub malformed_directives: Vec<Span>,
     /// End of the last line directive: each counts once although text may be lexed twice.
     seen: usize,
 }
@@ -78,8 +78,8 @@ pub struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// At the beginning of `text`, which has index `source`.
     pub fn new(text: &'a str, source: u32) -> Lexer<'a> {
-        let (directives, bad_directives) = (Vec::new(), Vec::new());
-        Lexer { text, source, pos: 0, directives, bad_directives, seen: 0 }
+        let (directives, malformed_directives) = (Vec::new(), Vec::new());
+        Lexer { text, source, pos: 0, directives, malformed_directives, seen: 0 }
     }
 
     /// Where the next token is looked for.
@@ -132,7 +132,7 @@ impl<'a> Lexer<'a> {
                 Some((line, name)) => {
                     self.directives.push(LineDirective { offset: next, line, name });
                 }
-                None => self.bad_directives.push(self.span(at, at + length)),
+                None => self.malformed_directives.push(self.span(at, at + length)),
             }
         }
         next
@@ -302,6 +302,6 @@ mod tests {
         assert_eq!(lexer.directives.len(), 2);
         assert_eq!((lexer.directives[0].line, lexer.directives[0].name.as_deref()), (7, Some("f")));
         assert_eq!((lexer.directives[1].line, lexer.directives[1].offset), (3, 18));
-        assert_eq!(lexer.bad_directives.len(), 1);
+        assert_eq!(lexer.malformed_directives.len(), 1);
     }
 }

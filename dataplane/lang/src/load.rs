@@ -26,7 +26,7 @@ pub fn parse_with(
     let mut scope = Scope::default();
     lowerer.file(source, &mut scope);
     lowerer.diagnostics.sort();
-    scope.settle_names();
+    scope.make_names_unique();
     let texts = lowerer.sources.texts();
     let defined = scope.defines.keys().map(String::as_str);
     for message in variables.unknown(texts, defined) {

@@ -7,7 +7,7 @@ use thruway_element::{Catalog, Spec, nearest, text};
 
 use crate::ast::*;
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::graph::Requirement;
+use crate::graph::{Requirement, UNKNOWN};
 use crate::lexer::is_variable;
 use crate::parser;
 use crate::scope::{Class, ClassId, CompoundClass, Scope};
@@ -192,6 +192,24 @@ impl<'a> Lowerer<'a> {
         self.catalog.spec(name)
     }
 
+    /// The compound element classes of the outermost scope, in the order of the text.
+    pub(crate) fn compounds(&self) -> Vec<(String, ClassId, Span)> {
+        let names = self.class_names.first().into_iter().flatten();
+        let mut compounds: Vec<(String, ClassId, Span)> = names
+            .filter_map(|(name, id)| match &self.classes[*id] {
+                Class::Compound(class) => Some((name.clone(), *id, class.span)),
+                _ => None,
+            })
+            .collect();
+        compounds.sort_by_key(|(_, _, span)| (span.source, span.start));
+        compounds
+    }
+
+    /// A class that has any ports and no name in the configuration.
+    pub(crate) fn end_class(&mut self) -> ClassId {
+        self.add_class(Class::Primitive(String::new(), &UNKNOWN))
+    }
+
     fn add_class(&mut self, class: Class) -> ClassId {
         self.classes.push(class);
         self.classes.len() - 1
@@ -273,7 +291,7 @@ impl<'a> Lowerer<'a> {
         self.class_names.pop();
         let printed = if name.is_empty() { "<anonymous>" } else { name };
         let (inputs, outputs) = self.check_pseudo(&scope, (0, 1), (printed, overload.span), 0);
-        scope.settle_names();
+        scope.make_names_unique();
         CompoundClass {
             name: name.to_string(),
             formals: overload.formals.clone(),

@@ -38,10 +38,10 @@ impl Lowerer<'_> {
         &mut self,
         sides: impl Iterator<Item = &'b Written>,
         side: &str,
-        place: &str,
+        position: &str,
     ) {
         if let Some(span) = sides.filter_map(|written| written.span).next() {
-            self.error(span, format!("{side} ports ignored at {place} of chain"));
+            self.error(span, format!("{side} ports ignored at {position} of chain"));
         }
     }
 

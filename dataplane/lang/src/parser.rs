@@ -48,7 +48,7 @@ pub fn parse(text: &str, source: u32) -> Syntax {
         parser.unexpected(token);
         parser.bump();
     }
-    for span in std::mem::take(&mut parser.lexer.bad_directives) {
+    for span in std::mem::take(&mut parser.lexer.malformed_directives) {
         parser.errors.push(Diagnostic::error(span, "unknown preprocessor directive"));
     }
     Syntax {

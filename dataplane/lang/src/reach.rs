@@ -26,12 +26,12 @@ pub(crate) fn order(graph: &Graph, edges: &[usize]) -> Vec<usize> {
         if std::mem::replace(&mut seen[start], true) {
             continue;
         }
-        while let Some((at, way)) = stack.last_mut() {
+        while let Some((at, next_index)) = stack.last_mut() {
             // Later outputs first, so that in the reverse order earlier ones come first.
-            let ways = &next[*at];
-            match ways.len().checked_sub(*way + 1).map(|index| ways[index]) {
+            let targets = &next[*at];
+            match targets.len().checked_sub(*next_index + 1).map(|index| targets[index]) {
                 Some(to) => {
-                    *way += 1;
+                    *next_index += 1;
                     if !std::mem::replace(&mut seen[to], true) {
                         stack.push((to, 0));
                     }
@@ -51,22 +51,22 @@ pub(crate) fn order(graph: &Graph, edges: &[usize]) -> Vec<usize> {
 pub(crate) fn unreachable(graph: &Graph, elements: &[ElementPorts]) -> Vec<usize> {
     let mut reached: Vec<Vec<bool>> =
         elements.iter().map(|ports| vec![false; ports.inputs.len()]).collect();
-    let mut ways: Vec<(usize, usize)> = Vec::new();
+    let mut pending: Vec<(usize, usize)> = Vec::new();
     for (index, ports) in elements.iter().enumerate() {
         let makes =
             |output: &usize| !(0..ports.inputs.len()).any(|i| ports.flow.allows(i, *output));
         let task = graph.elements[index].spec.task && ports.inputs.is_empty();
         let outputs = (0..ports.outputs.len()).filter(|output| task || makes(output));
-        ways.extend(outputs.map(|output| (index, output)));
+        pending.extend(outputs.map(|output| (index, output)));
     }
-    while let Some((element, output)) = ways.pop() {
+    while let Some((element, output)) = pending.pop() {
         for edge in &elements[element].outputs[output].edges {
             let to = graph.edges[*edge].to;
             if !std::mem::replace(&mut reached[to.element][to.port], true) {
                 let ports = &elements[to.element];
                 let outputs = 0..ports.outputs.len();
                 let flows = outputs.filter(|output| ports.flow.allows(to.port, *output));
-                ways.extend(flows.map(|output| (to.element, output)));
+                pending.extend(flows.map(|output| (to.element, output)));
             }
         }
     }
@@ -90,12 +90,12 @@ fn reach(graph: &Graph, elements: &[ElementPorts], task: usize) -> Vec<usize> {
         pushed: elements.iter().map(|_| Vec::new()).collect(),
         pulled: elements.iter().map(|_| Vec::new()).collect(),
         reached: vec![false; elements.len()],
-        ways: Vec::new(),
+        pending: Vec::new(),
     };
     walk.reached[task] = true;
     (0..elements[task].outputs.len()).for_each(|output| walk.push(task, output));
     (0..elements[task].inputs.len()).for_each(|input| walk.pull(task, input));
-    while let Some((element, is_output, port)) = walk.ways.pop() {
+    while let Some((element, is_output, port)) = walk.pending.pop() {
         let flow = &elements[element].flow;
         if is_output {
             let inputs: Vec<usize> = (0..elements[element].inputs.len())
@@ -121,7 +121,7 @@ struct Walk<'a> {
     pulled: Vec<Vec<bool>>,
     reached: Vec<bool>,
     /// Ports through which code is entered: element, whether by an output, port.
-    ways: Vec<(usize, bool, usize)>,
+    pending: Vec<(usize, bool, usize)>,
 }
 
 impl Walk<'_> {
@@ -153,7 +153,7 @@ impl Walk<'_> {
             let edge = &self.graph.edges[*edge];
             let at = if downstream { edge.to } else { edge.from };
             self.reached[at.element] = true;
-            self.ways.push((at.element, !downstream, at.port));
+            self.pending.push((at.element, !downstream, at.port));
         }
     }
 }

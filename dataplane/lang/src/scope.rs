@@ -105,7 +105,7 @@ impl Scope {
         index
     }
 
-    /// Adds a declaration whose name, `CLASS@N`, is settled by [`Scope::settle_names`].
+    /// Adds a declaration whose name, `CLASS@N`, is settled by [`Scope::make_names_unique`].
     pub fn declare_anonymous(
         &mut self,
         class: &str,
@@ -129,7 +129,7 @@ impl Scope {
     }
 
     /// Makes the names of anonymous elements unique by counting their number up.
-    pub fn settle_names(&mut self) {
+    pub fn make_names_unique(&mut self) {
         // Per class the numbers that were found taken, from the first to the last: numbers begin
         // higher and higher, so that no number is looked at twice.
         let mut taken: HashMap<String, usize> = HashMap::new();
@@ -153,11 +153,11 @@ impl Scope {
             self.names.insert(name.clone(), index);
             self.decls[index].name = name;
         }
-        self.settle_groups();
+        self.rename_group_ports();
     }
 
     /// `input` and `output` of a group are called after the group.
-    fn settle_groups(&mut self) {
+    fn rename_group_ports(&mut self) {
         for index in 0..self.decls.len() {
             if matches!(self.decls[index].kind, DeclKind::Group { .. }) {
                 let name = self.decls[index].name.clone();

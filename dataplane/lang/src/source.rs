@@ -53,12 +53,12 @@ struct File {
     /// Offsets at which lines begin.
     lines: Vec<u32>,
     /// Line directives, in order.
-    marks: Vec<Mark>,
+    marks: Vec<LineMark>,
 }
 
 /// A line directive: the line that begins at `offset` is called `line` of `name`.
 #[derive(Debug, Clone)]
-struct Mark {
+struct LineMark {
     offset: u32,
     line: u32,
     name: String,
@@ -88,7 +88,7 @@ impl SourceMap {
     pub fn mark(&mut self, source: u32, offset: usize, line: u32, name: &str) {
         if let Some(file) = self.files.get_mut(source as usize) {
             let name = if name.is_empty() { file.source.name.clone() } else { name.to_string() };
-            file.marks.push(Mark { offset: offset as u32, line, name });
+            file.marks.push(LineMark { offset: offset as u32, line, name });
         }
     }
 

@@ -10,14 +10,14 @@ const BOX_HEIGHT: usize = 46;
 const LAYER_GAP: usize = 62;
 const BOX_GAP: usize = 28;
 const MARGIN: usize = 24;
-const LETTER: usize = 8;
+const LETTER_WIDTH: usize = 8;
 const PORT_GAP: usize = 18;
 /// How often layers are put in order by their neighbours.
 const SWEEPS: usize = 6;
 
 /// Where an element's box is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct BoxRect {
     x: usize,
     y: usize,
     width: usize,
@@ -27,9 +27,9 @@ struct Place {
 /// [`dot`](crate::dot::dot()).
 pub fn svg(graph: &Graph, checked: &Checked) -> String {
     let layers = layers(graph, checked);
-    let places = places(graph, checked, &layers);
-    let right = places.iter().map(|place| place.x + place.width).max().unwrap_or(0) + MARGIN;
-    let bottom = places.iter().map(|place| place.y + BOX_HEIGHT).max().unwrap_or(0) + MARGIN;
+    let layout = layout(graph, checked, &layers);
+    let right = layout.iter().map(|rect| rect.x + rect.width).max().unwrap_or(0) + MARGIN;
+    let bottom = layout.iter().map(|rect| rect.y + BOX_HEIGHT).max().unwrap_or(0) + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{right}\" height=\"{bottom}\" \
          viewBox=\"0 0 {right} {bottom}\" font-family=\"sans-serif\">\n<defs>\n"
@@ -44,9 +44,9 @@ pub fn svg(graph: &Graph, checked: &Checked) -> String {
         );
     }
     out.push_str("</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
-    edges(graph, checked, &places, &mut out);
-    for (index, place) in places.iter().enumerate() {
-        element(graph, checked, index, *place, &mut out);
+    edges(graph, checked, &layout, &mut out);
+    for (index, rect) in layout.iter().enumerate() {
+        element(graph, checked, index, *rect, &mut out);
     }
     out.push_str("</svg>\n");
     out
@@ -102,10 +102,10 @@ fn sort_layers(graph: &Graph, layers: &mut [Vec<usize>]) {
     }
 }
 
-fn places(graph: &Graph, checked: &Checked, layers: &[Vec<usize>]) -> Vec<Place> {
+fn layout(graph: &Graph, checked: &Checked, layers: &[Vec<usize>]) -> Vec<BoxRect> {
     let width = |index: usize| {
         let element = &graph.elements[index];
-        let text = element.name.chars().count().max(element.class.chars().count()) * LETTER;
+        let text = element.name.chars().count().max(element.class.chars().count()) * LETTER_WIDTH;
         let ports = checked.elements.get(index).map_or(0, |p| p.inputs.len().max(p.outputs.len()));
         (text + 20).max(ports * PORT_GAP + 8).max(70)
     };
@@ -113,30 +113,30 @@ fn places(graph: &Graph, checked: &Checked, layers: &[Vec<usize>]) -> Vec<Place>
         layer.iter().map(|index| width(*index) + BOX_GAP).sum::<usize>().saturating_sub(BOX_GAP)
     };
     let widest = layers.iter().map(row).max().unwrap_or(0);
-    let mut places = vec![Place::default(); graph.elements.len()];
+    let mut layout = vec![BoxRect::default(); graph.elements.len()];
     for (depth, layer) in layers.iter().enumerate() {
         let mut x = MARGIN + (widest - row(layer)) / 2;
         for index in layer {
             let y = MARGIN + depth * (BOX_HEIGHT + LAYER_GAP);
-            places[*index] = Place { x, y, width: width(*index) };
+            layout[*index] = BoxRect { x, y, width: width(*index) };
             x += width(*index) + BOX_GAP;
         }
     }
-    places
+    layout
 }
 
 /// The middle of port `port` of `count`, from the box's left.
-fn port_x(place: Place, port: usize, count: usize) -> usize {
-    place.x + place.width * (2 * port + 1) / (2 * count.max(1))
+fn port_x(rect: BoxRect, port: usize, count: usize) -> usize {
+    rect.x + rect.width * (2 * port + 1) / (2 * count.max(1))
 }
 
-fn edges(graph: &Graph, checked: &Checked, places: &[Place], out: &mut String) {
+fn edges(graph: &Graph, checked: &Checked, layout: &[BoxRect], out: &mut String) {
     for edge in &graph.edges {
         let count = |element: usize, is_output: bool| {
             let ports = checked.elements.get(element);
             ports.map_or(0, |p| if is_output { p.outputs.len() } else { p.inputs.len() })
         };
-        let (from, to) = (places[edge.from.element], places[edge.to.element]);
+        let (from, to) = (layout[edge.from.element], layout[edge.to.element]);
         let x1 = port_x(from, edge.from.port, count(edge.from.element, true));
         let x2 = port_x(to, edge.to.port, count(edge.to.element, false));
         let (y1, y2) = (from.y + BOX_HEIGHT, to.y);
@@ -160,9 +160,9 @@ fn edges(graph: &Graph, checked: &Checked, places: &[Place], out: &mut String) {
     }
 }
 
-fn element(graph: &Graph, checked: &Checked, index: usize, place: Place, out: &mut String) {
+fn element(graph: &Graph, checked: &Checked, index: usize, rect: BoxRect, out: &mut String) {
     let element = &graph.elements[index];
-    let Place { x, y, width } = place;
+    let BoxRect { x, y, width } = rect;
     let middle = x + width / 2;
     let _ = writeln!(
         out,
@@ -181,7 +181,7 @@ fn element(graph: &Graph, checked: &Checked, index: usize, place: Place, out: &m
     if let Some(ports) = checked.elements.get(index) {
         for (count, y) in [(ports.inputs.len(), y + 9), (ports.outputs.len(), y + BOX_HEIGHT - 3)] {
             for port in (0..count).filter(|_| count > 1) {
-                let x = port_x(place, port, count);
+                let x = port_x(rect, port, count);
                 let _ = writeln!(
                     out,
                     "<text x=\"{x}\" y=\"{y}\" font-size=\"8\" text-anchor=\"middle\">{port}</text>"

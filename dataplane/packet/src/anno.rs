@@ -2,7 +2,8 @@
 
 /// Where an annotation lives in the packet's 28 annotation bytes.
 ///
-/// The offsets up to 17 are Click's, so that configurations which name them by number keep working.
+/// The offsets are Click's where they name what Click has there (all below 24 but `VLAN_TCI`'s, and
+/// that of `EXTRA_PACKETS`), so that configurations which name them by number keep working.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anno {
     /// First byte.
@@ -31,21 +32,21 @@ impl Anno {
     /// Offset of the parameter that an ICMP parameter problem speaks of.
     pub const ICMP_PARAM: Anno = Anno { offset: 17, size: 1 };
     /// Not zero: the source address is still to be set by FixIPSrc.
-    pub const FIX_IP_SRC: Anno = Anno { offset: 18, size: 1 };
-    /// Packets that this TCP packet stands for, because a sender left it to hardware to cut it; 0 or
-    /// 1: it is one. Those are about equally long.
-    pub const SEGMENTS: Anno = Anno { offset: 19, size: 1 };
+    pub const FIX_IP_SRC: Anno = Anno { offset: 19, size: 1 };
+    /// Packets that this TCP packet stands for, because a sender left it to hardware to cut it; 0
+    /// or 1: it is one. Those are about equally long.
+    pub const SEGMENTS: Anno = Anno { offset: 18, size: 1 };
     /// VLAN tag control information.
-    pub const VLAN_TCI: Anno = Anno { offset: 22, size: 2 };
+    pub const VLAN_TCI: Anno = Anno { offset: 26, size: 2 };
     /// Aggregate (flow) number.
-    pub const AGGREGATE: Anno = Anno { offset: 24, size: 4 };
-    /// Packet number.
-    pub const NUMBER: Anno = Anno { offset: 24, size: 4 };
+    pub const AGGREGATE: Anno = Anno { offset: 20, size: 4 };
+    /// Packet number; overlaps `AGGREGATE`.
+    pub const NUMBER: Anno = Anno { offset: 20, size: 4 };
     /// Packets that this one stands for besides itself (summaries, samples); overlaps `VLAN_TCI`,
     /// which such packets do not have.
-    pub const EXTRA_PACKETS: Anno = Anno { offset: 22, size: 2 };
+    pub const EXTRA_PACKETS: Anno = Anno { offset: 26, size: 2 };
     /// Bytes that the packet had on the wire and the capture left out; 65,535 for more.
-    pub const EXTRA_LENGTH: Anno = Anno { offset: 20, size: 2 };
+    pub const EXTRA_LENGTH: Anno = Anno { offset: 24, size: 2 };
 
     /// The names a configuration may use.
     pub const NAMES: &'static [(&'static str, Anno)] = &[

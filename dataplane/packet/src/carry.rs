@@ -1,4 +1,4 @@
-//! What is known of a packet besides its bytes, as one process tells another.
+//! What is known of a packet besides its bytes, as one process passes it to another.
 
 use crate::meta::{NO_HEADER, PacketKind};
 use crate::packet::Packet;

@@ -45,12 +45,12 @@ impl Frames {
     }
 
     /// Where a frame begins, in bytes from the start of the pool's [memory](Pool::memory).
-    pub fn place(number: usize) -> usize {
+    pub fn offset(number: usize) -> usize {
         pool::frame_start(number)
     }
 
-    /// Takes up to `count` free frames and tells `give` the number of each; says how many: fewer
-    /// when there are no more. They are the caller's until [`free`](Self::free) or
+    /// Takes up to `count` free frames and passes the number of each to `give`; returns how many:
+    /// fewer when there are no more. They are the caller's until [`free`](Self::free) or
     /// [`packet`](Self::packet).
     #[inline]
     pub fn take(&self, count: usize, mut give: impl FnMut(usize)) -> usize {

@@ -10,7 +10,7 @@ impl Packet {
         offset.checked_sub(self.headroom())
     }
 
-    fn place_of(&self, mark: u16) -> Option<isize> {
+    fn signed_offset_of(&self, mark: u16) -> Option<isize> {
         (mark != NO_HEADER).then(|| mark as isize - self.headroom() as isize)
     }
 
@@ -21,7 +21,7 @@ impl Packet {
     /// Where in the frame a marked header of at least `n` bytes begins, if it lies within the
     /// packet, and how many bytes there are from there to the packet's end.
     #[inline]
-    fn place(&self, mark: u16, n: u32) -> Option<(usize, usize)> {
+    fn header_span(&self, mark: u16, n: u32) -> Option<(usize, usize)> {
         let meta = self.meta();
         let (at, end) = (u32::from(mark), meta.start + meta.len);
         let within = mark != NO_HEADER && at >= meta.start && at + n <= end;
@@ -31,16 +31,16 @@ impl Packet {
     /// Bytes from a marked header on; empty when it is not marked or not within the packet.
     #[inline]
     fn bytes_from(&self, mark: u16) -> &[u8] {
-        let Some((at, len)) = self.place(mark, 0) else { return &[] };
+        let Some((at, len)) = self.header_span(mark, 0) else { return &[] };
         // JUSTIFICATION: one test of the mark instead of one per slice of a slice.
-        // SAFETY: `place` found at..at + len within the packet, whose bytes are ours.
+        // SAFETY: `header_span` found at..at + len within the packet, whose bytes are ours.
         unsafe { core::slice::from_raw_parts(self.meta().buffer.add(at), len) }
     }
 
     /// The same, to be changed.
     #[inline]
     fn bytes_from_mut(&mut self, mark: u16) -> &mut [u8] {
-        let Some((at, len)) = self.place(mark, 0) else { return &mut [] };
+        let Some((at, len)) = self.header_span(mark, 0) else { return &mut [] };
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `bytes_from`; `&mut self` excludes other borrows.
         unsafe { core::slice::from_raw_parts_mut(self.meta().buffer.add(at), len) }
@@ -50,7 +50,7 @@ impl Packet {
     /// was pulled off, or is not all there.
     #[inline]
     pub fn mac_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        let (at, _) = self.place(self.meta().l2, N as u32)?;
+        let (at, _) = self.header_span(self.meta().l2, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
         Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
@@ -59,16 +59,16 @@ impl Packet {
     /// The first `N` bytes of the network header; `None` when it is not marked or not all there.
     #[inline]
     pub fn network_head<const N: usize>(&self) -> Option<&[u8; N]> {
-        let (at, _) = self.place(self.meta().l3, N as u32)?;
+        let (at, _) = self.header_span(self.meta().l3, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
-        // SAFETY: `place` found N bytes at `at` within the packet; an array has no alignment.
+        // SAFETY: `header_span` found N bytes at `at` within the packet; an array has no alignment.
         Some(unsafe { &*self.meta().buffer.add(at).cast::<[u8; N]>() })
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        let (at, _) = self.place(self.meta().l3, N as u32)?;
+        let (at, _) = self.header_span(self.meta().l3, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
         Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
@@ -83,7 +83,7 @@ impl Packet {
     /// Where the link-layer header begins relative to `data()`: negative when it was pulled off
     /// but still stands in the head room.
     pub fn mac_offset(&self) -> Option<isize> {
-        self.place_of(self.meta().l2)
+        self.signed_offset_of(self.meta().l2)
     }
 
     /// The `n` bytes of the link-layer header even when it was pulled off `data()`.
@@ -126,14 +126,14 @@ impl Packet {
     /// Where the network header begins relative to `data()`: negative when it was pulled off but
     /// still stands in the head room.
     #[inline]
-    pub fn network_place(&self) -> Option<isize> {
-        self.place_of(self.meta().l3)
+    pub fn network_signed_offset(&self) -> Option<isize> {
+        self.signed_offset_of(self.meta().l3)
     }
 
     /// The same of the transport header.
     #[inline]
-    pub fn transport_place(&self) -> Option<isize> {
-        self.place_of(self.meta().l4)
+    pub fn transport_signed_offset(&self) -> Option<isize> {
+        self.signed_offset_of(self.meta().l4)
     }
 
     /// Tells that the headers were moved by `by` bytes within the frame: their marks follow.

@@ -9,7 +9,7 @@ use crate::cache;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL_FRAME};
 
-/// The frames of the pool of small frames that one borrower has. Places are told in bytes from the
+/// The frames of the pool of small frames that one borrower has. Offsets are in bytes from the
 /// start of the pool's [memory](Pool::memory).
 ///
 /// Dropping it frees the frames: its owner does so when the borrower is gone.
@@ -57,8 +57,8 @@ impl Lending {
         Ok((pool::frame_start(index) + start) as u64)
     }
 
-    /// Lends up to `count` free frames and tells `give` where each begins; fewer when there are no
-    /// more. Says how many.
+    /// Lends up to `count` free frames and passes the offset of each to `give`; fewer when there
+    /// are no more. Says how many.
     #[inline]
     pub fn lend_free(&mut self, count: usize, mut give: impl FnMut(u64)) -> usize {
         let mut fresh = core::mem::take(&mut self.fresh);
@@ -73,11 +73,11 @@ impl Lending {
         taken
     }
 
-    /// Takes the frame around `place` back, as a packet of the `len` bytes there. `None`, and
+    /// Takes the frame around `offset` back, as a packet of the `len` bytes there. `None`, and
     /// nothing changed, when that frame is not lent or so many bytes do not lie in it.
     #[inline]
-    pub fn take_back(&mut self, place: u64, len: u32) -> Option<Packet> {
-        let (index, start) = self.pool.frame_around(place)?;
+    pub fn take_back(&mut self, offset: u64, len: u32) -> Option<Packet> {
+        let (index, start) = self.pool.frame_around(offset)?;
         if start + len as usize > SMALL_FRAME {
             return None;
         }
@@ -127,13 +127,13 @@ mod tests {
     #[test]
     fn a_lent_packet_comes_back_once_with_its_bytes() {
         let mut lending = Lending::new();
-        let place = lending.lend(Packet::new(b"hello, ring").expect("memory")).expect("small");
+        let offset = lending.lend(Packet::new(b"hello, ring").expect("memory")).expect("small");
         let other = lending.lend(Packet::new(b"other").expect("memory")).expect("small");
         assert_eq!(lending.len(), 2);
         // A part of it, as a borrower that moved the start may say.
-        let packet = lending.take_back(place + 7, 4).expect("it was lent");
+        let packet = lending.take_back(offset + 7, 4).expect("it was lent");
         assert_eq!(packet.data(), b"ring");
-        assert!(lending.take_back(place, 5).is_none(), "it is no longer lent");
+        assert!(lending.take_back(offset, 5).is_none(), "it is no longer lent");
         assert_eq!(lending.take_back(other, 5).expect("it was lent").data(), b"other");
         assert!(lending.is_empty());
     }
@@ -141,15 +141,15 @@ mod tests {
     #[test]
     fn what_was_not_lent_is_refused() {
         let mut lending = Lending::new();
-        let mut place = 0;
-        assert_eq!(lending.lend_free(1, |at| place = at), 1);
-        for wrong in [0, place - 1, place + SMALL_FRAME as u64, u64::MAX, u64::MAX >> 1] {
+        let mut offset = 0;
+        assert_eq!(lending.lend_free(1, |at| offset = at), 1);
+        for wrong in [0, offset - 1, offset + SMALL_FRAME as u64, u64::MAX, u64::MAX >> 1] {
             assert!(lending.take_back(wrong, 0).is_none(), "{wrong}");
         }
-        assert!(lending.take_back(place + 1, SMALL_FRAME as u32).is_none(), "beyond the frame");
-        assert!(lending.take_back(place, u32::MAX).is_none());
+        assert!(lending.take_back(offset + 1, SMALL_FRAME as u32).is_none(), "beyond the frame");
+        assert!(lending.take_back(offset, u32::MAX).is_none());
         assert_eq!(lending.len(), 1);
-        let packet = lending.take_back(place, SMALL_FRAME as u32).expect("the whole frame");
+        let packet = lending.take_back(offset, SMALL_FRAME as u32).expect("the whole frame");
         assert_eq!((packet.headroom(), packet.tailroom()), (0, 0));
     }
 

@@ -33,6 +33,7 @@ pub use meta::PacketKind;
 pub use packet::{Packet, prefetch_bytes};
 pub use pool::{DEFAULT_SMALL, LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME};
 pub use ring::{PacketConsumer, PacketProducer, packet_ring};
+pub use thruway_region::fallible;
 
 /// The processor's cycle counter (time stamp counter), for statistics; 0 where there is none.
 #[inline]

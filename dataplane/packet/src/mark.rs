@@ -1,8 +1,8 @@
 //! Marks: packets that someone follows on their way.
 //!
 //! A marked packet carries the number of its mark in the byte of its metadata line that says which
-//! pool it is of, where no element reaches it. Whatever looks at that byte already (freeing, lending
-//! frames) takes its slow way for a marked packet; an unmarked one pays nothing.
+//! pool it is of, where no element reaches it. Whatever looks at that byte already (freeing,
+//! lending frames) takes its slow way for a marked packet; an unmarked one pays nothing.
 //!
 //! What is known of a marked packet stands in a table of the process, by the mark's number, until
 //! the packet is freed. A copy of a marked packet is marked too, with a mark of its own.
@@ -135,7 +135,7 @@ impl Mark {
         let end = End { packet: self.packet(), parent: self.parent(), watchers: self.watchers() };
         // Release: see `claim`.
         entry.packet.store(0, Ordering::Release);
-        // A thread that is ending tells nobody any more.
+        // A thread that is ending reports no more.
         let _ = ENDS.try_with(|ends| {
             let mut ends = ends.borrow_mut();
             if ends.len() < ENDS_MAX {
@@ -152,9 +152,9 @@ pub fn forget_watchers(watchers: u64) {
     }
 }
 
-/// Hands the ends of marked packets in this thread since the last call to `tell`, oldest first.
-pub fn take_ends(mut tell: impl FnMut(End)) {
-    let _ = ENDS.try_with(|ends| ends.borrow_mut().drain(..).for_each(&mut tell));
+/// Hands the ends of marked packets in this thread since the last call to `report`, oldest first.
+pub fn take_ends(mut report: impl FnMut(End)) {
+    let _ = ENDS.try_with(|ends| ends.borrow_mut().drain(..).for_each(&mut report));
 }
 
 /// Copies of marked packets so far that got no mark because all were in use.
@@ -319,9 +319,9 @@ mod tests {
         let mut one = packet();
         let number = one.follow(1).expect("a mark").packet();
         let mut lending = Lending::new();
-        let place = lending.lend(one).expect("a small frame");
+        let offset = lending.lend(one).expect("a small frame");
         assert_eq!(ends(), [number]);
-        assert!(!lending.take_back(place, 60).expect("it was lent").is_marked());
+        assert!(!lending.take_back(offset, 60).expect("it was lent").is_marked());
     }
 
     #[test]

@@ -315,6 +315,23 @@ impl Packet {
         }
     }
 
+    /// How many TCP segments the packet stands for: more than one where its sender left it to
+    /// hardware to cut it (annotation `SEGMENTS`).
+    #[inline]
+    pub fn segments(&self) -> usize {
+        usize::from(self.anno(Anno::SEGMENTS)[0]).max(1)
+    }
+
+    /// Has the packet stand for so many segments. False, and nothing changed, where that many
+    /// cannot be counted.
+    #[inline]
+    #[must_use]
+    pub fn set_segments(&mut self, count: usize) -> bool {
+        let Ok(count) = u8::try_from(count) else { return false };
+        self.anno_mut(Anno::SEGMENTS)[0] = if count > 1 { count } else { 0 };
+        true
+    }
+
     /// Colour set by Paint.
     #[inline]
     pub fn paint(&self) -> u8 {

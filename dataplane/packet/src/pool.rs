@@ -23,7 +23,7 @@ use crate::packet::Packet;
 /// PERF: an odd number of lines, so that the beginnings of a batch's frames fall into all sets of a
 /// first-level cache. At multiples of 2 kB they share two sets, and with six "colours" twelve: then
 /// stores to frames were half of the time of a replay (perf annotate, `bench path --case replay`).
-/// AF_XDP takes frames at such distances in its unaligned mode (ADR 12).
+/// AF_XDP takes frames at such distances in its unaligned mode (ADR 9).
 pub const SMALL_FRAME: usize = 31 * 64;
 /// Bytes of a large frame, head room included: holds the largest IP packet with its link header.
 pub const LARGE_FRAME: usize = 72 * 1024;
@@ -255,9 +255,9 @@ impl Pool {
     /// The frame around a place of the region, and the place's distance from the frame's start.
     #[inline]
     pub(crate) fn frame_around(&self, offset: u64) -> Option<(usize, usize)> {
-        let place = usize::try_from(offset).ok()?.checked_sub(LEAD)?;
-        let index = place / frame_size(self.id);
-        (index < self.capacity()).then(|| (index, place - index * frame_size(self.id)))
+        let offset = usize::try_from(offset).ok()?.checked_sub(LEAD)?;
+        let index = offset / frame_size(self.id);
+        (index < self.capacity()).then(|| (index, offset - index * frame_size(self.id)))
     }
 
     /// Whether a frame's bytes lie side by side for a device that sees physical pages: it does not

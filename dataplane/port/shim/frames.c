@@ -13,7 +13,7 @@
 #include "dpdk.h"
 
 /* Frames that a thread keeps in DPDK's cache; half as many again at most.
- * PERF: see docs/adr/0020-dpdk.md. */
+ * PERF: see docs/adr/0017-dpdk.md. */
 #define CACHE_LEN 256
 
 /* What sys.rs reads and writes itself. */

@@ -31,8 +31,8 @@ pub enum CaptureError {
     },
     /// The file ends inside a record. All records before it were delivered.
     #[error(
-        "'{path}' is cut off: record {record} at byte {offset} needs {needed} bytes and \
-         {present} are there; the {record} records before it are whole"
+        "'{path}' is truncated: record {record} at byte {offset} has {present} of \
+         {needed} bytes; {record} complete records before it"
     )]
     Truncated {
         /// The file.
@@ -123,7 +123,7 @@ pub enum PortError {
         name: String,
     },
     /// The interface existed and does not any more.
-    #[error("interface '{name}' is gone")]
+    #[error("interface '{name}' disappeared")]
     Gone {
         /// The interface.
         name: String,

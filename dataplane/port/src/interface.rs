@@ -104,7 +104,7 @@ pub fn node(name: &str) -> Option<usize> {
 
 /// Whether an interface can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum InterfaceState {
     /// It is up.
     Up,
     /// It is down.
@@ -114,11 +114,11 @@ pub enum State {
 }
 
 /// The state of the interface that was found as `interface`.
-pub fn state(interface: &Interface) -> State {
+pub fn state(interface: &Interface) -> InterfaceState {
     let name = &interface.name;
     let is_there = || index(name) == Some(interface.index);
     if !is_there() {
-        return State::Gone;
+        return InterfaceState::Gone;
     }
     let flags = || -> Result<i16, PortError> {
         let (mut request, socket) = (IfRequest::new(name)?, system::control_socket(name)?);
@@ -127,11 +127,11 @@ pub fn state(interface: &Interface) -> State {
         Ok(request.flags())
     };
     match flags() {
-        Ok(flags) if flags & libc::IFF_UP as i16 != 0 => State::Up,
+        Ok(flags) if flags & libc::IFF_UP as i16 != 0 => InterfaceState::Up,
         // One that goes is down first. Only then is the kernel asked under its lock: who holds that
         // would hold up packets.
-        Ok(_) if exists(name) && is_there() => State::Down,
-        Ok(_) | Err(_) => State::Gone,
+        Ok(_) if exists(name) && is_there() => InterfaceState::Down,
+        Ok(_) | Err(_) => InterfaceState::Gone,
     }
 }
 
@@ -187,6 +187,27 @@ pub fn addresses(name: &str) -> Result<Vec<(IpAddr, u8)>, PortError> {
     Ok(find(name)?.addresses)
 }
 
+/// The gateway of the host's default route by `name`, if there is one.
+pub fn gateway(name: &str) -> Option<Ipv4Addr> {
+    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
+    default_gateway(&routes, name)
+}
+
+/// The gateway of the default route by `name` in the kernel's table: numbers are hexadecimal, in
+/// memory's order of bytes.
+fn default_gateway(routes: &str, name: &str) -> Option<Ipv4Addr> {
+    routes.lines().skip(1).find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [interface, destination, gateway, _, _, _, _, mask, ..] = words[..] else {
+            return None;
+        };
+        let number = |word| u32::from_str_radix(word, 16).ok();
+        let is_default = interface == name && number(destination)? == 0 && number(mask)? == 0;
+        let gateway = number(gateway).filter(|gateway| is_default && *gateway != 0)?;
+        Some(Ipv4Addr::from(gateway.to_ne_bytes()))
+    })
+}
+
 /// The largest packet that `name` sends, in bytes, without the link's header.
 ///
 /// # Errors
@@ -209,11 +230,11 @@ fn add_entry(interfaces: &mut Vec<Interface>, entry: &libc::ifaddrs) {
     let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy();
     // Aliases ("eth0:1") belong to their interface.
     let name = name.split(':').next().unwrap_or_default();
-    let place = interfaces.iter().position(|i| i.name == name).unwrap_or_else(|| {
+    let index = interfaces.iter().position(|i| i.name == name).unwrap_or_else(|| {
         interfaces.push(Interface { name: name.to_owned(), ..Interface::default() });
         interfaces.len() - 1
     });
-    let interface = &mut interfaces[place];
+    let interface = &mut interfaces[index];
     interface.is_up |= entry.ifa_flags & libc::IFF_UP as u32 != 0;
     // JUSTIFICATION: addresses of interfaces come as a linked list from C.
     // SAFETY: null or a socket address that lives as long as the list.
@@ -274,6 +295,23 @@ fn prefix_len(mask: IpAddr) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn default_routes_have_a_gateway() {
+        let one = u32::from_ne_bytes([10, 0, 0, 1]);
+        let routes = format!(
+            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\n\
+             a\t0000000A\t{one:08X}\t0003\t0\t0\t0\t000000FF\t0\t0\t0\n\
+             b\t00000000\t00000000\t0001\t0\t0\t0\t00000000\t0\t0\t0\n\
+             b\t00000000\t{one:08X}\t0003\t0\t0\t9\t00000000\t0\t0\t0\nb\t0\n"
+        );
+        let gateway = |name| super::default_gateway(&routes, name);
+        assert_eq!(
+            [gateway("a"), gateway("b"), gateway("c")],
+            [None, Some([10, 0, 0, 1].into()), None]
+        );
+        assert_eq!(super::default_gateway("", "a"), None);
+    }
+
     use super::*;
 
     #[test]

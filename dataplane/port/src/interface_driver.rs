@@ -27,9 +27,9 @@ pub fn rx_queues(name: &str) -> Result<u32, PortError> {
     let socket = system::control_socket(name)?;
     let mut words = [0; CHANNELS_WORDS];
     words[0] = ETHTOOL_GCHANNELS;
-    let told = IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_ok();
+    let is_reported = IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_ok();
     let count = words[RX_AT].saturating_add(words[COMBINED_AT]);
-    Ok(if told { count.max(1) } else { 1 })
+    Ok(if is_reported { count.max(1) } else { 1 })
 }
 
 /// The driver of `name` and its address on a bus, empty for one that has no hardware; `None` where

@@ -15,8 +15,8 @@ pub fn used_by_host(name: &str) -> Option<String> {
     if let Some((address, _)) = interface.addresses.iter().find(|(address, _)| counts(address)) {
         return Some(format!("the host's stack has {address} there"));
     }
-    let place = std::path::Path::new("/sys/class/net").join(name);
-    let above = std::fs::read_dir(place).ok()?.flatten().find_map(|entry| {
+    let path = std::path::Path::new("/sys/class/net").join(name);
+    let above = std::fs::read_dir(path).ok()?.flatten().find_map(|entry| {
         let file = entry.file_name().to_string_lossy().into_owned();
         (file == "master" || file.starts_with("upper_")).then_some(file)
     })?;

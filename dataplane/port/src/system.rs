@@ -55,10 +55,10 @@ pub(crate) fn option(fd: &impl AsFd, level: i32, option: i32) -> io::Result<u32>
     let mut value = 0_u32;
     let mut len = size_of::<u32>() as libc::socklen_t;
     let fd = fd.as_fd().as_raw_fd();
-    let place = (&raw mut value).cast();
+    let pointer = (&raw mut value).cast();
     // JUSTIFICATION: the options of packet sockets are not offered elsewhere.
     // SAFETY: the place is writable for the length given.
-    check(unsafe { libc::getsockopt(fd, level, option, place, &raw mut len) })?;
+    check(unsafe { libc::getsockopt(fd, level, option, pointer, &raw mut len) })?;
     Ok(value)
 }
 
@@ -70,10 +70,11 @@ pub(crate) fn peer_groups(fd: &impl AsFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; 64];
     loop {
         let mut len = size_of_val(groups.as_slice()) as libc::socklen_t;
-        let (place, level) = (groups.as_mut_ptr().cast(), libc::SOL_SOCKET);
+        let (pointer, level) = (groups.as_mut_ptr().cast(), libc::SOL_SOCKET);
         // JUSTIFICATION: this option is not offered elsewhere.
         // SAFETY: the place is writable for the length given.
-        let done = unsafe { libc::getsockopt(fd, level, libc::SO_PEERGROUPS, place, &raw mut len) };
+        let done =
+            unsafe { libc::getsockopt(fd, level, libc::SO_PEERGROUPS, pointer, &raw mut len) };
         let count = len as usize / size_of::<u32>();
         match check(done) {
             Ok(_) => {

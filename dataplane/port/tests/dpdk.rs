@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thruway_packet::{Batch, Frames, Memory, Packet, SMALL_FRAME};
-use thruway_port::dpdk::{self, Device, Receiver, Sender, Wish};
+use thruway_port::dpdk::{self, Device, PortConfig, Receiver, Sender};
 use thruway_region::Pages;
 
 /// Frames of this process: few, so that one that is lost shows.
@@ -28,8 +28,8 @@ fn alone(test: impl FnOnce() + Send + 'static) {
 /// A port with one queue each way.
 fn open(name: &str) -> (Arc<Device>, Receiver, Sender) {
     start();
-    let wish = Wish { rx_queues: 1, tx_queues: 1, ..Wish::default() };
-    let device = Device::open(name, &wish).expect(name);
+    let config = PortConfig { rx_queues: 1, tx_queues: 1, ..PortConfig::default() };
+    let device = Device::open(name, &config).expect(name);
     let receiver = device.receiver(0..1).expect("the queue");
     let sender = device.sender(None).expect("a queue");
     (device, receiver, sender)
@@ -92,8 +92,8 @@ fn every_frame_comes_back() {
 fn frames_come_back_from_several_threads() {
     alone(|| {
         start();
-        let wish = Wish { rx_queues: 2, tx_queues: 2, ..Wish::default() };
-        let device = Device::open("net_null6", &wish).expect("a device");
+        let config = PortConfig { rx_queues: 2, tx_queues: 2, ..PortConfig::default() };
+        let device = Device::open("net_null6", &config).expect("a device");
         let run = |queue: u16| {
             let device = Arc::clone(&device);
             std::thread::spawn(move || {
@@ -124,12 +124,12 @@ fn a_ring_keeps_frames_and_order() {
             for round in 0..1000_u32 {
                 let packet = |at: u32| Packet::new(&[[round as u8, at as u8]; 40].concat());
                 batch.extend((0..50).map(|at| packet(at).expect("memory")));
-                let places: Vec<*const u8> = batch.iter().map(|p| p.data().as_ptr()).collect();
+                let addresses: Vec<*const u8> = batch.iter().map(|p| p.data().as_ptr()).collect();
                 assert_eq!(send(&mut sender, &mut batch), 50);
                 assert_eq!(receiver.receive(64, 0, &mut batch).packets, 50);
                 for (at, packet) in batch.iter().enumerate() {
                     assert_eq!(packet.data()[..2], [round as u8, at as u8]);
-                    assert_eq!(packet.data().as_ptr(), places[at], "it was copied");
+                    assert_eq!(packet.data().as_ptr(), addresses[at], "it was copied");
                 }
                 batch.clear();
             }
@@ -140,7 +140,7 @@ fn a_ring_keeps_frames_and_order() {
 }
 
 #[test]
-fn memory_that_is_used_up_is_told_and_comes_back() {
+fn exhausted_memory_is_reported_and_comes_back() {
     alone(|| {
         let run = || {
             let (device, mut receiver, _sender) = open("net_null2");
@@ -180,8 +180,8 @@ fn what_a_port_cannot_send_is_refused() {
 fn ends_are_given_out_once() {
     alone(|| {
         start();
-        let wish = Wish { rx_queues: 2, tx_queues: 1, ..Wish::default() };
-        let device = Device::open("net_null4", &wish).expect("a device");
+        let config = PortConfig { rx_queues: 2, tx_queues: 1, ..PortConfig::default() };
+        let device = Device::open("net_null4", &config).expect("a device");
         assert!(device.about().hashes);
         let both = device.receiver(0..2).expect("both queues");
         let text = device.receiver(1..2).err().expect("taken").to_string();
@@ -192,9 +192,11 @@ fn ends_are_given_out_once() {
         let _sender = device.sender(Some(0)).expect("a queue");
         assert!(device.sender(None).is_err());
         // The same again is found; another wish is refused while it is used.
-        let again = Device::open("net_null4", &wish).expect("open already");
+        let again = Device::open("net_null4", &config).expect("open already");
         assert!(Arc::ptr_eq(&again, &device));
-        let text = Device::open("net_null4", &Wish { rx_queues: 3, ..wish }).err().expect("in use");
+        let text = Device::open("net_null4", &PortConfig { rx_queues: 3, ..config })
+            .err()
+            .expect("in use");
         assert!(text.to_string().contains("in use with 2 queues"), "{text}");
     });
 }

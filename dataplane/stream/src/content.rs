@@ -16,7 +16,7 @@ pub trait HasContent {
 
     /// Where the content is in `data()`: an empty place at the packet's end where the annotation
     /// is none, or wrong.
-    fn content_place(&self) -> Range<usize>;
+    fn content_range(&self) -> Range<usize>;
 
     /// The content.
     fn content(&self) -> &[u8];
@@ -37,7 +37,7 @@ impl HasContent for Packet {
     }
 
     #[inline]
-    fn content_place(&self) -> Range<usize> {
+    fn content_range(&self) -> Range<usize> {
         let mark = self.content_mark();
         let len = self.len();
         let Some(network) = self.network_offset() else { return len..len };
@@ -48,7 +48,7 @@ impl HasContent for Packet {
 
     #[inline]
     fn content(&self) -> &[u8] {
-        &self.data()[self.content_place()]
+        &self.data()[self.content_range()]
     }
 
     #[inline]
@@ -56,7 +56,7 @@ impl HasContent for Packet {
         let mut mark = self.content_mark();
         mark.flags |= flag::CHANGED;
         self.set_content_mark(mark);
-        let place = self.content_place();
+        let place = self.content_range();
         &mut self.data_mut()[place]
     }
 }

@@ -14,14 +14,14 @@ fn prefix(packet: &Packet) -> Option<core::ops::Range<usize>> {
     let transport = packet.transport_offset()?;
     let header = usize::from(packet.data().get(transport + 12)? >> 4) * 4;
     let from = transport + header;
-    let to = packet.content_place().start;
+    let to = packet.content_range().start;
     (from <= to).then_some(from..to)
 }
 
 /// A packet's headers, from the network header to the content.
 pub fn headers(packet: &Packet) -> &[u8] {
     let from = packet.network_offset().unwrap_or(packet.len());
-    packet.data().get(from..packet.content_place().start).unwrap_or(&[])
+    packet.data().get(from..packet.content_range().start).unwrap_or(&[])
 }
 
 /// The message head in front of a packet's content, where there is one.
@@ -48,7 +48,7 @@ impl Pieces for Run<'_> {
 
     fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool {
         let Some(packet) = self.0.get_mut(piece) else { return false };
-        let place = packet.content_place();
+        let place = packet.content_range();
         let within = at.checked_add(len).is_some_and(|end| end <= place.len());
         if !within || !splice(packet, place.start + at, len, with) {
             return false;

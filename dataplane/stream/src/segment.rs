@@ -1,6 +1,8 @@
 //! A TCP segment (a UDP datagram, an IP packet) where it lies: what is where, cutting, splitting,
 //! and making lengths and checksums right.
 
+use std::ops::Range;
+
 use thruway_packet::Packet;
 use thruway_wire::checksum::Sum;
 use thruway_wire::ip_protocol;
@@ -146,6 +148,20 @@ impl Parts {
         Sum::pseudo_v4(word(12), word(16), protocol, len)
     }
 
+    /// Whether the checksum of the IP header is right; IPv6 has none.
+    ///
+    /// # Errors
+    /// [`Malformed::Checksum`].
+    #[inline]
+    pub fn verify_header(&self, packet: &Packet) -> Result<(), Malformed> {
+        let header = &packet.data()[self.network..self.transport];
+        if self.is_ipv6 || thruway_wire::checksum::checksum(header) == 0 {
+            Ok(())
+        } else {
+            Err(Malformed::Checksum)
+        }
+    }
+
     /// Whether the checksum over transport header and payload is right.
     #[inline]
     pub fn verify(&self, packet: &Packet, protocol: u8) -> Result<(), Malformed> {
@@ -179,18 +195,32 @@ pub fn tcp_mut<'a>(packet: &'a mut Packet, parts: &Parts) -> Option<&'a mut TcpH
 /// Takes the first `n` bytes of the payload away; the sequence number is the caller's matter, so
 /// are lengths and checksums.
 pub fn cut_front(packet: &mut Packet, parts: &mut Parts, n: usize) {
-    let n = n.min(parts.payload_len());
+    let (n, before) = (n.min(parts.payload_len()), parts.payload_len());
     if !splice(packet, parts.payload, n, &[]) {
         return;
     }
     parts.end -= n;
+    recount(packet, before, parts.payload_len());
 }
 
 /// Takes the last `n` bytes of the payload (and padding) away; lengths and checksums are the
 /// caller's matter.
 pub fn cut_back(packet: &mut Packet, parts: &mut Parts, n: usize) {
-    parts.end -= n.min(parts.payload_len());
+    let before = parts.payload_len();
+    parts.end -= n.min(before);
     packet.truncate(parts.end);
+    recount(packet, before, parts.payload_len());
+}
+
+/// Has a packet whose payload became shorter stand for fewer segments, each as long as before.
+#[inline]
+fn recount(packet: &mut Packet, before: usize, after: usize) {
+    let count = packet.segments();
+    if count > 1 {
+        let each = before.div_ceil(count).max(1);
+        // No more than before: they can be counted.
+        let _ = packet.set_segments(after.div_ceil(each));
+    }
 }
 
 /// Splits a packet: its first `keep` bytes of payload stay, a second one has the headers and the
@@ -198,25 +228,41 @@ pub fn cut_back(packet: &mut Packet, parts: &mut Parts, n: usize) {
 /// checksums are the caller's matter.
 #[must_use]
 pub fn split(packet: &mut Packet, parts: &mut Parts, keep: usize) -> Option<(Packet, Parts)> {
-    let keep = keep.min(parts.payload_len());
+    let (keep, before) = (keep.min(parts.payload_len()), parts.payload_len());
     let whole = packet.len();
     // The first part is the one that is copied: of a long packet it fits into a small frame.
     packet.truncate(parts.payload + keep);
-    let first = compact(packet);
+    let first = compact(packet, packet.len());
     // What was cut off is still there.
     if !packet.put(whole - packet.len()) {
         return None;
     }
     let mut second = std::mem::replace(packet, first?);
+    recount(packet, before, keep);
     let mut behind = *parts;
     cut_front(&mut second, &mut behind, keep);
     parts.end = packet.len();
     Some((second, behind))
 }
 
-/// A copy with no more room in front than packets usually have.
-fn compact(packet: &Packet) -> Option<Packet> {
-    let mut copy = Packet::new(packet.data())?;
+/// A copy of a packet with a range of its payload; `None` when memory is used up or the range is
+/// not within the payload. Sequence number, flags, lengths and checksums are the caller's matter.
+#[must_use]
+pub fn excerpt(packet: &Packet, parts: &Parts, range: Range<usize>) -> Option<(Packet, Parts)> {
+    let payload = packet.data().get(parts.payload..parts.end)?.get(range)?;
+    let mut copy = compact(packet, parts.payload)?;
+    if !copy.put(payload.len()) {
+        return None;
+    }
+    copy.data_mut()[parts.payload..].copy_from_slice(payload);
+    recount(&mut copy, parts.payload_len(), payload.len());
+    let parts = Parts { end: copy.len(), ..*parts };
+    Some((copy, parts))
+}
+
+/// A copy of a packet's first bytes, with no more room in front than packets usually have.
+fn compact(packet: &Packet, len: usize) -> Option<Packet> {
+    let mut copy = Packet::new(packet.data().get(..len)?)?;
     copy.copy_annotations(packet);
     if let Some(mac) = packet.mac_offset().and_then(|at| usize::try_from(at).ok()) {
         copy.set_mac_offset(mac);

@@ -161,7 +161,7 @@ impl Stage {
         }
         let mut cursor = StreamCursor::new(&mut run, About { direction, is_last, is_late, now });
         let next = show(&mut cursor);
-        let place = cursor.place();
+        let place = cursor.position();
         if cursor.has_failed() {
             self.counts.no_memory += 1;
             return self.end(memory, packets);
@@ -233,7 +233,7 @@ impl Stage {
             let Some((port, packet)) = self.store.late(at, serial) else { continue };
             // Without memory for it, what is held back waits for what comes next.
             let Some(mut packet) = packet.duplicate() else { continue };
-            let place = packet.content_place();
+            let place = packet.content_range();
             let mut mark = packet.content_mark();
             mark.flags = flag::LATE;
             packet.set_content_mark(mark);
@@ -284,8 +284,8 @@ impl Stage {
         Ok(self.store(kept, port, now))
     }
 
-    /// Stores what is held back, and gives up what was held back longest where it is too much; gives
-    /// the slot + 1.
+    /// Stores what is held back, and gives up what was held back longest where it is too much;
+    /// gives the slot + 1.
     fn store(&mut self, kept: Kept, port: usize, now: i64) -> u32 {
         let (at, serial) = self.store.put(kept, port);
         if self.hold.time > 0 {
@@ -325,7 +325,7 @@ fn carrier(packets: &[Packet], piece: usize, at: usize) -> Option<Packet> {
     mark.took = 0;
     mark.flags = flag::CHANGED;
     kept.set_content_mark(mark);
-    let start = kept.content_place().start;
+    let start = kept.content_range().start;
     if piece == before.len() {
         return splice(&mut kept, start, at, &[]).then_some(kept);
     }

@@ -47,8 +47,8 @@ pub fn unseen(packet: &Packet, protocol: u8) -> Option<Unseen> {
     }
 }
 
-/// Whether it is a fragment of IPv4 that a classifier has marked; also one that has its place in the
-/// chain, as what it carries is known in part.
+/// Whether it is a fragment of IPv4 that a classifier has marked; also one that has its place in
+/// the chain, as what it carries is known in part.
 #[inline]
 pub fn is_fragment4(packet: &Packet) -> bool {
     match *packet.network() {

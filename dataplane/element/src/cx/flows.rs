@@ -38,20 +38,11 @@ impl Cx<'_> {
     ) {
         let Some(mut flows) = self.wires.flows.take() else { return };
         let now = self.wires.now;
-        flows.classify((self.node, input), batch, now, |packet, refusal| {
-            match (refusal, &mut self.wires.crossing) {
-                (Refusal::Elsewhere(to), Some(crossing)) => crossing.stage(to, self.node, packet),
-                _ => self.drop(reason(refusal), packet),
-            }
+        flows.classify((self.node, input), batch, now, |packet, refusal| match refusal {
+            Refusal::Elsewhere(to) => self.stage(usize::from(to), packet),
+            _ => self.drop(reason(refusal), packet),
         });
-        if let Some(crossing) = &mut self.wires.crossing {
-            let stats = &self.wires.stats[self.node as usize];
-            crossing.hand_over(|to, rest| {
-                flows.not_handed(to, rest.len());
-                stats.dropped(reason(Refusal::Crowded), rest.len() as u64);
-                self.host.wake(usize::from(to));
-            });
-        }
+        self.hand_staged(|to, rest| flows.not_handed(to as u16, rest));
         let ended = flows.next_ended().is_some();
         self.wires.flows = Some(flows);
         if ended {

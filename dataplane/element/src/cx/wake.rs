@@ -5,10 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use super::Cx;
 
 impl Cx<'_> {
-    /// Wakes the other threads that take what this element stores (who pull at it; its home thread, if
-    /// what is behind it runs only there; its other replicas', if they exchange packets), those of
-    /// them that sleep. An element that threads share
-    /// calls this once for a batch, when the packets are where the others look.
+    /// Wakes the other threads that pull at this element, those of them that sleep. An element that
+    /// threads share calls this once for a batch, when the packets are where the others look.
     #[inline]
     pub fn wake_takers(&mut self) {
         self.host.wake_takers(self.node);

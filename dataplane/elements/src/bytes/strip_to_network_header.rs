@@ -83,8 +83,8 @@ fn move_front(packet: &mut Packet, offset: isize) -> Verdict {
 #[inline]
 fn strip(packet: &mut Packet, goal: Goal) -> Verdict {
     let place = match goal {
-        Goal::Behind => packet.transport_place(),
-        _ => packet.network_place(),
+        Goal::Behind => packet.transport_signed_offset(),
+        _ => packet.network_signed_offset(),
     };
     match place {
         Some(offset) if goal == Goal::GiveBack && offset >= 0 => Verdict::Pass,

@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         name: "StripTransportHeader",
         aliases: &[
             Alias { name: "StripTCPHeader", summary: "for TCP only" },
+            Alias { name: "StripUDPHeader", summary: "the same; UDP or TCP" },
             Alias {
                 name: "UnstripTransportHeader",
                 summary: "gives back what StripTransportHeader took, and nothing where the packet \
@@ -83,7 +84,7 @@ fn header_len(packet: &Packet, tcp: bool) -> Option<usize> {
 }
 
 fn strip(packet: &mut Packet, tcp: bool) -> Verdict {
-    let Some(place) = packet.network_place() else { return Verdict::drop(Bad::NoHeader) };
+    let Some(place) = packet.network_signed_offset() else { return Verdict::drop(Bad::NoHeader) };
     if !begin_at(packet, place) {
         return Verdict::drop(Bad::TooShort);
     }
@@ -97,7 +98,7 @@ fn strip(packet: &mut Packet, tcp: bool) -> Verdict {
 }
 
 fn unstrip(packet: &mut Packet) -> Verdict {
-    match packet.transport_place() {
+    match packet.transport_signed_offset() {
         Some(place @ ..0) if !begin_at(packet, place) => Verdict::drop(Bad::TooShort),
         Some(_) => Verdict::Pass,
         None => Verdict::drop(Bad::NoHeader),

@@ -10,8 +10,8 @@ pub(super) const MAX_ID: u16 = 0xfff;
 /// Largest priority code point.
 const MAX_PCP: u8 = 7;
 
-/// Puts a tag behind the two addresses that the packet, of 12 bytes or more, begins with; false, and
-/// nothing changed, when packet memory is used up.
+/// Puts a tag behind the two addresses that the packet, of 12 bytes or more, begins with; false,
+/// and nothing changed, when packet memory is used up.
 #[inline]
 #[must_use]
 pub(super) fn put_tag(packet: &mut Packet, ethertype: u16, tci: u16) -> bool {

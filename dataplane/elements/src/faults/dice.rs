@@ -2,7 +2,7 @@
 
 use thruway_element::{Arg, ArgErrors, Args, FromArg, Handler, HandlerError, Ty, handler_value};
 
-use crate::random::{Probability, Random, fresh_seed};
+use crate::random::{Probability, Random, seed_of};
 
 /// Argument P of faults that happen by chance.
 pub(super) const P: Arg = Arg::required("P", Ty::Float, "probability: 0 to 1, or 0% to 100%");
@@ -37,7 +37,7 @@ pub(super) struct Dice {
 impl Dice {
     /// From arguments SEED and ACTIVE.
     pub fn from_args(args: &Args<'_>) -> Result<Dice, ArgErrors> {
-        let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+        let seed = seed_of(args)?;
         let active = args.get("ACTIVE")?;
         Ok(Dice { random: Random::of_element(args, seed), seed, active, count: 0 })
     }

@@ -4,18 +4,12 @@ mod corrupt;
 mod crash;
 mod delay;
 mod dice;
-mod duplicate;
 mod loss;
 mod reorder;
+mod repeat;
 
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
-pub static ELEMENTS: &[&Entry] = &[
-    &corrupt::ENTRY,
-    &crash::ENTRY,
-    &delay::ENTRY,
-    &duplicate::ENTRY,
-    &loss::ENTRY,
-    &reorder::ENTRY,
-];
+pub static ELEMENTS: &[&Entry] =
+    &[&corrupt::ENTRY, &crash::ENTRY, &delay::ENTRY, &loss::ENTRY, &reorder::ENTRY, &repeat::ENTRY];

@@ -1,6 +1,7 @@
 //! AggregateIPFlows: numbers flows.
 
 mod flows;
+mod held;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
@@ -9,6 +10,7 @@ use thruway_element::{
 use thruway_packet::{Anno, Batch, Packet};
 
 use flows::{Flows, Marks, Timeouts};
+use held::{Fate, Held, Pair};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -23,9 +25,12 @@ pub static ENTRY: Entry = Entry::new(
                number; unlike in Click, FIN and RST count only where their receiver would take them \
                (RFC 5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
                or 3. All other packets leave by output 1, or are dropped where there is none.\n\n\
-               Time is packet time where packets have it. With FRAGMENTS, later fragments are known \
-               by the first one, for FRAGMENT_TIMEOUT; unlike in Click none is held, so that those \
-               which come before it leave by output 1. At most a million flows are kept; packets of \
+               Time is packet time where packets have it. With FRAGMENTS (default where packets are \
+               pushed, impossible where they are pulled), later fragments are known by the first \
+               one, for FRAGMENT_TIMEOUT. Those that come before it wait for it, and so does what \
+               comes behind them between the same hosts; they go on in order as soon as they can, \
+               and are dropped after FRAGMENT_TIMEOUT. 256 packets wait at most; more fragments \
+               leave by output 1. At most a million flows are kept; packets of \
                new ones then leave by output 1 until old ones end, which is looked for every REAP.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) \
                   -> AggregateIPFlows -> AggregateCounter -> Discard",
@@ -42,13 +47,12 @@ pub static ENTRY: Entry = Entry::new(
                 .or("1200"),
             Arg::keyword("ICMP", Ty::Bool, "whether ICMP errors are of the flow they are about")
                 .or("false"),
-            Arg::keyword("FRAGMENTS", Ty::Bool, "whether later fragments are of their flow")
-                .or("true"),
+            Arg::keyword("FRAGMENTS", Ty::Bool, "whether later fragments are of their flow"),
         ],
         drops: Other::DROPS,
         handlers: &[
             Handler::sum("count", "flows known"),
-            Handler::write("clear", "forgets all flows"),
+            Handler::write("clear", "forgets all flows, and sends on or drops what waits"),
         ],
         cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
@@ -67,11 +71,15 @@ reasons! {
     enum Other {
         NotFlow = "no-flow": "it is no TCP or UDP packet, is too short, or a fragment without ports",
         Full = "table-full": "it would begin a flow, and there are too many",
+        NoFirst = "no-first-fragment": "its first fragment did not come in time",
     }
 }
 
 struct AggregateIpFlows {
     flows: Flows,
+    held: Held,
+    /// Whether later fragments are of their flow, if that is said.
+    fragments: Option<bool>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -87,33 +95,102 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         reap: time("REAP")?,
     };
     let place = (args.env().rank, args.env().threads);
-    let flows = Flows::new(timeouts, args.get("ICMP")?, args.get("FRAGMENTS")?, place);
-    Ok(Box::new(AggregateIpFlows { flows }))
+    let fragments = args.opt("FRAGMENTS")?;
+    let flows = Flows::new(timeouts, args.get("ICMP")?, fragments.unwrap_or(true), place);
+    Ok(Box::new(AggregateIpFlows { flows, held: Held::with_room(), fragments }))
+}
+
+/// When a packet came.
+fn time_of(packet: &Packet, now: i64) -> i64 {
+    match packet.timestamp() {
+        0 => now,
+        time => time,
+    }
+}
+
+/// Marks a packet.
+fn mark(packet: &mut Packet, marks: Marks) -> Verdict {
+    match marks {
+        Marks::Of { aggregate, paint } => {
+            packet.set_anno_number(Anno::AGGREGATE, aggregate);
+            packet.set_anno_number(Anno::PAINT, paint.into());
+            Verdict::Pass
+        }
+        Marks::NoFlow | Marks::Waits => Verdict::reject(1, Other::NotFlow),
+        Marks::Full => Verdict::reject(1, Other::Full),
+    }
+}
+
+/// Sends a packet on.
+fn send(cx: &mut Cx<'_>, mut packet: Packet, marks: Marks) {
+    match mark(&mut packet, marks) {
+        Verdict::Pass => cx.emit(0, packet),
+        other => cx.settle(packet, other),
+    }
 }
 
 impl AggregateIpFlows {
-    #[inline]
-    fn mark(&mut self, packet: &mut Packet, now: i64) -> Verdict {
-        let time = match packet.timestamp() {
-            0 => now,
-            time => time,
+    /// A packet while fragments wait, or that is one.
+    fn take(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        let time = time_of(&packet, cx.now());
+        while let Some(pair) = self.held.late(&self.flows, time) {
+            self.release(cx, pair, time);
+        }
+        let marks = self.flows.find(packet.network(), time);
+        let waits = |pair: &Pair| match marks {
+            Marks::Waits => true,
+            Marks::Of { .. } => self.held.has(*pair),
+            Marks::NoFlow | Marks::Full => false,
         };
-        match self.flows.find(packet.network(), time) {
-            Marks::Of { aggregate, paint } => {
-                packet.set_anno_number(Anno::AGGREGATE, aggregate);
-                packet.set_anno_number(Anno::PAINT, paint.into());
-                Verdict::Pass
+        match held::pair(packet.network()).filter(waits) {
+            Some(pair) if !self.held.is_full() => {
+                self.held.push(pair, packet, marks, time);
+                self.release(cx, pair, time);
             }
-            Marks::NoFlow => Verdict::reject(1, Other::NotFlow),
-            Marks::Full => Verdict::reject(1, Other::Full),
+            _ => send(cx, packet, marks),
+        }
+    }
+
+    /// Sends on what waited between these hosts, up to what must wait longer.
+    fn release(&mut self, cx: &mut Cx<'_>, pair: Pair, now: i64) {
+        while let Some(fate) = self.held.next(pair, &mut self.flows, now) {
+            match fate {
+                Fate::Marked(packet, marks) => send(cx, packet, marks),
+                Fate::Late(packet) => cx.drop(Other::NoFirst, packet),
+            }
         }
     }
 }
 
 impl Element for AggregateIpFlows {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if cx.is_pull_input(0) {
+            if self.fragments == Some(true) {
+                return Err("FRAGMENTS true wants packets that are pushed".into());
+            }
+            self.flows.leave_fragments();
+        }
+        Ok(())
+    }
+
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
-        cx.sift(batch, |packet| self.mark(packet, now));
+        let is_fragment = |packet: &Packet| held::is_fragment(packet.network());
+        if self.held.len() > 0 || batch.iter().any(is_fragment) {
+            for packet in batch.drain() {
+                self.take(cx, packet);
+            }
+            return;
+        }
+        cx.sift(batch, |packet| {
+            let marks = self.flows.find(packet.network(), time_of(packet, now));
+            mark(packet, marks)
+        });
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.count_drops(Other::NoFirst, self.held.len());
+        Ok(())
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -123,9 +200,14 @@ impl Element for AggregateIpFlows {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
         match name {
-            "clear" => self.flows.clear(),
+            "clear" => {
+                while let Some(pair) = self.held.any() {
+                    self.release(cx, pair, i64::MAX);
+                }
+                self.flows.clear();
+            }
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())

@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("IP1", Ty::Ip, "address of who is told"),
             Arg::required("ETH1", Ty::Ether, "Ethernet address of who is told"),
             Arg::required("IP2", Ty::Ip, "the address it is told of"),
-            Arg::required("ETH2", Ty::Ether, "where that is said to be"),
+            Arg::required("ETH2", Ty::Ether, "MAC address advertised for this IP address"),
         ],
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Single,

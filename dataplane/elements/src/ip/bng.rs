@@ -1,7 +1,10 @@
 //! BNG: a broadband network gateway.
 
+mod bad;
 mod downstream;
 mod entries;
+mod inner;
+mod settings;
 mod tables;
 mod upstream;
 mod voice;
@@ -11,14 +14,17 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Nanos, Operation,
-    Reason, Replicas, Spec, Topic, Ty, reasons,
+    Reason, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
+use thruway_wire::Header;
 use thruway_wire::ip_protocol;
 use thruway_wire::ipv4::Ipv4Header;
-use thruway_wire::{Header, MacAddr};
 
+use self::bad::Bad;
 use self::entries::Reading;
+use self::inner::Inner;
+use self::settings::Settings;
 use self::tables::Tables;
 use self::voice::Voice;
 use super::dispatch::{outcome, punt};
@@ -123,28 +129,6 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-reasons! {
-    /// Why a packet is not forwarded.
-    pub(super) enum Bad {
-        OtherHost = "other-host": "its Ethernet or tunnel destination is not this gateway",
-        NotTagged = "not-tagged": "it came from a subscriber and does not have two VLAN tags",
-        UnknownLine = "unknown-line": "no subscriber has its VLANs",
-        NotIp = "not-ip": "it is neither IPv4 nor an ARP query that is answered here",
-        Header = "bad-header": "an IP header is wrong or cut",
-        Checksum = "bad-checksum": "the checksum of an IP or GRE header is wrong",
-        Spoofed = "spoofed-source": "its source is not an address of the subscriber on its line",
-        NotUnicast = "not-unicast": "it is a broadcast or multicast",
-        ForGateway = "for-gateway": "it is for GATEWAY itself",
-        Expired = "expired": "its time-to-live was 1 or 0",
-        NoRoute = "no-route": "no prefix of the routes holds its destination",
-        TooLong = "too-long": "it is longer than MTU",
-        NotTunnel = "not-tunnel": "it came from the core and is not GRE over IP with a key",
-        UnknownPeer = "unknown-peer": "no tunnel ends where it comes from",
-        Fragment = "fragment": "it is part of a tunnel packet that was fragmented",
-        UnknownPlace = "unknown-place": "no subscriber of its key was seen at its destination",
-    }
-}
-
 /// Largest CAPACITY.
 const MAX_CAPACITY: usize = 1 << 20;
 /// Longest IP packet that fits behind its headers: 20 bytes of IP, 12 of GRE.
@@ -153,21 +137,6 @@ const MAX_MTU: usize = 65_535 - 32;
 const MAX_PORTS: usize = 1 << 16;
 
 type Shared = Result<Tables, ArgErrors>;
-
-/// What the configuration says, besides the tables.
-struct Settings {
-    access_mac: MacAddr,
-    core_mac: MacAddr,
-    ip: u32,
-    gateway: Option<u32>,
-    /// Ports towards subscribers.
-    access: usize,
-    outer_type: u16,
-    checksum: bool,
-    ttl: u8,
-    mtu: usize,
-    punt: Option<usize>,
-}
 
 /// What forwards by the tables.
 struct Gateway {
@@ -256,38 +225,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let voice = settings.gateway.map(|addr| Voice::new(addr, settings.mtu));
     let gateway = Gateway { settings, outer, voice };
     Ok(Box::new(Bng { tables, gateway, file: args.opt("FILE")? }))
-}
-
-/// An IP packet's header, as far as forwarding needs it.
-#[derive(Debug, Clone, Copy)]
-struct Inner {
-    src: u32,
-    dst: u32,
-    /// Length of the header and of the packet.
-    header_len: usize,
-    total_len: usize,
-    tos: u8,
-    ttl: u8,
-    dont_fragment: bool,
-}
-
-/// Checks the IP header that `bytes` begin with.
-#[inline]
-fn inner(bytes: &[u8]) -> Result<Inner, Bad> {
-    let parsed = Ipv4Header::parse_with_options(bytes);
-    let (header, options, _) = parsed.map_err(|_| Bad::Header)?;
-    if !header.checksum_ok(options) {
-        return Err(Bad::Checksum);
-    }
-    Ok(Inner {
-        src: header.src(),
-        dst: header.dst(),
-        header_len: header.header_len(),
-        total_len: header.total_len().into(),
-        tos: header.tos(),
-        ttl: header.ttl(),
-        dont_fragment: header.dont_fragment(),
-    })
 }
 
 /// Whether packets to this address have one destination: neither multicast nor reserved nor

@@ -60,8 +60,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// Puts a header with these fields in front of the packet, the checksum computed where there is one;
-/// false, and nothing changed, when packet memory is used up.
+/// Puts a header with these fields in front of the packet, the checksum computed where there is
+/// one; false, and nothing changed, when packet memory is used up.
 #[inline]
 #[must_use]
 pub(super) fn put_header(packet: &mut Packet, protocol: u16, fields: &GreFields) -> bool {

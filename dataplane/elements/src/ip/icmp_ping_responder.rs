@@ -1,7 +1,8 @@
 //! ICMPPingResponder: answers pings.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict, Wants, reasons,
+    ArgErrors, Args, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic, Verdict, Wants,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -42,10 +43,24 @@ reasons! {
     }
 }
 
-struct IcmpPingResponder;
+/// Turns requests into their replies, by what it is made of; others leave by output 1.
+pub(crate) struct Responder<Other>(pub fn(&mut Packet) -> Result<(), Other>);
+
+impl<Other: Into<Reason> + 'static> Element for Responder<Other> {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let now = cx.now();
+        cx.sift(batch, |packet| match (self.0)(packet) {
+            Ok(()) => {
+                packet.set_timestamp(now);
+                Verdict::Pass
+            }
+            Err(other) => Verdict::reject(1, other),
+        });
+    }
+}
 
 fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(IcmpPingResponder))
+    Ok(Box::new(Responder(reply)))
 }
 
 /// Turns a request into its reply.
@@ -67,7 +82,7 @@ pub(super) fn reply(packet: &mut Packet) -> Result<(), Other> {
         return Err(Other::NotUnicast);
     }
     icmp.update_type(icmp_type::ECHO_REPLY);
-    IcmpHeader::settle_zero(payload);
+    IcmpHeader::fix_zero_checksum(payload);
     header.update_src(dst.to_bits());
     header.update_dst(src.to_bits());
     let old = header.flags_offset();
@@ -79,19 +94,6 @@ pub(super) fn reply(packet: &mut Packet) -> Result<(), Other> {
     packet.set_dst_ip(src.octets());
     packet.set_anno_number(Anno::PAINT, 0);
     Ok(())
-}
-
-impl Element for IcmpPingResponder {
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let now = cx.now();
-        cx.sift(batch, |packet| match reply(packet) {
-            Ok(()) => {
-                packet.set_timestamp(now);
-                Verdict::Pass
-            }
-            Err(other) => Verdict::reject(1, other),
-        });
-    }
 }
 
 #[cfg(test)]

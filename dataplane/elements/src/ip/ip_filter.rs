@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::cost::Access;
-use thruway_element::text::{join, split_args};
+use thruway_element::text::{join, split_args, split_words, unquote_text};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
     Names, Operation, Replicas, Spec, Topic, Ty, reasons,
@@ -24,7 +24,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "filters IP packets by contents",
         docs: "Each argument is ACTION PATTERN: the action of the first pattern that matches is \
                done. allow is output 0, a number is that output, drop and deny drop the packet, as \
-               does no match. An action alone is for every packet. The patterns are IPClassifier's. \
+               does no match. An action alone is for every packet. `file NAME` stands for the rules of \
+               a file, one on each line (# begins a comment). The patterns are IPClassifier's. \
                The packet's IP header must be marked (CheckIPHeader, MarkIPHeader).",
         example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
                   STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
@@ -34,7 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::rest("RULE", Ty::Rule("ACTION PATTERN"), "a rule")],
         drops: Dropped::DROPS,
         handlers: &[
-            Handler::read("program", "the compiled rules"),
+            Handler::read("program", "the rules as a decision program in Click's notation"),
             Handler::both("config", "the rules; those written take the place of all"),
         ],
         cost: &[Operation::ClassifyIp.once()],
@@ -86,7 +87,8 @@ impl Context {
         let rules = match self.kind {
             Kind::Filter => parse_filter_rules(&texts, self.outputs as u32, &self.names),
             Kind::Classifier if texts.len() != self.outputs => {
-                let message = format!("need {} arguments, one for each output", self.outputs);
+                let (patterns, outputs) = (texts.len(), self.outputs);
+                let message = format!("{patterns} patterns but {outputs} connected output(s)");
                 return Err(vec![(None, message)]);
             }
             Kind::Classifier => parse_classifier_rules(&texts, &self.names),
@@ -112,14 +114,36 @@ fn build_filter(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     build(args, Kind::Filter)
 }
 
+/// The rules and the arguments they come from: `file NAME` stands for the lines of a file.
+fn written_rules(args: &Args<'_>, kind: Kind) -> Result<Vec<(usize, String)>, ArgErrors> {
+    let mut rules = Vec::new();
+    for (index, text) in args.rest() {
+        let [word, name] = split_words(text)[..] else {
+            rules.push((index, text.to_owned()));
+            continue;
+        };
+        if kind != Kind::Filter || word != "file" {
+            rules.push((index, text.to_owned()));
+            continue;
+        }
+        let name = unquote_text(name);
+        let lines = std::fs::read_to_string(&name)
+            .map_err(|error| args.rest_error(index, format!("file {name}: {error}")))?;
+        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = lines.filter(|line| !line.starts_with('#') && !line.starts_with("//"));
+        rules.extend(lines.map(|line| (index, line.to_owned())));
+    }
+    Ok(rules)
+}
+
 /// Builds either.
 pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, ArgErrors> {
     let env = args.env();
     let context =
         Context { kind, outputs: env.outputs, element: env.name.to_owned(), names: args.names() };
-    let indices: Vec<usize> = args.rest().map(|(index, _)| index).collect();
     let compile = || {
-        let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
+        let (indices, texts) =
+            written_rules(args, kind)?.into_iter().unzip::<_, _, Vec<usize>, _>();
         context.compile(texts).map(Arc::new).map_err(|errors| {
             let told = errors.into_iter().map(|(rule, message)| {
                 let index = rule.and_then(|rule| indices.get(rule).copied());

@@ -79,9 +79,9 @@ struct IpFragmenter {
 /// longest of those.
 #[inline]
 fn link_len(packet: &Packet) -> usize {
-    match packet.anno(Anno::SEGMENTS)[0] {
-        0 | 1 => packet.network().len(),
-        segments => segment_len(packet, usize::from(segments)),
+    match packet.segments() {
+        1 => packet.network().len(),
+        segments => segment_len(packet, segments),
     }
 }
 

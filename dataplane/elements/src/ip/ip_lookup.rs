@@ -20,6 +20,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "DirectIPLookup",
         aliases: &[
             Alias { name: "LinearIPLookup", summary: "the same table" },
+            Alias {
+                name: "LookupIPRouteMP",
+                summary: "the same table, which serves all threads without a cache for each",
+            },
             Alias { name: "RadixIPLookup", summary: "the same table" },
             Alias { name: "RangeIPLookup", summary: "the same table" },
             Alias { name: "SortedIPLookup", summary: "the same table" },

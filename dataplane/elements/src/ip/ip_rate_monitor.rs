@@ -12,7 +12,7 @@ use thruway_element::{
 };
 use thruway_packet::{Anno, Batch, Packet};
 
-use crate::random::{Probability, Random, fresh_seed};
+use crate::random::{Probability, Random, seed_of};
 use tree::{LEVELS, Tree};
 
 /// See the spec.
@@ -128,7 +128,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         bytes: counts_bytes(args)?,
         ratio,
         all: ratio.value() >= 1.0,
-        random: Random::of_element(args, args.opt("SEED")?.unwrap_or_else(fresh_seed)),
+        random: Random::of_element(args, seed_of(args)?),
         thresh,
         anno: args.get("ANNO")?,
     }))

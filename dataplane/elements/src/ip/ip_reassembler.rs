@@ -1,6 +1,5 @@
 //! IPReassembler: whole packets from fragments.
 
-mod exchange;
 mod partial;
 #[cfg(test)]
 mod tests;
@@ -9,13 +8,12 @@ use std::collections::HashMap;
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Run, Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
-use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
+use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
-use exchange::Exchange;
 use partial::{Fragment, Partial};
 
 /// See the spec.
@@ -54,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("memory", "bytes held"),
             Handler::sum("handed", "fragments handed over to another thread"),
         ],
-        serves_replicas: true,
+        handoff: true,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart(
             "each puts together what some hosts send others, and hands it the fragments of the rest",
@@ -73,7 +71,6 @@ reasons! {
         Memory = "himem": "there were too many bytes of other fragments",
         Joined = "joined": "its bytes went on in the whole packet",
         Unfinished = "unfinished": "the other fragments had not come when the run ended",
-        Busy = "busy": "the thread that puts its packet together had too many waiting",
     }
 }
 
@@ -98,12 +95,11 @@ struct IpReassembler {
     given_up: Vec<(Bad, Partial)>,
     /// Fragments of this batch, and those before, of packets that became whole, but for the last.
     joined: usize,
-    exchange: Exchange,
-    /// Fragments of this batch for each replica, and those for which there is no room there.
-    others: Vec<Batch>,
-    lost: Batch,
-    /// Fragments that others have handed over, while they are looked at.
-    taken: Batch,
+    /// The thread of this replica, and the threads of all.
+    thread: usize,
+    threads: Vec<usize>,
+    /// Fragments that were handed over.
+    handed: u64,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -123,10 +119,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         reap_at: i64::MIN,
         given_up: Vec::new(),
         joined: 0,
-        others: (0..args.env().threads).map(|_| Batch::new()).collect(),
-        lost: Batch::new(),
-        exchange: Exchange::build(args),
-        taken: Batch::with_room(),
+        thread: args.env().thread,
+        threads: Vec::new(),
+        handed: 0,
     }))
 }
 
@@ -138,12 +133,28 @@ enum Fate {
     Completed(Partial),
     /// It is held.
     Held,
-    /// Another replica puts its packet together.
+    /// The replica in another thread puts its packet together.
     Other(usize),
     Bad(Bad),
 }
 
 impl IpReassembler {
+    /// The other thread that puts a fragment's packet together. One does so for all that one host
+    /// sends another by one protocol, so that whole packets keep their order; fragments of a packet
+    /// may come in by several threads where the first one is spread by its ports, for the others
+    /// have none, or where a sender changes its queue.
+    #[inline]
+    fn other(&self, ip: &Ipv4Header) -> Option<usize> {
+        if self.threads.len() < 2 {
+            return None;
+        }
+        let pair = u64::from(ip.src()) << 32 | u64::from(ip.dst());
+        let mixed = (pair ^ u64::from(ip.protocol())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
+        let other = self.threads[((place * self.threads.len() as u64) >> 32) as usize];
+        (other != self.thread).then_some(other)
+    }
+
     fn take(&mut self, packet: &mut Packet, now: i64) -> Fate {
         let Ok((ip, options, payload)) = Ipv4Header::parse_with_options(packet.network()) else {
             return Fate::Bad(Bad::NoHeader);
@@ -151,7 +162,7 @@ impl IpReassembler {
         if !ip.is_fragment() {
             return Fate::Whole;
         }
-        if let Some(other) = self.exchange.other(ip) {
+        if let Some(other) = self.other(ip) {
             return Fate::Other(other);
         }
         let Some(fragment) = Fragment::new(ip, options, payload) else {
@@ -214,16 +225,6 @@ impl IpReassembler {
         }
     }
 
-    /// Hands the fragments of this batch over whose packets other replicas put together.
-    fn hand_over(&mut self, cx: &mut Cx<'_>) {
-        if self.exchange.hand_over(&mut self.others, &mut self.lost) {
-            cx.wake_takers();
-        }
-        if !self.lost.is_empty() {
-            cx.drop_all(Bad::Busy, &mut self.lost);
-        }
-    }
-
     /// Sends what there is of packets that were given up.
     #[cold]
     fn emit_given_up(&mut self, cx: &mut Cx<'_>) {
@@ -245,7 +246,7 @@ impl IpReassembler {
             Fate::Bad(bad) => Verdict::drop(bad),
             // Its bytes are kept; the frame goes.
             Fate::Held => Verdict::To(HELD),
-            Fate::Other(replica) => Verdict::To(OTHER + replica),
+            Fate::Other(thread) => Verdict::To(OTHER + thread),
             Fate::Completed(partial) => {
                 self.joined += partial.count() - 1;
                 let Some(mut whole) = partial.assemble() else {
@@ -263,12 +264,13 @@ impl IpReassembler {
 
 /// Not an output: the fragment is held.
 const HELD: usize = usize::MAX;
-/// From here on not an output either, but a replica.
+/// From here on not an output either, but a thread.
 const OTHER: usize = usize::MAX / 2;
 
 impl Element for IpReassembler {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        match cx.is_pull_input(0) && self.exchange.is_shared() {
+        self.threads = cx.threads().to_vec();
+        match cx.is_pull_input(0) && self.threads.len() > 1 {
             true => {
                 Err("several threads pull packets here: have one of them do so, or push".into())
             }
@@ -278,7 +280,6 @@ impl Element for IpReassembler {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
-        let mut exchange = std::mem::take(&mut self.others);
         batch.extract(
             |packet| match self.judge(packet, now) {
                 Verdict::Pass => None,
@@ -286,50 +287,23 @@ impl Element for IpReassembler {
             },
             |packet, verdict| match verdict {
                 Verdict::To(HELD) => drop(packet),
-                Verdict::To(other) if other >= OTHER => exchange[other - OTHER].push(packet),
+                Verdict::To(other) if other >= OTHER => cx.stage(other - OTHER, packet),
                 other => cx.settle(packet, other),
             },
         );
-        self.others = exchange;
         if self.joined > 0 {
             cx.count_drops(Bad::Joined, std::mem::take(&mut self.joined));
         }
         if !self.given_up.is_empty() {
             self.emit_given_up(cx);
         }
-        if self.exchange.is_shared() {
-            self.hand_over(cx);
-        }
-    }
-
-    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        let mut taken = std::mem::take(&mut self.taken);
-        let mut any = false;
-        for other in 0..self.others.len() {
-            self.exchange.take(other, MAX_BATCH, &mut taken);
-            if !taken.is_empty() {
-                any = true;
-                self.process(cx, 0, &mut taken);
-                cx.emit_all(0, &mut taken);
-            }
-        }
-        self.taken = taken;
-        if any { Run::Again } else { Run::Idle }
-    }
-
-    fn holding(&self) -> usize {
-        self.exchange.len()
+        self.handed += cx.handoff_staged() as u64;
     }
 
     /// What nobody will complete any more is counted.
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let mut unfinished: usize = self.held.drain().map(|(_, partial)| partial.count()).sum();
+        let unfinished = self.held.drain().map(|(_, partial)| partial.count()).sum();
         self.memory = 0;
-        for other in 0..self.others.len() {
-            self.exchange.take(other, usize::MAX, &mut self.taken);
-            unfinished += self.taken.len();
-            self.taken.clear();
-        }
         cx.count_drops(Bad::Unfinished, unfinished);
         Ok(())
     }
@@ -338,7 +312,7 @@ impl Element for IpReassembler {
         match name {
             "held" => Ok(self.held.len().to_string()),
             "memory" => Ok(self.memory.to_string()),
-            "handed" => Ok(self.exchange.handed.to_string()),
+            "handed" => Ok(self.handed.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }

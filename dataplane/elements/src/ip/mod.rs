@@ -12,6 +12,9 @@ mod bng;
 mod check_ip_header;
 mod check_tcp_header;
 mod dec_ip_ttl;
+mod dhcp;
+mod dhcp_client;
+mod dhcp_server;
 pub(crate) mod dispatch;
 mod erase_ip_payload;
 mod fix_ip_src;
@@ -23,7 +26,7 @@ mod gtp_encap;
 mod icmp_error;
 mod icmp_ip_encap;
 mod icmp_ping_encap;
-mod icmp_ping_responder;
+pub(crate) mod icmp_ping_responder;
 mod icmp_ping_source;
 mod ip_classifier;
 mod ip_encap;
@@ -73,6 +76,8 @@ pub static ELEMENTS: &[&Entry] = &[
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
     &dec_ip_ttl::ENTRY,
+    &dhcp_client::ENTRY,
+    &dhcp_server::ENTRY,
     &ip_lookup::ENTRY,
     &erase_ip_payload::ENTRY,
     &fix_ip_src::ENTRY,

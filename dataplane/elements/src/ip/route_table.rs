@@ -4,48 +4,20 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use thruway_element::{
-    Addresses, ArgErrors, Args, Env, FromArg, HandlerError, Ip6Prefix, IpPrefix, Shared,
-};
+use thruway_element::{Addresses, ArgErrors, Args, Env, HandlerError, Shared};
 use thruway_lpm::{Fib4, Fib6, Key, LpmError, Prefix, Route};
 
+mod address;
 mod written;
+
+pub(crate) use address::Address;
 
 use written::{Change, Shown, Written, parse};
 
 /// Longest file of routes, in bytes: some ten million routes.
 const FILE_BYTES_MAX: u64 = 1 << 28;
-
-/// An address as configurations write it.
-pub(crate) trait Address: Key {
-    fn parse(text: &str, env: &Env<'_>) -> Option<Self>;
-    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<Self>>;
-}
-
-impl Address for u32 {
-    fn parse(text: &str, env: &Env<'_>) -> Option<u32> {
-        Ipv4Addr::from_arg(text, env).ok().map(u32::from)
-    }
-
-    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<u32>> {
-        let prefix = IpPrefix::from_arg(text, env).ok()?;
-        Prefix::new(u32::from(prefix.addr), prefix.length()?).ok()
-    }
-}
-
-impl Address for u128 {
-    fn parse(text: &str, env: &Env<'_>) -> Option<u128> {
-        Ipv6Addr::from_arg(text, env).ok().map(u128::from)
-    }
-
-    fn parse_prefix(text: &str, env: &Env<'_>) -> Option<Prefix<u128>> {
-        let prefix = Ip6Prefix::from_arg(text, env).ok()?;
-        Prefix::new(u128::from(prefix.addr), prefix.length).ok()
-    }
-}
 
 /// A prefix and its route.
 type Entry<K> = (Prefix<K>, Route<K>);
@@ -198,11 +170,11 @@ impl<F: Fib> RouteTable<F> {
         self.told.set(()).ok()?;
         let routes = match self.doubles {
             0 => return None,
-            1 => "1 route is".to_owned(),
-            n => format!("{n} routes are"),
+            1 => "1 duplicate route".to_owned(),
+            n => format!("{n} duplicate routes"),
         };
         let name = &self.element;
-        Some(format!("{name}: warning: {routes} for prefixes that have one; the first stays"))
+        Some(format!("{name}: warning: {routes} ignored"))
     }
 
     /// A route of the configuration. (Of several for one prefix the first stays, as in Click.)

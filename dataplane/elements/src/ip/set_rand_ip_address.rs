@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use crate::random::{Random, fresh_seed};
+use crate::random::{Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -58,7 +58,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("LIMIT", format!("must be at most {MAX_LIMIT}")).into());
     }
     let prefix = args.get("PREFIX")?;
-    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    let seed = seed_of(args)?;
     let mut random = Random::of_element(args, seed);
     let drawn = (0..limit.max(0)).map(|_| draw(&mut random, prefix)).collect();
     Ok(Box::new(SetRandIpAddress { prefix, random, seed, drawn }))

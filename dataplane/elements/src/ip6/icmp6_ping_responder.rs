@@ -1,12 +1,12 @@
 //! ICMP6PingResponder: answers pings over IPv6.
 
-use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict, reasons,
-};
-use thruway_packet::{Anno, Batch, Packet};
+use thruway_element::{ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, reasons};
+use thruway_packet::{Anno, Packet};
 use thruway_wire::icmpv6::{Icmpv6Header, icmpv6_type};
 use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::{Header, ip_protocol};
+
+use crate::ip::icmp_ping_responder::Responder;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -41,10 +41,8 @@ reasons! {
     }
 }
 
-struct Icmp6PingResponder;
-
 fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Icmp6PingResponder))
+    Ok(Box::new(Responder(reply)))
 }
 
 /// Turns a request into its reply.
@@ -70,19 +68,6 @@ fn reply(packet: &mut Packet) -> Result<(), Other> {
     packet.set_dst_ip6(src.octets());
     packet.set_anno_number(Anno::PAINT, 0);
     Ok(())
-}
-
-impl Element for Icmp6PingResponder {
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let now = cx.now();
-        cx.sift(batch, |packet| match reply(packet) {
-            Ok(()) => {
-                packet.set_timestamp(now);
-                Verdict::Pass
-            }
-            Err(other) => Verdict::reject(1, other),
-        });
-    }
 }
 
 #[cfg(test)]

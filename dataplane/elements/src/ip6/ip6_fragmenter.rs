@@ -56,8 +56,8 @@ struct Ip6Fragmenter {
     mtu: usize,
     drops: u64,
     fragments: u64,
-    /// Of identifications, which nobody must foretell (RFC 7739 section 5.2): he could put a fragment of
-    /// his own between those of a packet.
+    /// Of identifications, which nobody must foretell (RFC 7739 section 5.2): he could put a
+    /// fragment of his own between those of a packet.
     ids: Secret,
 }
 

@@ -9,6 +9,7 @@ mod ip6_fragmenter;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
 mod ip6_print;
+mod ip6_router_advertiser;
 pub(crate) mod lookup_ip6_route;
 mod mark_ip6_header;
 mod neighbor;
@@ -27,6 +28,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip6_nd_advertiser::ENTRY,
     &ip6_nd_solicitor::ENTRY,
     &ip6_print::ENTRY,
+    &ip6_router_advertiser::ENTRY,
     &lookup_ip6_route::ENTRY,
     &mark_ip6_header::ENTRY,
     &set_ip6_address::ENTRY,

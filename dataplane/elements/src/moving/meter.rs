@@ -5,7 +5,7 @@ use thruway_element::{
     Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
-use thruway_sync::{PerThread, Seat};
+use thruway_sync::{PerThread, ThreadSlot};
 
 use crate::seeing::ewma::Rate;
 
@@ -69,7 +69,7 @@ enum Measured {
     Own(Rate),
     /// What all threads see: each counts in a place of its own, and looks at those of the others
     /// when a millisecond has gone by.
-    Common { rate: Rate, counts: Seat<PerThread<1>>, seen: u64 },
+    Common { rate: Rate, counts: ThreadSlot<PerThread<1>>, seen: u64 },
 }
 
 impl Measured {
@@ -79,7 +79,7 @@ impl Measured {
             return Ok(Measured::Own(rate));
         }
         let counts = args.shared("counts", || PerThread::new(threads));
-        let seat = Seat::take(&counts);
+        let seat = ThreadSlot::take(&counts);
         let counts = seat.ok_or_else(|| ArgErrors::whole("more threads than there are"))?;
         Ok(Measured::Common { rate, counts, seen: 0 })
     }

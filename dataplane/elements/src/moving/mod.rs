@@ -9,6 +9,7 @@ mod cpu_switch;
 mod delay_shaper;
 mod delay_unqueue;
 mod drr_sched;
+mod duplicate;
 mod hash_switch;
 mod held;
 mod hub;
@@ -29,6 +30,7 @@ mod rated_unqueue;
 mod red;
 mod round_robin_sched;
 mod round_robin_switch;
+mod router_link;
 mod set_anno_byte;
 mod shaper;
 mod stride_sched;
@@ -58,6 +60,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &delay_shaper::ENTRY,
     &delay_unqueue::ENTRY,
     &drr_sched::ENTRY,
+    &duplicate::ENTRY,
     &queue::FRONT_DROP,
     &hash_switch::ENTRY,
     &hub::ENTRY,
@@ -79,6 +82,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &red::ENTRY,
     &round_robin_sched::ENTRY,
     &round_robin_switch::ENTRY,
+    &router_link::ENTRY,
     &set_anno_byte::ENTRY,
     &shaper::ENTRY,
     &stride_sched::ENTRY,

@@ -1,13 +1,12 @@
 //! Pipeliner: packets go on in another thread.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handoff, Operation,
+    Reason, Replicas, Spec, Topic, Ty, handler_value,
 };
-use thruway_packet::{Batch, MAX_BATCH, PacketConsumer, PacketProducer, packet_ring};
+use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -42,13 +41,13 @@ pub static ENTRY: Entry = Entry::new(
             ),
             Arg::keyword("VERBOSE", Ty::Bool, "makes no difference: drops are counted, not told"),
         ],
-        drops: Lost::DROPS,
         handlers: &[
             Handler::sum("count", "packets that went into a ring"),
             Handler::sum("dropped", "packets for which there was no room"),
             Handler::both("active", "whether rings are emptied"),
         ],
         task: true,
+        handoff: true,
         leaves_at_home: true,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once()],
@@ -60,29 +59,16 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-reasons! {
-    /// Why a packet does not go on.
-    enum Lost {
-        Full = "queue-full": "the ring was full",
-    }
-}
-
 /// Longest wait for room: a thread that stops must not wait for one that has.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Smallest ring, and largest.
 const CAPACITIES: std::ops::RangeInclusive<usize> = 4..=1 << 24;
 
 struct Pipeliner {
-    /// What this thread pushes goes in here,
-    into: PacketProducer,
-    /// and comes out at this place among those of all threads.
-    place: usize,
-    /// Where all threads' packets come out, until the thread that empties the rings takes them.
-    all: Arc<Mutex<Vec<PacketConsumer>>>,
-    /// The same in that thread; it knows by its task that it is the one.
-    emptied: Vec<PacketConsumer>,
-    /// Packets on their way out; empty between runs.
-    batch: Batch,
+    /// The thread of this replica, and the one that empties the rings.
+    thread: usize,
+    home: usize,
+    capacity: usize,
     burst: usize,
     blocking: bool,
     active: bool,
@@ -97,19 +83,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         let (least, most) = CAPACITIES.into_inner();
         return Err(args.error("CAPACITY", format!("must be between {least} and {most}")).into());
     }
-    let all: Arc<Mutex<Vec<PacketConsumer>>> = args.shared("rings", Mutex::default);
-    let (into, out) = packet_ring(capacity);
-    let mut rings = all.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = rings.len();
-    rings.push(out);
-    drop(rings);
     let burst: i32 = args.get("BURST")?;
     Ok(Box::new(Pipeliner {
-        into,
-        place,
-        all,
-        emptied: Vec::new(),
-        batch: Batch::with_room(),
+        thread: args.env().thread,
+        home: 0,
+        capacity,
         burst: usize::try_from(burst).ok().filter(|burst| *burst > 0).unwrap_or(MAX_BATCH),
         blocking: args.get("BLOCKING")?,
         active: args.get("ACTIVE")?,
@@ -120,82 +98,56 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Pipeliner {
-    /// Puts packets into the ring; those stay in the batch for which there is no room.
-    #[inline]
-    fn store(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
-        let mut stored = self.into.put(batch);
-        if !batch.is_empty() && self.blocking && !self.is_home() {
-            stored += self.wait(cx, batch);
-        }
-        self.count += stored as u64;
-    }
-
-    /// Goes on putting packets in as room comes, and says how many.
-    #[cold]
-    fn wait(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) -> usize {
-        let (mut stored, since) = (0, Instant::now());
-        while !batch.is_empty() && since.elapsed() < WAIT_MAX {
-            // It may sleep: nobody told it of what is in the ring.
-            cx.wake_takers();
-            std::thread::yield_now();
-            stored += self.into.put(batch);
-        }
-        stored
-    }
-
     /// Whether this thread is the one that empties the rings.
     #[inline]
     fn is_home(&self) -> bool {
-        !self.emptied.is_empty()
+        self.thread == self.home
     }
 
-    /// Sends on up to `max` packets of a ring. Says whether there were any.
-    #[inline]
-    fn empty(&mut self, cx: &mut Cx<'_>, ring: usize, max: usize) -> bool {
-        // PERF: asking for the packets' lines here is no faster (`bench threads --figure 4.4`): the
-        // thread that makes packets is what a short pipeline waits for.
-        let taken = self.emptied[ring].take(max, &mut self.batch);
-        cx.emit_all(0, &mut self.batch);
-        taken > 0
+    /// Goes on handing packets over as room comes, and says how many.
+    #[cold]
+    fn wait(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) -> usize {
+        let (mut handed, since) = (0, Instant::now());
+        while !batch.is_empty() && since.elapsed() < WAIT_MAX {
+            std::thread::yield_now();
+            handed += cx.try_handoff(self.home, batch);
+        }
+        handed
     }
 }
 
 impl Element for Pipeliner {
-    fn holding(&self) -> usize {
-        if self.active { self.into.len() } else { 0 }
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.home = cx.home();
+        Ok(())
     }
 
-    fn storage(&self) -> Option<Storage> {
-        Some(Storage { len: self.into.len(), capacity: self.into.capacity() })
+    fn handoff(&self) -> Handoff {
+        Handoff { capacity: self.capacity, to_itself: !self.direct }
+    }
+
+    fn handoff_room(&self) -> usize {
+        if self.active { self.burst } else { 0 }
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if self.direct && self.is_home() {
-            // First what came before it was known whose thread this is.
-            while self.empty(cx, self.place, MAX_BATCH) {}
             return;
         }
-        self.store(cx, batch);
+        let mut handed = cx.try_handoff(self.home, batch);
+        if !batch.is_empty() && self.blocking && !self.is_home() {
+            handed += self.wait(cx, batch);
+        }
+        self.count += handed as u64;
         if !batch.is_empty() {
             self.dropped += batch.len() as u64;
-            cx.drop_all(Lost::Full, batch);
+            cx.drop_all(Reason::CONGESTION, batch);
         }
-        cx.wake_takers();
     }
 
-    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !self.is_home() {
-            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            self.emptied = std::mem::take(&mut all);
-        }
-        if !self.active {
-            return Run::Idle;
-        }
-        let mut any = false;
-        for ring in 0..self.emptied.len() {
-            any |= self.empty(cx, ring, self.burst);
-        }
-        if any { Run::Again } else { Run::Idle }
+    /// They go on in this thread.
+    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        let _ = (cx, batch);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {

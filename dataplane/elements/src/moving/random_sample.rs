@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use crate::random::{Probability, Random, fresh_seed};
+use crate::random::{Probability, Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -70,7 +70,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let (Some(pass), None) = (given.next(), given.next()) else {
         return Err(ArgErrors::whole("give one of P, SAMPLE and DROP"));
     };
-    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    let seed = seed_of(args)?;
     Ok(Box::new(RandomSample {
         pass: *pass,
         active: args.get("ACTIVE")?,

@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use crate::random::{Random, fresh_seed};
+use crate::random::{Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -44,7 +44,7 @@ struct RandomSwitch {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    let seed = seed_of(args)?;
     Ok(Box::new(RandomSwitch { seed, random: Random::of_element(args, seed) }))
 }
 

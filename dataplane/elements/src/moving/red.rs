@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use crate::random::{Probability, Random, fresh_seed};
+use crate::random::{Probability, Random, seed_of};
 use crate::seeing::ewma::fixed_point;
 
 /// See the spec.
@@ -204,7 +204,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if stability > STABILITY_MAX {
         return Err(args.error("STABILITY", format!("must be from 0 to {STABILITY_MAX}")).into());
     }
-    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    let seed = seed_of(args)?;
     let names = args.text("QUEUES").unwrap_or_default();
     Ok(Box::new(Red {
         marker: Marker {

@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
         ports: "1/1-",
         processing: "h/h",
-        args: &[Arg::optional("N", Ty::UInt, "number of outputs there should be")],
+        args: &[OUTPUTS],
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
         replicas: Replicas::Alike,
@@ -28,6 +28,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 );
+
+pub(super) const OUTPUTS: Arg = Arg::optional("N", Ty::UInt, "number of outputs there should be");
 
 /// See the spec.
 pub static PULL: Entry = Entry::new(
@@ -52,7 +54,7 @@ struct Tee {
     outputs: usize,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let outputs = args.env().outputs;
     match args.opt::<usize>("N")? {
         Some(n) if n != outputs => {

@@ -65,6 +65,8 @@ pub(super) struct Link {
     news: News,
     /// Packets that the function could not add, as counted so far.
     aux_lost: u64,
+    /// The function has written, or will write, the wake-up line since it was last cleared.
+    is_rung: bool,
 }
 
 /// What slots tell of sessions.
@@ -135,6 +137,8 @@ impl Link {
                 ..News::default()
             },
             aux_lost: 0,
+            // Whoever had the link before may have left one.
+            is_rung: true,
         }
     }
 
@@ -170,7 +174,7 @@ impl Link {
 
     /// Whether so much is in use that sources should wait.
     pub fn is_crowded(&self) -> bool {
-        self.master.room() < self.parked.len() as u32 / 2
+        self.master.room() < self.parked.len() as u32 / 4
     }
 
     /// Copies a packet into the next slot and parks it; the function sees it after
@@ -239,6 +243,30 @@ impl Link {
     #[inline]
     pub fn check_age(&mut self, now: i64) {
         self.master.check_age(&self.end.bell, now as u64);
+    }
+
+    /// Whether the function may sleep although packets wait.
+    #[inline]
+    pub fn may_sleep_through(&self) -> bool {
+        self.master.may_sleep_through()
+    }
+
+    /// Since when the oldest packet waits for which the function may have to be woken.
+    #[inline]
+    pub fn unattended_since(&self) -> Option<i64> {
+        self.master.unattended_since().map(|since| i64::try_from(since).unwrap_or(i64::MAX))
+    }
+
+    /// Wakes the function if it sleeps although packets wait.
+    #[inline]
+    pub fn ensure_awake(&mut self) {
+        self.master.ensure_awake(&self.end.bell);
+    }
+
+    /// Slots that were put in all.
+    #[inline]
+    pub fn put_count(&self) -> u64 {
+        self.master.figures().put
     }
 
     /// Takes back what the function is done with, into `outlet`; says how much that was.
@@ -382,7 +410,7 @@ impl Link {
 
     /// Takes [`rest`](Self::rest) back.
     pub fn wakened(&mut self) {
-        self.master.wakened();
+        self.is_rung |= self.master.wakened();
     }
 
     /// What to watch while resting.
@@ -390,9 +418,17 @@ impl Link {
         self.end.wake.host_end()
     }
 
-    /// Takes an earlier wake-up off.
-    pub fn quiet(&self) {
-        self.end.wake.clear();
+    /// Takes an earlier wake-up off, if there was one.
+    pub fn quiet(&mut self) {
+        if std::mem::take(&mut self.is_rung) {
+            self.end.wake.clear();
+        }
+    }
+
+    /// Takes off whatever is there: a wake-up may come late.
+    pub fn quiet_late(&mut self) {
+        self.is_rung = true;
+        self.quiet();
     }
 }
 

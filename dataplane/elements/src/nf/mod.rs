@@ -4,6 +4,7 @@ mod backend;
 mod carried;
 mod group;
 mod hang;
+mod idling;
 mod isolate;
 mod isolated_element;
 mod isolated_ports;
@@ -22,6 +23,7 @@ mod state;
 mod streams;
 mod succession;
 mod trust_group;
+mod waking;
 
 use thruway_element::Entry;
 

@@ -50,12 +50,15 @@ timestamp; packets that the function makes of another one have that one's, other
 time. Empty packets, and those longer than SLOT_SIZE, are dropped.\n\
 Each thread that reaches the element has rings of its own; the function serves them all. WAIT says \
 what it does when nothing waits: sleep (block), look all the time (poll), or look for SPIN and \
-then sleep (hybrid). It is woken when more than MASTER_THRESHOLD packets wait, or the oldest of \
-them for longer than AGE; it hands back after WORKER_THRESHOLD packets or when none waits.\n\
-While half of the ring is in use, captures (FromDump, FromDevice) and functions upstream wait. A \
+then sleep (hybrid). A function that sleeps is woken when the thread has nothing else to do, when \
+half of its ring waits, or when a packet has waited for LATENCY. With \
+MASTER_THRESHOLD or AGE it is woken when more than MASTER_THRESHOLD packets wait (0), or the oldest \
+of them for longer than AGE (100us), and at no other time. It hands back after WORKER_THRESHOLD \
+packets or when none waits.\n\
+While three quarters of the ring are in use, captures (FromDump, FromDevice) and functions upstream wait. A \
 packet that finds the ring full waits with at most 255 others, or is dropped.\n\
 A function that ends, has a packet for longer than HANG, or breaks the protocol is ended and started \
-again: at once, 32 times in a row and then twice a second; starts that fail are tried again after \
+again: at once, 32 times in a row and then ten times a second; starts that fail are tried again after \
 growing pauses. With STANDBY the next process has been started in its sandbox and waits, so that \
 it works within milliseconds; it costs the memory of an idle program. Meanwhile ON_FAILURE decides: with open, \
 packets pass unchanged through output 0, those that it had first; with closed they are dropped; \
@@ -125,9 +128,18 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("AUX_SLOTS", Ty::UInt, "packets it can add to others: a power of two").or("256"),
     Arg::keyword("INJECTION_SLOTS", Ty::UInt, "packets of its own making: a power of two")
         .or("256"),
-    Arg::keyword("MASTER_THRESHOLD", Ty::UInt, "wake it when more packets wait").or("0"),
+    Arg::keyword("LATENCY", Ty::Time, "longest wait of a packet for it to be woken").or("100us"),
+    Arg::keyword(
+        "MASTER_THRESHOLD",
+        Ty::UInt,
+        "wake it when more packets wait, whatever LATENCY is",
+    ),
     Arg::keyword("WORKER_THRESHOLD", Ty::UInt, "it hands back so many at a time").or("32"),
-    Arg::keyword("AGE", Ty::Time, "wake it when a packet waits longer").or("100us"),
+    Arg::keyword(
+        "AGE",
+        Ty::Time,
+        "wake it when a packet waits longer; 100us if only MASTER_THRESHOLD is given",
+    ),
     Arg::keyword("CPUS", Ty::Str, "CPUs it runs on, \"1 2\"; all if not given"),
     Arg::keyword("MEMORY", Ty::Size, "memory it may use").or("256M"),
     Arg::keyword("ON_FAILURE", Ty::Choice(&["open", "closed", "restart"]), "packets meanwhile")
@@ -256,11 +268,7 @@ impl Element for Nf {
         let mut worked = self.collect(cx);
         self.expect_back(cx);
         // After what is back was taken: a function is not woken for packets that it is done with.
-        if self.tuning.master_threshold > 0
-            && let Some(State { link: Some(link), .. }) = &mut self.running
-        {
-            link.check_age(cx.now());
-        }
+        self.wake_if_due(cx);
         if let Some(state) = &mut self.running
             && state.put_backlog(cx)
         {
@@ -302,9 +310,7 @@ impl Element for Nf {
             HANG_TIMER => return self.look_for_hang(cx),
             _ => {}
         }
-        if let Some(State { link: Some(link), .. }) = &mut self.running {
-            link.check_age(cx.now());
-        }
+        self.wake_if_due(cx);
     }
 
     fn holding(&self) -> usize {

@@ -10,7 +10,7 @@ use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_abi::stream_need;
 use thruway_nf_host::{
-    Function as Process, FunctionSpec, HostError, Isolation, Limits, Order, Patience, Program,
+    Function as Process, FunctionSpec, Isolation, Limits, Order, Patience, Program,
 };
 
 use super::backend::{Function, HostEnd, Told};
@@ -20,20 +20,15 @@ use super::settings::Settings;
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Starts the function's process and waits until it has attached. `arena`: scratch of sessions that
-/// a predecessor of the same settings in this respect had. `label`: the element's name, for the log.
+/// a predecessor of the same settings in this respect had. `label`: the element's name, for the
+/// log.
 pub(super) fn start(
     (label, settings): (String, &Settings),
     group: Option<GroupRegion>,
     arena: Option<Arc<Arena>>,
 ) -> Result<Arc<dyn Function>, String> {
     let spec = FunctionSpec { label, arena, ..spec(settings, group) };
-    let function = Process::start(spec).map_err(|error| match error {
-        HostError::Exited { .. } => format!(
-            "{error}, before it attached: a function is a program that calls run() of the library \
-             in nf/sdk"
-        ),
-        _ => error.to_string(),
-    })?;
+    let function = Process::start(spec).map_err(|error| error.to_string())?;
     Ok(Arc::new(Isolated { function }))
 }
 

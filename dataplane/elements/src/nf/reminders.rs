@@ -1,5 +1,5 @@
-//! What an element with STREAM is besides: its sessions' streams, and reminders of what is held back
-//! for too long.
+//! What an element with STREAM is besides: its sessions' streams, and reminders of what is held
+//! back for too long.
 
 use thruway_element::{Cx, HandlerError};
 use thruway_exchange::Mark;

@@ -16,8 +16,9 @@ use super::link::{Came, Link};
 use super::nf::Lost;
 use super::process;
 use super::sessions::{Entries, Place};
-use super::settings::{OnFailure, Settings, tuning};
+use super::settings::{OnFailure, Settings};
 use super::state::{State, Waiting};
+use super::waking::Policy;
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
@@ -25,15 +26,6 @@ const BACKLOG_MAX: usize = MAX_BATCH - 1;
 /// any wait; what it let in last is a batch, and what that brought into order: in 64 MB (TOTAL of
 /// TCPIn) are some 30,000 packets.
 const STREAM_BACKLOG_MAX: usize = 1 << 16;
-/// Rounds in which nothing came back before the thread may sleep.
-///
-/// A round with nothing to do takes some 100 ns: this is about one exchange between two cores.
-const PATIENCE: u32 = 64;
-/// Rounds between two looks whether the wake-up line must be cleared while resting: a wake-up that
-/// comes late must not keep the thread awake.
-const QUIET_EVERY: u32 = 16;
-/// Token of the timer that ends the age of waiting packets.
-const AGE_TIMER: u32 = 1;
 /// Why a function cannot begin.
 const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
                           out, or set scratch_len in the function's Config";
@@ -46,6 +38,7 @@ pub(super) struct Nf {
     /// The traffic class that it is to have.
     pub class: Option<String>,
     pub tuning: Tuning,
+    pub policy: Policy,
     pub shared: Arc<Shared>,
     pub group: Option<Arc<group::Shared>>,
     pub replica: u32,
@@ -79,9 +72,11 @@ impl Nf {
         let group =
             settings.group.as_ref().map(|group| group::Shared::of(args, group, &settings.shape));
         let shared: Arc<Shared> = args.shared(Shared::KEY, Shared::default);
+        let (policy, tuning) = Policy::of(args, settings.shape.slots)?;
         Ok(Nf {
             class: class(args)?,
-            tuning: tuning(args)?,
+            tuning,
+            policy,
             replica: shared.number(),
             thread: args.env().thread,
             shared,
@@ -417,41 +412,6 @@ impl Nf {
         }
     }
 
-    /// Nothing came back: the thread may sleep, after some patience.
-    pub fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
-        let is_pressed = self.pressing.is_felt(cx);
-        let Some(State { link: Some(link), .. }) = &mut self.running else { return Run::Again };
-        if is_pressed {
-            // Whoever presses wakes the thread.
-            return Run::Idle;
-        }
-        self.idle = self.idle.saturating_add(1);
-        if link.outstanding() > 0 && self.idle < PATIENCE {
-            return Run::Again;
-        }
-        if self.resting && !self.idle.is_multiple_of(QUIET_EVERY) {
-            return Run::Idle;
-        }
-        link.quiet();
-        if self.tuning.master_threshold > 0 && link.outstanding() > 0 && !self.resting {
-            let age = i64::try_from(self.tuning.age_threshold).unwrap_or(i64::MAX);
-            cx.set_timer(AGE_TIMER, cx.now().saturating_add(age));
-        }
-        self.resting = link.rest();
-        if self.resting { Run::Idle } else { Run::Again }
-    }
-
-    /// Something moves: the function need not wake this thread.
-    #[inline]
-    pub fn be_awake(&mut self) {
-        self.idle = 0;
-        if std::mem::replace(&mut self.resting, false)
-            && let Some(State { link: Some(link), .. }) = &mut self.running
-        {
-            link.wakened();
-        }
-    }
-
     #[inline]
     pub fn offer(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
         let Some(state) = &mut self.running else { return };
@@ -468,13 +428,6 @@ impl Nf {
             state.backlog.push_back(Waiting::Packet(mark, packet));
         } else {
             state.lose(cx, mark, packet, Lost::Full);
-        }
-    }
-
-    pub fn set_tuning(&mut self, tuning: Tuning) {
-        self.tuning = tuning;
-        if let Some(State { link: Some(link), .. }) = &mut self.running {
-            link.tune(tuning);
         }
     }
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thruway_element::{ArgError, ArgErrors, Args, Nanos, Needs, Size, text};
-use thruway_exchange::Tuning;
 use thruway_flow::SessionDef;
 use thruway_nf_abi::message::WaitMode;
 use thruway_nf_abi::{LinkShape, Token};
@@ -141,7 +140,9 @@ impl Settings {
             return Err(args.error("EXEC", format!("a function has at most {PORTS_MAX} inputs")));
         }
         let threshold = |name| below_slots(args, name, shape.slots);
-        threshold("MASTER_THRESHOLD")?;
+        if args.text("MASTER_THRESHOLD").is_some() {
+            threshold("MASTER_THRESHOLD")?;
+        }
         let worker_threshold = threshold("WORKER_THRESHOLD")?.max(1);
         Ok(Settings {
             program: PathBuf::new(),
@@ -169,15 +170,6 @@ impl Settings {
             stream: stream(args)?,
         })
     }
-}
-
-/// The thresholds that the arguments say.
-pub(super) fn tuning(args: &Args<'_>) -> Result<Tuning, ArgError> {
-    Ok(Tuning {
-        master_threshold: args.get("MASTER_THRESHOLD")?,
-        age_threshold: time(args, "AGE")?.as_nanos() as u64,
-        ..Tuning::DEFAULT
-    })
 }
 
 /// Program and its arguments; the program must be there and executable.
@@ -224,8 +216,8 @@ fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {
     }
 }
 
-/// SLOT_SIZE where it is not given: the longest usual frame; for functions of streams such a packet,
-/// what was held back in front of it, and what becomes longer.
+/// SLOT_SIZE where it is not given: the longest usual frame; for functions of streams such a
+/// packet, what was held back in front of it, and what becomes longer.
 const SLOT_SIZE: u32 = 1514;
 const STREAM_SLOT_SIZE: u32 = 4096;
 
@@ -369,7 +361,7 @@ fn on_failure(args: &Args<'_>) -> Result<OnFailure, ArgError> {
 /// Longest time that an argument may say: a day.
 const TIME_MAX: u64 = 86_400_000_000_000;
 
-fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
+pub(super) fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
     let ns = args.get::<Nanos>(name)?.0;
     match u64::try_from(ns) {
         Ok(ns @ ..=TIME_MAX) => Ok(Duration::from_nanos(ns)),

@@ -15,6 +15,7 @@ use super::nf::Lost;
 use super::outlet::Outlet;
 use super::sessions::Entries;
 use super::settings::Settings;
+use super::waking::Gathering;
 
 /// Most news of ended sessions that wait among packets while the ring is full.
 const NEWS_MAX: usize = MAX_BATCH;
@@ -40,6 +41,7 @@ pub(super) struct State {
     pub entries: Option<Entries>,
     pub totals: LinkFigures,
     pub latency: Latency,
+    pub gathering: Gathering,
     pub outlet: Outlet,
 }
 
@@ -62,6 +64,7 @@ impl State {
             entries,
             totals: LinkFigures::default(),
             latency: Latency::default(),
+            gathering: Gathering::default(),
             outlet: Outlet::new(settings.carry, settings.stream.is_none()),
         }
     }
@@ -244,6 +247,7 @@ impl State {
         if let Some(link) = &mut self.link {
             link.publish(cx.now());
             self.latency.published(link.figures().put);
+            self.gathering.shown();
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
 use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage, WakeLine};
+use thruway_nf_abi::control::{SIGNED, WAITING};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
 use thruway_region::Pages;
@@ -25,6 +26,8 @@ struct Played {
     hangs: Mutex<Vec<u32>>,
     unanswered: Mutex<Vec<Promise>>,
     arena: Mutex<Option<Arc<Arena>>>,
+    /// Of the last link that was taken.
+    control: Mutex<Option<Control>>,
 }
 
 impl Function for Played {
@@ -39,7 +42,9 @@ impl Function for Played {
             self.generation.store(meanwhile, Ordering::Relaxed);
         }
         let generation = self.generation();
-        let bell = Doorbell::new(Control::create().unwrap(), None);
+        let control = Control::create().unwrap();
+        *self.control.lock().unwrap() = Some(control.clone());
+        let bell = Doorbell::new(control, None);
         let wake = WakeLine::new().unwrap();
         Some(HostEnd { generation, storage, bell, wake: Arc::new(wake) })
     }
@@ -119,6 +124,7 @@ impl Stage {
             hangs: Mutex::default(),
             unanswered: Mutex::default(),
             arena: Mutex::default(),
+            control: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
         nf.shared_state().start(|| Ok(played)).unwrap();
@@ -354,7 +360,8 @@ fn a_function_hangs_that_has_a_packet_for_longer_than_hang() {
     stage.run();
     stage.rig.pass_on_time(ms(999));
     assert_eq!(hangs(&stage), 0);
-    stage.rig.pass_on_time(ms(1));
+    // HANG, and LATENCY, after which it is woken at the latest.
+    stage.rig.pass_on_time(ms(2));
     assert_eq!(*stage.function.hangs.lock().unwrap(), [1]);
 }
 
@@ -371,7 +378,7 @@ fn what_a_function_gives_back_does_not_excuse_what_it_keeps() {
     stage.push(&[b"4"]);
     stage.rig.pass_on_time(99_000_000);
     assert_eq!(hangs(&stage), 0);
-    stage.rig.pass_on_time(1_000_000);
+    stage.rig.pass_on_time(2_000_000);
     assert_eq!(hangs(&stage), 1);
     // What came later has its own time.
     let mut stage = Stage::new(&["HANG 1s"]);
@@ -396,6 +403,22 @@ fn a_function_that_is_not_woken_yet_does_not_hang() {
     assert_eq!(hangs(&stage), 0);
     stage.rig.pass_on_time(100_000_000);
     assert_eq!(hangs(&stage), 1);
+}
+
+/// Packets that wait for a threshold are not forgotten when it is taken away.
+#[test]
+fn a_threshold_of_nothing_wakes_for_those_that_wait() {
+    let mut stage = Stage::new(&["MASTER_THRESHOLD 4", "AGE 2s"]);
+    stage.run();
+    let control = stage.function.control.lock().unwrap().clone().expect("a link");
+    control.status().store(WAITING, Ordering::Relaxed);
+    stage.push(&[b"1"]);
+    stage.run();
+    assert_eq!(control.status().load(Ordering::Relaxed), WAITING, "one is not above four");
+    stage.rig.write("master_threshold", "0").unwrap();
+    stage.rig.pass_on_time(2_000_000_000);
+    stage.run();
+    assert_eq!(control.status().load(Ordering::Relaxed), SIGNED);
 }
 
 #[test]

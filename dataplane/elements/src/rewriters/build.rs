@@ -7,7 +7,7 @@ use thruway_element::{
     Topic, Ty,
 };
 
-use thruway_flow::rendezvous::{Rendezvous, RendezvousError};
+use thruway_flow::shared_flows::{SharedFlows, SharedFlowsError};
 
 use crate::random::Secret;
 use crate::rewriters::class::{Class, others_by_state, tcp_by_state};
@@ -225,7 +225,7 @@ fn meeting(
     class: Class,
     keeper: &Keeper,
     capacity: u32,
-) -> Result<Option<Arc<Rendezvous>>, ArgErrors> {
+) -> Result<Option<Arc<SharedFlows>>, ArgErrors> {
     if let Keeper::Named(other) = keeper {
         let name = if args.given("CAPACITY") { "CAPACITY" } else { "MAPPING_CAPACITY" };
         let why = "a capacity can be shared within one thread; a number is for any";
@@ -241,10 +241,10 @@ fn meeting(
     let mut secret = Secret::fresh();
     let seeds = [secret.next(), secret.next()];
     let make = || {
-        let all = Rendezvous::new(capacity, WORDS, seeds)?;
+        let all = SharedFlows::new(capacity, WORDS, seeds)?;
         Ok(Arc::new(if class.follows_tcp() { all.following_tcp(capacity)? } else { all }))
     };
-    let made: Arc<Result<Arc<Rendezvous>, RendezvousError>> = args.shared("meeting", make);
+    let made: Arc<Result<Arc<SharedFlows>, SharedFlowsError>> = args.shared("meeting", make);
     match &*made {
         Ok(meeting) => Ok(Some(Arc::clone(meeting))),
         Err(error) => Err(args.error("MAPPING_CAPACITY", error).into()),
@@ -278,6 +278,7 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let mut rewriter = Rewriter::new(class, owner, random, names);
     rewriter.annos = Annos { dst, reply, aggregate };
     (rewriter.inputs, rewriter.outputs, rewriter.reap_ns) = (inputs, outputs, reap_ns);
+    rewriter.rank = args.env().rank;
     (rewriter.keeper, rewriter.store, rewriter.texts) = (keeper, store, texts);
     Ok(Box::new(rewriter))
 }

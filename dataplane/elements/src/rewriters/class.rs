@@ -43,7 +43,8 @@ const FORWARD_DONE: u8 = 1;
 const BOTH_DONE: u8 = 3;
 const FORWARD_DATA: u8 = 4;
 const BOTH_DATA: u8 = 12;
-/// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another connection.
+/// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another
+/// connection.
 pub(super) fn is_done(state: u8) -> bool {
     state & BOTH_DONE == BOTH_DONE
 }
@@ -54,8 +55,8 @@ const PACKET: u8 = 2;
 /// Three packets, and one of them a reply.
 const STREAMING: u8 = 3 * PACKET + REPLIED;
 
-/// Timeouts by state: none of TCP's ends is done and data was not seen in both directions; data was;
-/// both are done.
+/// Timeouts by state: none of TCP's ends is done and data was not seen in both directions; data
+/// was; both are done.
 pub(super) fn tcp_by_state(nodata: u32, data: u32, done: u32) -> [u32; 16] {
     std::array::from_fn(|state| match state as u8 {
         state if state & BOTH_DONE == BOTH_DONE => done,
@@ -79,8 +80,8 @@ fn ident_flow(src: u32, dst: u32, ident: u16, is_request: bool) -> FiveTuple<u32
 }
 
 impl Class {
-    /// The flow of a packet whose headers are marked, as this class looks at it; of an IPAddrRewriter
-    /// that of the source. `None`: it has none.
+    /// The flow of a packet whose headers are marked, as this class looks at it; of an
+    /// IPAddrRewriter that of the source. `None`: it has none.
     #[inline]
     pub(super) fn flow(self, packet: &Packet) -> Option<FiveTuple<u32>> {
         let (header, _) = Ipv4Header::ref_from_prefix(packet.network_head::<20>()?).ok()?;
@@ -208,8 +209,8 @@ impl Class {
         Some(read.unwrap_or(Segment::NONE))
     }
 
-    /// What a packet tells of its mapping, from what was told before. Of a TCP segment those `flags`
-    /// count; it tells nothing if there are none.
+    /// What a packet tells of its mapping, from what was told before. Of a TCP segment those
+    /// `flags` count; it tells nothing if there are none.
     #[inline]
     pub(super) fn track(self, told: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
         match self {

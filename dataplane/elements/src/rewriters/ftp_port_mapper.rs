@@ -81,8 +81,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// Six numbers of up to 255 with commas between, behind "PORT " and perhaps more blanks, up to the end
-/// of the line: an address, a port, and where they are written (RFC 959 section 4.1.2).
+/// Six numbers of up to 255 with commas between, behind "PORT " and perhaps more blanks, up to the
+/// end of the line: an address, a port, and where they are written (RFC 959 section 4.1.2).
 fn command(payload: &[u8]) -> Option<(u32, u16, std::ops::Range<usize>)> {
     let word = payload.first_chunk::<5>()?;
     if !word.eq_ignore_ascii_case(b"PORT ") {

@@ -114,7 +114,7 @@ fn rule(this: &Rewriter, text: &str) -> Result<Rule, String> {
     let (names, shared) = (&this.names, &Shared::default());
     let rule = Rule::parse(
         text.trim(),
-        &Context { names, shared, outputs: this.outputs, place: String::new() },
+        &Context { names, shared, outputs: this.outputs, place: String::new(), rank: this.rank },
     )?;
     let refused = rule.patterns().find_map(|pattern| this.class.refuses(pattern));
     refused.map_or(Ok(rule), |why| Err(why.to_owned()))

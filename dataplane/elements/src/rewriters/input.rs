@@ -47,19 +47,22 @@ pub(super) struct Context<'a> {
     pub outputs: usize,
     /// Under what name counters of patterns without one are shared by replicas.
     pub place: String,
+    /// Number of the thread among those that reach the rewriter.
+    pub rank: usize,
 }
 
 impl<'a> Context<'a> {
     /// That of an input of an element which is being built.
     pub(super) fn of(args: &Args<'a>, names: &'a Names, input: usize) -> Context<'a> {
         let place = format!("{}#{input}", args.name());
-        Context { names, shared: args.env().shared, outputs: args.env().outputs, place }
+        let env = args.env();
+        Context { names, shared: env.shared, outputs: env.outputs, place, rank: env.rank }
     }
 
     /// The same for the patterns of a mapper.
     pub(super) fn within(&self, owner: &str, at: usize) -> Context<'a> {
-        let Context { names, shared, outputs, .. } = *self;
-        Context { names, shared, outputs, place: format!("{owner}#{at}") }
+        let Context { names, shared, outputs, rank, .. } = *self;
+        Context { names, shared, outputs, place: format!("{owner}#{at}"), rank }
     }
 
     /// A pattern of one word (its name) or several.
@@ -230,7 +233,7 @@ mod tests {
     fn specifications_are_read_and_shown() {
         let (names, shared) = (Names::default(), Shared::default());
         let place = "rw#0".to_owned();
-        let context = Context { names: &names, shared: &shared, outputs: 2, place };
+        let context = Context { names: &names, shared: &shared, outputs: 2, place, rank: 0 };
         let parse = |text: &str| Rule::parse(text, &context);
         for (text, shown) in [
             ("drop", "<drop>"),

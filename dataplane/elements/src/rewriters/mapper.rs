@@ -15,6 +15,8 @@ use crate::rewriters::ring::Ring;
 /// Class names of mappers.
 pub(super) const ROUND_ROBIN: &str = "RoundRobinIPMapper";
 /// See [`ROUND_ROBIN`].
+pub(super) const THREAD: &str = "ThreadIPMapper";
+/// See [`ROUND_ROBIN`].
 pub(super) const SOURCE_HASH: &str = "SourceIPHashMapper";
 
 /// How one of the patterns is chosen.
@@ -22,6 +24,8 @@ pub(super) const SOURCE_HASH: &str = "SourceIPHashMapper";
 enum By {
     /// One after the other; the number of the next one is shared by all who ask.
     Turn(Arc<AtomicU32>),
+    /// The one of this number: that of the thread among those that reach the rewriter.
+    Thread(usize),
     /// By the source address.
     Source(Ring),
 }
@@ -53,8 +57,7 @@ impl Mapper {
     pub(super) fn parse(declared: &Declared, context: &Context<'_>) -> Result<Mapper, String> {
         let of_pattern =
             |at: usize, why: String| format!("pattern {at} of {}: {why}", declared.class);
-        if declared.class == ROUND_ROBIN {
-            let next = context.shared.get(&declared.owner, "turn", AtomicU32::default);
+        if declared.class != SOURCE_HASH {
             let choices = declared.texts.iter().enumerate().map(|(at, text)| {
                 let context = context.within(&declared.owner, at);
                 let read = context.pattern_and_outputs(&split_words(text));
@@ -64,7 +67,14 @@ impl Mapper {
             if choices.is_empty() {
                 return Err("no patterns given".to_owned());
             }
-            return Ok(Mapper { by: By::Turn(next.unwrap_or_default()), choices });
+            let by = match declared.class {
+                THREAD => By::Thread(context.rank % choices.len()),
+                _ => {
+                    let next = context.shared.get(&declared.owner, "turn", AtomicU32::default);
+                    By::Turn(next.unwrap_or_default())
+                }
+            };
+            return Ok(Mapper { by, choices });
         }
         let (first, rest) = declared.texts.split_first().ok_or("no hash seed given")?;
         let numbers: Vec<u32> = split_words(first)
@@ -109,6 +119,7 @@ impl Mapper {
         };
         match &self.by {
             By::Source(ring) => by(ring.server_of(flow.src)),
+            By::Thread(number) => by(*number),
             By::Turn(next) => {
                 let turns = self.choices.len() as u32;
                 (0..turns).find_map(|_| by((next.fetch_add(1, Ordering::Relaxed) % turns) as usize))

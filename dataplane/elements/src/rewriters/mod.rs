@@ -24,6 +24,7 @@ mod store;
 mod tcp_rewriter;
 #[cfg(test)]
 mod tests;
+mod thread_ip_mapper;
 mod udp_rewriter;
 
 use thruway_element::Entry;
@@ -40,5 +41,6 @@ pub static ELEMENTS: &[&Entry] = &[
     &round_robin_ip_mapper::ENTRY,
     &source_ip_hash_mapper::ENTRY,
     &tcp_rewriter::ENTRY,
+    &thread_ip_mapper::ENTRY,
     &udp_rewriter::ENTRY,
 ];

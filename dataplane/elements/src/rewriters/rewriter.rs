@@ -67,6 +67,8 @@ pub(super) struct Rewriter {
     pub class: Class,
     pub inputs: Vec<Input>,
     pub outputs: usize,
+    /// Number of its thread among those that reach it.
+    pub rank: usize,
     pub annos: Annos,
     /// Nanoseconds; 0 for never.
     pub reap_ns: i64,
@@ -257,6 +259,7 @@ impl Rewriter {
             class,
             inputs: Vec::new(),
             outputs: 0,
+            rank: 0,
             annos: Annos { dst: true, reply: None, aggregate: false },
             reap_ns: 0,
             keeper: Keeper::Own,

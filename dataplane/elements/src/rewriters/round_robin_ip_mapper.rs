@@ -38,7 +38,7 @@ struct RoundRobinIpMapper;
 
 impl Element for RoundRobinIpMapper {}
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if args.rest().len() == 0 {
         return Err(ArgErrors::whole("no patterns given"));
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) use shown::Shown;
 
 use thruway_flow::Hasher;
-use thruway_flow::rendezvous::{RecordId, Rendezvous};
+use thruway_flow::shared_flows::{RecordId, SharedFlows};
 use thruway_flow::table::{Found, Pool, Shape};
 use thruway_flow::tcp::{Segment, Side};
 use thruway_wire::checksum::Delta;
@@ -164,7 +164,7 @@ pub(super) struct Store {
     pub sequences: Sequences,
     capacity: u32,
     /// Where other threads' mappings are known.
-    meeting: Option<Arc<Rendezvous>>,
+    meeting: Option<Arc<SharedFlows>>,
     /// Mappings were made or ended since somebody set it.
     pub is_changed: bool,
 }
@@ -232,8 +232,8 @@ impl Store {
     }
 
     /// A packet meets a mapping: what it becomes. `track` says what the packet tells, from what was
-    /// told before, the direction, and those flags of a TCP segment that count; the first packet goes
-    /// forward, whatever its replies look like.
+    /// told before, the direction, and those flags of a TCP segment that count; the first packet
+    /// goes forward, whatever its replies look like.
     #[inline(always)]
     pub(super) fn meet(
         &mut self,

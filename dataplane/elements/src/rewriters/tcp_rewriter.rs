@@ -1,4 +1,5 @@
-//! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks for it.
+//! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks
+//! for it.
 
 use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 

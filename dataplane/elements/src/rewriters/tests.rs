@@ -219,8 +219,9 @@ proptest! {
         prop_assert_eq!(rig.read("nmappings", "").unwrap(), now.to_string());
     }
 
-    /// Whichever thread a packet comes by: it leaves as if there were one. (Where mappings end because
-    /// their replies would be another's, threads differ: a range of ports keeps them apart.)
+    /// Whichever thread a packet comes by: it leaves as if there were one. (Where mappings end
+    /// because their replies would be another's, threads differ: a range of ports keeps them
+    /// apart.)
     #[test]
     fn two_threads_know_the_same_mappings(
         class in 0usize..3, packets in packets(), threads in prop::collection::vec(0usize..2, 60),

@@ -6,18 +6,17 @@ mod serve;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Remote,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use self::log::Log;
 use self::serve::Server;
 use super::door::{self, Door, lock};
-use super::management::Manager;
+use super::management::Post;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -32,9 +31,9 @@ pub static ENTRY: Entry = Entry::new(
                Who may connect is as of ControlSocket: of a Unix socket this user and root, unless \
                MODE and GROUP let in others; of a TCP port those on this host (unless LOCALHOST is \
                false) who first send the port's token, as a line AUTH TOKEN. AUTH none lets in all.\n\
-               A client that is 500,000 bytes behind is closed; there are at most 64, then the \
-               oldest makes room. They are served by a thread of their own. All lines belong to \
-               the default channel: with another CHANNEL clients get the greeting only. \
+               A client that is 500,000 bytes behind is closed; there are at most 64, and 32 \
+               of one user or of one host, then the oldest makes room. They are served by a thread \
+               of their own. All lines belong to the default channel: with another CHANNEL clients get the greeting only. \
                QUIET_CHANNEL is accepted. When a configuration replaces another while packets flow, \
                clients stay, if the element's name and its socket are the same.",
         example: "ChatterSocket(UNIX, /tmp/clicksocket); \
@@ -69,24 +68,12 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 struct ChatterSocket {
-    state: State,
+    post: Post<Server>,
     /// Whether the channel is the one that lines are written to.
     hears: bool,
     log: Arc<Log>,
     name: Arc<Mutex<String>>,
     clients: Arc<AtomicUsize>,
-    /// Of an element that is initialised.
-    remote: Option<Arc<dyn Remote>>,
-}
-
-/// Where the server is.
-enum State {
-    /// Here: nobody serves.
-    Idle(Box<Server>),
-    /// In its thread.
-    Serving(Manager<Server>),
-    /// It went to a successor, or died.
-    Gone,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -99,46 +86,20 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(ChatterSocket {
         hears: matches!(channel.as_str(), "" | "default"),
         clients: server.count(),
-        state: State::Idle(Box::new(server)),
+        post: Post::new(server),
         log,
         name,
-        remote: None,
     }))
-}
-
-impl ChatterSocket {
-    /// The server, when nobody serves any more.
-    fn stop(&mut self) -> Option<Box<Server>> {
-        match std::mem::replace(&mut self.state, State::Gone) {
-            State::Idle(server) => Some(server),
-            State::Serving(manager) => manager.stop().map(Box::new),
-            State::Gone => None,
-        }
-    }
-
-    /// Serves, where the element is initialised.
-    fn start(&mut self, server: Box<Server>) -> Result<(), String> {
-        self.state = match &self.remote {
-            Some(remote) => State::Serving(Manager::start(*server, Arc::clone(remote))?),
-            None => State::Idle(server),
-        };
-        Ok(())
-    }
 }
 
 impl Element for ChatterSocket {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(mut server) = self.stop() else { return Ok(()) };
+        let Some(server) = self.post.stop() else { return Ok(()) };
         if self.hears {
             let log = Arc::clone(&self.log);
             cx.host().hear(Arc::new(move |line| log.add(line)));
         }
-        server.door.belongs_to(cx);
-        let warning = server.door.open(Instant::now())?;
-        warning.iter().for_each(|line| cx.chatter(line));
-        let node = cx.node();
-        self.remote = cx.host().remote(node);
-        self.start(server)
+        self.post.begin(cx, server)
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -151,26 +112,15 @@ impl Element for ChatterSocket {
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // What this configuration says until its end is heard by the clients all the same.
-        self.stop().map(|server| server as Box<dyn Any + Send>)
+        self.post.stop().map(|server| server as Box<dyn Any + Send>)
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(left) = state.downcast::<Server>() else { return };
-        let server = match self.stop() {
-            // Its own server comes back after a hot swap that failed.
-            None => left,
-            Some(mut own) if own.door.is_like(&left.door) => {
-                self.log = left.log();
-                own.take(*left);
-                own
-            }
-            Some(own) => own,
-        };
-        // Without a thread there is no service; the run goes on.
-        let _ = self.start(server);
+        let log = &mut self.log;
+        self.post.take_over(state, |left| *log = left.log());
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.stop().map_or(Ok(()), |server| server.end())
+        self.post.stop().map_or(Ok(()), |server| server.end())
     }
 }

@@ -8,6 +8,8 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
+use crate::dialect::ignored;
+
 use super::call::{Call, first_word};
 use super::ewma::Rate;
 use super::sums::{SYNC, Sums};
@@ -40,7 +42,7 @@ pub static ENTRY: Entry = Entry::new(
                the vector goes on that the packet is in. When another configuration takes over (hot \
                swap), a Counter of the same name goes on from these counts. Where several threads \
                reach the Counter, each counts for itself and handlers add up. With another SYNC \
-               they count together, in the structure of this name (thruway bench sync measures \
+               they count together, in the structure of this name (thruway-bench sync measures \
                them), and each packet vector may have to wait for another thread. COUNT_CALL and \
                BYTE_COUNT_CALL are about what all threads counted: with one of them and no SYNC, it \
                is atomic; with SYNC per-thread each thread makes the call at its own count. Consistent, that is of one \
@@ -52,6 +54,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),
             Arg::keyword("NO_RATE", Ty::Bool, "whether rates are left out").or("false"),
             Arg::keyword("ATOMIC", Ty::UInt, "accepted and ignored").or("0"),
+            ignored("BATCH_PRECISE"),
             Arg::keyword("SYNC", Ty::Choice(SYNC), "how threads count together").or("per-thread"),
         ],
         handlers: &[

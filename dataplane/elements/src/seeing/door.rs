@@ -9,8 +9,9 @@ use rustix::event::PollFlags;
 use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Ty};
 use thruway_port::socket::{Address, Connection, Listener, SocketError, UNIX_NAME_MAX};
 
+use super::desk::Desk;
 use super::gate::{Gate, Token};
-use super::management::Desk;
+use super::places::Peer;
 
 pub(super) const TYPE: Arg = Arg::required("TYPE", Ty::Choice(&["TCP", "UNIX"]), "kind of socket");
 pub(super) const PORT: Arg = Arg::optional("PORT", Ty::Any, "TCP port or file name");
@@ -34,8 +35,6 @@ pub(super) const MODE: Arg =
 pub(super) const GROUP: Arg =
     Arg::keyword("GROUP", Ty::Str, "its group, by name or number; else the process's");
 
-/// Connections at a time.
-pub(super) const CONNECTIONS_MAX: usize = 64;
 /// How long a client may take for its token.
 pub(super) const TOKEN_TIME: Duration = Duration::from_secs(10);
 /// Ports tried where "or the next ones" is meant.
@@ -108,6 +107,8 @@ pub(super) struct Visitor {
     pub connection: Connection,
     /// Where from, as messages say it.
     pub from: String,
+    /// Whose it is.
+    pub peer: Peer,
     /// Whether it need not show the token.
     pub trusted: bool,
 }
@@ -239,29 +240,31 @@ impl Door {
     }
 
     /// What to wait for.
-    pub(super) fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        let listener = self.listener.iter().filter(|_| self.closed_until.is_none());
+    pub(super) fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
+        let is_open = desk.is_open && self.closed_until.is_none();
+        let listener = self.listener.iter().filter(|_| is_open);
         fds.extend(listener.map(|listener| (listener.as_fd(), PollFlags::IN)));
     }
 
     /// Takes one waiting connection of a user that may connect; `Err` where there was another.
     pub(super) fn accept(&mut self, desk: &Desk) -> Option<Result<Visitor, Connection>> {
-        if self.closed_until.is_some_and(|until| desk.now < until) {
+        if !desk.is_open || self.closed_until.is_some_and(|until| desk.now < until) {
             return None;
         }
         self.closed_until = None;
         match self.listener.as_ref()?.accept() {
             Ok(accepted) => accepted.map(|(connection, peer)| {
-                let from = match peer {
+                let from = match &peer {
                     Some(Address::Inet(peer)) => format!(" from {}.{}", peer.ip(), peer.port()),
                     _ => String::new(),
                 };
+                let peer = Peer::of(&connection, peer.as_ref());
                 let trusted = match (&self.place.address, &self.token) {
                     (Address::Unix(_), _) if self.gate.admits(&connection) == Some(true) => true,
                     (Address::Unix(_), _) => return Err(connection),
                     (Address::Inet(_), token) => token.is_none(),
                 };
-                Ok(Visitor { connection, from, trusted })
+                Ok(Visitor { connection, from, peer, trusted })
             }),
             Err(error) => {
                 desk.remote.chatter(&format!("{}accept: {error}", self.label));

@@ -114,8 +114,8 @@ impl Gate {
         Ok(Some(Token { text, _file: Some(file) }))
     }
 
-    /// Whether the process at the other end of a Unix socket may use it: this user's, root's, or one
-    /// that MODE and GROUP let in. `None` of TCP.
+    /// Whether the process at the other end of a Unix socket may use it: this user's, root's, or
+    /// one that MODE and GROUP let in. `None` of TCP.
     pub(super) fn admits(&self, connection: &Connection) -> Option<bool> {
         let peer = connection.credentials()?;
         let own = rustix::process::geteuid().as_raw();

@@ -151,7 +151,8 @@ impl InfiniteSource {
         allowance(self.limit, self.count, wanted)
     }
 
-    /// Adds up to `wanted` packets to a batch, fewer where the limit or packet memory allow no more.
+    /// Adds up to `wanted` packets to a batch, fewer where the limit or packet memory allow no
+    /// more.
     fn fill(&mut self, cx: &mut Cx<'_>, wanted: usize, batch: &mut Batch) {
         let wanted = self.allowance(wanted);
         let timestamp = if self.timestamp { cx.now() } else { 0 };

@@ -1,6 +1,7 @@
 //! The thread that serves a socket: all that clients cause but the handler calls themselves happens
-//! here, outside of the threads of packets (ADR 36).
+//! here, outside of the threads of packets (ADR 30).
 
+use std::any::Any;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,18 +9,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use thruway_element::{Ready, Remote};
+use thruway_element::{Cx, Ready, Remote};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-/// What a thread needs to serve clients.
-pub(super) struct Desk {
-    /// The router's handlers.
-    pub remote: Arc<dyn Remote>,
-    /// Ends the thread's wait.
-    pub ready: Ready,
-    /// Now.
-    pub now: Instant,
-}
+use super::desk::Desk;
+use super::door::Door;
 
 /// A socket's service.
 pub(super) trait Service: Send + 'static {
@@ -28,7 +22,90 @@ pub(super) trait Service: Send + 'static {
     fn turn(&mut self, desk: &Desk) -> Option<Instant>;
 
     /// The descriptors to wait for, and for what.
-    fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>);
+    fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>);
+
+    /// Where clients come in.
+    fn door(&mut self) -> &mut Door;
+
+    /// Takes over a predecessor's door and clients.
+    fn take(&mut self, left: Self);
+}
+
+/// The service of an element, in whichever thread it is.
+pub(super) struct Post<S: Service> {
+    state: PostState<S>,
+    /// Of an element that is initialised.
+    remote: Option<Arc<dyn Remote>>,
+}
+
+/// Where a service is.
+enum PostState<S: Service> {
+    /// Here: nobody serves.
+    Idle(Box<S>),
+    /// In its thread.
+    Serving(Manager<S>),
+    /// It went to a successor, or died.
+    Gone,
+}
+
+impl<S: Service> Post<S> {
+    pub(super) fn new(service: S) -> Post<S> {
+        Post { state: PostState::Idle(Box::new(service)), remote: None }
+    }
+
+    /// The service, when nobody serves any more.
+    pub(super) fn stop(&mut self) -> Option<Box<S>> {
+        match std::mem::replace(&mut self.state, PostState::Gone) {
+            PostState::Idle(service) => Some(service),
+            PostState::Serving(manager) => manager.stop().map(Box::new),
+            PostState::Gone => None,
+        }
+    }
+
+    /// Serves, where the element is initialised.
+    fn start(&mut self, service: Box<S>) -> Result<(), String> {
+        self.state = match &self.remote {
+            Some(remote) => PostState::Serving(Manager::start(*service, Arc::clone(remote))?),
+            None => PostState::Idle(service),
+        };
+        Ok(())
+    }
+
+    /// Opens the door of an element that is being initialised, and serves.
+    ///
+    /// # Errors
+    /// The door cannot be opened, or there is no thread.
+    pub(super) fn begin(&mut self, cx: &mut Cx<'_>, mut service: Box<S>) -> Result<(), String> {
+        service.door().belongs_to(cx);
+        let warning = service.door().open(Instant::now())?;
+        warning.iter().for_each(|line| cx.chatter(line));
+        let node = cx.node();
+        self.remote = cx.host().remote(node);
+        self.start(service)
+    }
+
+    /// Goes on with what a predecessor left, if that is a service like its own; `both` sees it
+    /// before.
+    pub(super) fn take_over(&mut self, state: Box<dyn Any + Send>, both: impl FnOnce(&S)) {
+        let Ok(mut left) = state.downcast::<S>() else { return };
+        // Its own service comes back after a hot swap that failed.
+        let Some(mut service) = self.stop() else {
+            let _ = self.start(left);
+            return;
+        };
+        if service.door().is_like(left.door()) {
+            both(&left);
+            service.take(*left);
+        }
+        // Without a thread there is no service; the run goes on.
+        let _ = self.start(service);
+    }
+
+    /// The service, and a desk at which nobody waits, at the end.
+    pub(super) fn end(&mut self) -> Option<(Box<S>, Desk)> {
+        let service = self.stop()?;
+        Some((service, Desk::last(self.remote.take()?)))
+    }
 }
 
 /// What ends the wait of a thread.
@@ -63,12 +140,14 @@ impl<S: Service> Manager<S> {
         let thread = thread.spawn(move || {
             let ring = rung.clone();
             let ready: Ready = Arc::new(move || ring.ring());
-            let mut desk = Desk { remote, ready, now: Instant::now() };
+            remote.when_running(&ready);
+            let mut desk = Desk { remote, ready, now: Instant::now(), is_open: false };
             while !theirs.load(Ordering::Acquire) {
                 desk.now = Instant::now();
+                desk.is_open = desk.remote.is_running();
                 let next = service.turn(&desk);
                 // A poll that fails means only that the next turn comes sooner.
-                let _ = wait(&service, &rung, next);
+                let _ = wait(&service, &desk, &rung, next);
             }
             service
         });
@@ -95,9 +174,14 @@ impl<S: Service> Drop for Manager<S> {
 }
 
 /// Waits until something happens or the time has come.
-fn wait<S: Service>(service: &S, bell: &Bell, until: Option<Instant>) -> io::Result<()> {
+fn wait<S: Service>(
+    service: &S,
+    desk: &Desk,
+    bell: &Bell,
+    until: Option<Instant>,
+) -> io::Result<()> {
     let mut watched = Vec::new();
-    service.watch(&mut watched);
+    service.watch(desk, &mut watched);
     let mut fds = vec![PollFd::new(&*bell.0, PollFlags::IN)];
     fds.extend(watched.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)));
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -8,6 +8,7 @@ mod chatter_socket;
 mod check_number_packet;
 mod control_socket;
 mod counter;
+mod desk;
 mod discard;
 mod door;
 mod error;
@@ -24,8 +25,10 @@ mod management;
 mod message;
 mod null;
 mod number_packet;
+mod places;
 mod poke_handlers;
 mod print;
+mod random_seed;
 mod random_source;
 mod rated_source;
 mod record_timestamp;
@@ -73,6 +76,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &print::ENTRY,
     &null::PULL,
     &null::PUSH,
+    &random_seed::ENTRY,
     &random_source::ENTRY,
     &rated_source::ENTRY,
     &record_timestamp::ENTRY,

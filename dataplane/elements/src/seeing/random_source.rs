@@ -6,7 +6,7 @@ use thruway_element::{
 
 use super::infinite_source::InfiniteSource;
 use super::template::Template;
-use crate::random::{Random, fresh_seed};
+use crate::random::{Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -50,7 +50,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let length: u32 = args.get("LENGTH")?;
     let template = Template::new(Vec::new(), length.into());
     let template = template.map_err(|message| args.error("LENGTH", message))?;
-    let seed = args.opt("SEED")?.unwrap_or_else(fresh_seed);
+    let seed = seed_of(args)?;
     let random = Random::of_element(args, seed);
     Ok(Box::new(InfiniteSource::new(args, template, Some(random))?))
 }

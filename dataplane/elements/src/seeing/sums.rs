@@ -116,7 +116,8 @@ impl Sums {
         (0..2).for_each(|which| self.rearm(which));
     }
 
-    /// Whether no thread but this one made the call at packets (0) or bytes (1); for each call once.
+    /// Whether no thread but this one made the call at packets (0) or bytes (1); for each call
+    /// once.
     pub fn is_first(&self, which: usize) -> bool {
         match self {
             Sums::Own(_) => true,

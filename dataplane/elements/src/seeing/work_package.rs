@@ -10,7 +10,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
     Operation, Replicas, Spec, Topic, Ty,
 };
-use thruway_packet::{Batch, Packet, cycles};
+use thruway_packet::{Batch, Packet, cycles, fallible};
 
 use crate::random::{Random, fresh_seed};
 use mersenne::Mersenne;
@@ -119,7 +119,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 fn filled(words: usize, seed: u64) -> Result<Vec<u32>, String> {
     let mut array: Vec<u32> = Vec::new();
     let lacking = |_| format!("no memory for an array of {} bytes: lower S", words * WORD);
-    array.try_reserve_exact(words).map_err(lacking)?;
+    fallible(|| array.try_reserve_exact(words)).map_err(lacking)?;
     let mut random = Random::from_seed(seed);
     array.extend((0..words).map(|_| random.next() as u32));
     Ok(array)

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use thruway_element::{
     Answers, Direction, Life, NoAnswer, Opening, PerSession, Reason, Session, Verdict,
 };
-use thruway_flow::Ended;
+use thruway_flow::{Ended, Phase, Transport};
 use thruway_packet::Packet;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ipv4::Ipv4Header;
-use zerocopy::FromZeros;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Five-tuple.
 pub(crate) type Tuple = FiveTuple<u32>;
@@ -33,6 +33,8 @@ pub(crate) struct Table<F: PerSession> {
     /// Both directions.
     keys: HashMap<Tuple, (u32, Direction)>,
     next: u32,
+    /// States of sessions that were evicted, as they are told to the function.
+    evicted: Vec<F::State>,
     /// By forward tuple: what another thread's replica would be told.
     pub(crate) published: HashMap<Tuple, [u64; 4]>,
 }
@@ -42,10 +44,11 @@ struct Asked<'a, S> {
     index: u32,
     records: &'a mut HashMap<u32, Record<S>>,
     keys: &'a mut HashMap<Tuple, (u32, Direction)>,
+    evicted: &'a mut Vec<S>,
     published: &'a mut HashMap<Tuple, [u64; 4]>,
 }
 
-impl<S> Answers for Asked<'_, S> {
+impl<S: FromBytes + IntoBytes + KnownLayout + Immutable> Answers for Asked<'_, S> {
     fn answer(&mut self, reply: &Tuple) -> Result<(), NoAnswer> {
         if self.keys.get(reply).is_some_and(|(index, _)| *index != self.index) {
             return Err(NoAnswer::Taken);
@@ -69,6 +72,23 @@ impl<S> Answers for Asked<'_, S> {
         let mut four = [0; 4];
         four[..words.len()].copy_from_slice(words);
         self.published.insert(self.records[&self.index].forward, four);
+    }
+
+    fn session(&self) -> u32 {
+        self.index
+    }
+
+    fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool {
+        let Some(record) = self.records.get_mut(&session) else { return false };
+        let is_embryonic =
+            (record.life.transport(), record.life.phase()) == (Transport::Tcp, Phase::New);
+        let Some(state) = record.state.as_mut().filter(|_| is_embryonic) else { return false };
+        if !take(state.as_mut_bytes()) {
+            return false;
+        }
+        self.keys.retain(|_, (of, _)| *of != session);
+        self.evicted.extend(self.records.remove(&session).and_then(|record| record.state));
+        true
     }
 }
 
@@ -102,6 +122,7 @@ impl<F: PerSession> Table<F> {
             records: HashMap::new(),
             keys: HashMap::new(),
             next: 0,
+            evicted: Vec::new(),
             published: HashMap::new(),
         }
     }
@@ -184,11 +205,14 @@ impl<F: PerSession> Table<F> {
         related: bool,
     ) -> Result<F::State, Reason> {
         let mut state = F::State::new_zeroed();
-        let (records, keys) = (&mut self.records, &mut self.keys);
-        let mut asked = Asked { index, records, keys, published: &mut self.published };
+        let Table { records, keys, evicted, published, .. } = self;
+        let mut asked = Asked { index, records, keys, evicted, published };
         let mut opening = Opening { direction, related, now: self.now, answers: &mut asked };
-        self.function.open(&mut opening, packet, &mut state)?;
-        Ok(state)
+        let opened = self.function.open(&mut opening, packet, &mut state);
+        for state in self.evicted.drain(..) {
+            self.function.close(&state, Ended::Evicted);
+        }
+        opened.map(|()| state)
     }
 
     fn end(&mut self, index: u32, why: Ended) {
@@ -197,6 +221,11 @@ impl<F: PerSession> Table<F> {
         if let Some(state) = record.state {
             self.function.close(&state, why);
         }
+    }
+
+    /// Whether a session with this tuple lives.
+    pub(crate) fn has(&self, tuple: &Tuple) -> bool {
+        self.keys.contains_key(tuple)
     }
 
     /// Ends the session of a forward tuple.

@@ -11,7 +11,7 @@ use thruway_element::{
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
-use thruway_flow::plan::{Leaf, Plan, Room};
+use thruway_flow::plan::{Leaf, Plan, ScratchSlot};
 use thruway_flow::table::{LINE_SLOTS, Load as TableLoad};
 use thruway_packet::Batch;
 
@@ -37,10 +37,10 @@ pub static ENTRY: Entry = Entry::new(
                network card moved it to another queue) hand them over to that thread, in order; \
                where an element wants both directions of a connection in one thread (TCPIn), both. \
                Such a packet is counted where it came and where it is served.\n\n\
-               No session have: what is not IP, packets with contradictory or cut headers, and, where \
-               the session has ports, fragments (put an IPReassembler in front), protocols whose \
-               ports are not known, and ICMP errors about packets of no session; such packets go on \
-               to functions, which say what they do with them. An ICMP error about a packet of a \
+               These packets get no session: non-IP; contradictory or truncated headers; where the \
+               session has ports, fragments (use IPReassembler first) and protocols without known \
+               ports; ICMP errors about packets of no session. Such packets go on to functions, \
+               whose manuals say how they treat them. An ICMP error about a packet of a \
                session belongs to that session and goes its way.\n\n\
                A thread keeps at most SESSIONS_MAX sessions of each sort, of them EMBRYONIC_MAX \
                embryonic ones (of which only one side has spoken, or whose TCP handshake is not \
@@ -61,6 +61,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         speaks_for_threads: true,
+        handoff: true,
         args: &[
             Arg::keyword(
                 "INPUT",
@@ -104,6 +105,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &[
             Handler::sum("sessions", "sessions now"),
+            Handler::sum("count", "the same, by FastClick's name"),
             Handler::sum("embryonic", "embryonic ones among them"),
             Handler::sum("created", "sessions begun"),
             Handler::sum("expired", "sessions that timed out"),
@@ -158,7 +160,6 @@ reasons! {
     enum Bad {
         NoRoom = "no-room": "there is no room for its session",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
-        Crowded = "crowded": "the thread that serves its session does not keep up",
     }
 }
 
@@ -231,13 +232,13 @@ fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
     })
 }
 
-impl From<Refusal> for Bad {
-    fn from(refusal: Refusal) -> Bad {
-        match refusal {
-            Refusal::NoRoom => Bad::NoRoom,
-            Refusal::Unwanted => Bad::Unwanted,
-            Refusal::Elsewhere(_) | Refusal::Crowded => Bad::Crowded,
-        }
+/// Why a packet is dropped that was refused.
+fn reason(refusal: Refusal) -> Reason {
+    match refusal {
+        Refusal::NoRoom => Bad::NoRoom.into(),
+        Refusal::Unwanted => Bad::Unwanted.into(),
+        // If it cannot go there.
+        Refusal::Elsewhere(_) => Reason::CONGESTION,
     }
 }
 
@@ -280,12 +281,12 @@ fn table(flows: &Manager) -> String {
         let load = flows.load(at as u8);
         let lines = u64::from(load.buckets) + u64::from(load.overflow);
         let share = f64::from(load.slots_used) / (lines.max(1) * LINE_SLOTS) as f64;
-        let TableLoad { buckets, overflow, slots_used, chain_max, moved, crowded, .. } = load;
+        let TableLoad { buckets, overflow, slots_used, chain_max, moved, refused_full, .. } = load;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{}\t{:?}\t{share:.2}\t{slots_used}\t{buckets}\t{overflow}\t{chain_max}\t{moved}\
-             \t{crowded}",
+             \t{refused_full}",
             level.session, level.family
         );
     }
@@ -311,8 +312,8 @@ fn scratch(cx: &mut Cx<'_>) -> String {
     for (at, level) in flows.plan().levels.iter().enumerate() {
         let (now, ..) = flows.counts(at as u8);
         let sort = format!("{}\t{:?}", level.session, level.family);
-        let row = |room: &Room| (room.node, sort.clone(), room.demand.size, now);
-        rows.extend(level.rooms.iter().filter(|room| room.demand.size > 0).map(row));
+        let row = |room: &ScratchSlot| (room.node, sort.clone(), room.demand.size, now);
+        rows.extend(level.scratch_slots.iter().filter(|room| room.demand.size > 0).map(row));
     }
     let mut text = String::new();
     for (node, sort, size, now) in rows {
@@ -359,7 +360,7 @@ impl Element for FlowClassifier {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.classify(self.input, batch, |refusal| Reason::from(Bad::from(refusal)));
+        cx.classify(self.input, batch, reason);
     }
 
     fn flow_settings(&self) -> Option<Settings> {
@@ -378,7 +379,7 @@ impl Element for FlowClassifier {
         let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
         let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();
         let number = match name {
-            "sessions" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
+            "sessions" | "count" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
             "embryonic" => counts.iter().map(|(_, embryonic, _)| u64::from(*embryonic)).sum(),
             "created" => sum(|c| c.created),
             "expired" => sum(|c| c.timed_out),

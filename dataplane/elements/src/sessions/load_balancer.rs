@@ -5,17 +5,19 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
-    PerSession, Replicas, Spec, Topic, Ty, Wants, reasons,
+    PerSession, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use balance::{Balanced, Balancer, HashOf};
+use lost::Lost;
 use servers::{Method, Place, Server, Servers, Standing};
 
 mod address;
 mod balance;
+mod lost;
 mod servers;
 
 /// See the spec.
@@ -100,19 +102,6 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 );
-
-reasons! {
-    /// Why a packet goes no further.
-    pub(crate) enum Lost {
-        NoServer = "no-server": "no server takes new sessions",
-        Taken = "taken": "answers could not be told from another session's, whatever the server",
-        NoRoom = "no-room": "the session table has no room for the key of the answers",
-        Removed = "removed": "its server was removed with all sessions",
-        Spoofed = "spoofed": "a session that began with a packet claiming to be a service's",
-        Untranslatable = "untranslatable": "headers are cut short",
-        NoSession = "no-session": "to a service's address and without a session: a fragment...",
-    }
-}
 
 struct LoadBalancer {
     names: Names,

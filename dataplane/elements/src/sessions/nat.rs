@@ -1,7 +1,10 @@
 //! NAT: network address and port translation for IPv4.
 
+mod address;
 mod blocks;
 mod chains;
+mod embryonic;
+mod eviction;
 mod kind;
 mod lane;
 mod log;
@@ -27,6 +30,7 @@ use thruway_port::interface;
 use zerocopy::FromBytes;
 
 use crate::random::Secret;
+use embryonic::Embryonic;
 use kind::Kind;
 use mapping::Mappings;
 use ports::{Pool, Ports, Share};
@@ -72,8 +76,12 @@ pub static ENTRY: Entry = Entry::new(
                FIRST-LAST'.\n\n\
                Packets without a session (fragments: put an IPReassembler in front; other protocols) \
                are not let through untranslated, unless their address is kept; from outside they leave \
-               by output 2. When a host has no port left its new sessions are dropped (no-port, \
-               host-limit) and existing ones go on. At a hot swap mappings and ports in use are kept if the \
+               by output 2. When no port is free, a new TCP session takes the port of the oldest \
+               embryonic one (TCP handshake not complete), which ends; the handler embryonic_evicted \
+               counts these. It does not end established sessions, nor any where ports are given by \
+               the block. When all mappings are in use, new sessions of any protocol do the same. \
+               Up to 16 embryonic sessions are looked at for a new one. If none can end, the new \
+               session is dropped (no-port, host-limit, mappings-full) and existing ones go on. At a hot swap mappings and ports in use are kept if the \
                outside addresses, forwards, table sizes and threads stay the same; else running \
                sessions keep their translation, and new ones begin with all ports free.",
         example: "in :: FlowClassifier ~> nat :: NAT(SNAT 10.0.0.0/8 -> 192.0.2.1:1024-65535) \
@@ -112,6 +120,10 @@ pub static ENTRY: Entry = Entry::new(
         drops: Bad::DROPS,
         handlers: &[
             Handler::sum("created", "translated sessions so far"),
+            Handler::sum(
+                "embryonic_evicted",
+                "embryonic TCP sessions ended because a new session needed their port",
+            ),
             Handler::sum("ports_in_use", "outside ports in use or kept for DNAT, of all protocols"),
             Handler::sum("free", "a line per outside address: free ports of tcp, udp and icmp"),
             Handler::sum("mapping_count", "endpoint-independent mappings now"),
@@ -180,6 +192,7 @@ struct Tables {
     made_of: MadeOf,
     ports: Ports,
     mappings: Option<Mappings>,
+    embryonic: Embryonic,
     tables: u32,
     created: u64,
 }
@@ -238,11 +251,11 @@ fn check_blocks(args: &Args<'_>, rules: &Rules, share: Share, block: u32) -> Res
         return Err(args.error("BLOCK", format!("expected 1 to {BLOCK_MAX}")).into());
     }
     for Pool { ports: (first, last), .. } in &rules.pools {
-        if *first < ports::WELL_KNOWN_END {
+        if *first < address::WELL_KNOWN_END {
             let why = format!(
                 "blocks have no well-known ports: write the range {first}-{last} so \
                                that it begins at {} or later",
-                ports::WELL_KNOWN_END
+                address::WELL_KNOWN_END
             );
             return Err(args.error("BLOCK", why).into());
         }
@@ -259,7 +272,7 @@ fn check_blocks(args: &Args<'_>, rules: &Rules, share: Share, block: u32) -> Res
 }
 
 /// Empty tables.
-fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>) {
+fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>, Embryonic) {
     let (mappings, permits, block, host_blocks) = made_of.sizes;
     let seeds = [random.next(), random.next()];
     let mappings = (mappings > 0).then(|| Mappings::new(mappings, permits, seeds));
@@ -270,7 +283,11 @@ fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>) 
     if block > 0 {
         ports.set_blocks(block, host_blocks, if made_of.logs { LOG_ROOM } else { 0 });
     }
-    (ports, mappings)
+    let addresses = ports.addresses();
+    // Of a block only its host gets ports: what others end does not help it.
+    let listed = if block > 0 { 0 } else { addresses.iter().map(|a| a.len(Kind::Tcp)).sum() };
+    let embryonic = Embryonic::new(addresses.len(), listed as usize);
+    (ports, mappings, embryonic)
 }
 
 impl Nat {
@@ -285,11 +302,12 @@ impl Nat {
         let (made_of, filter) = layout(args, &rules, !matches!(log, LogTo::Nowhere))?;
         let mut random = Secret::of_element(args, args.opt("SEED")?);
         let tables = random.next() as u32 | 1;
-        let (ports, mappings) = tables_of(&made_of, random);
+        let (ports, mappings, embryonic) = tables_of(&made_of, random);
         let translator = Translator {
             rules,
             ports,
             mappings,
+            embryonic,
             filter,
             tables,
             has_local: args.env().outputs > 2,
@@ -381,6 +399,7 @@ impl Element for Nat {
         let blocks = translator.ports.blocks();
         Ok(match name {
             "created" => translator.created.to_string(),
+            "embryonic_evicted" => translator.embryonic.evicted.to_string(),
             "ports_in_use" => translator.ports.in_use().to_string(),
             "free" => self.free(),
             "mapping_count" => translator.mappings.as_ref().map_or(0, Mappings::len).to_string(),
@@ -392,12 +411,13 @@ impl Element for Nat {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let (ports, mappings) = tables_of(&self.made_of, Secret::from_seed(0));
+        let (ports, mappings, embryonic) = tables_of(&self.made_of, Secret::from_seed(0));
         let translator = &mut self.translator;
         Some(Box::new(Tables {
             made_of: self.made_of.clone(),
             ports: std::mem::replace(&mut translator.ports, ports),
             mappings: std::mem::replace(&mut translator.mappings, mappings),
+            embryonic: std::mem::replace(&mut translator.embryonic, embryonic),
             tables: translator.tables,
             created: translator.created,
         }))
@@ -410,6 +430,7 @@ impl Element for Nat {
         if tables.made_of == self.made_of {
             let translator = &mut self.translator;
             (translator.ports, translator.mappings) = (tables.ports, tables.mappings);
+            translator.embryonic = tables.embryonic;
             (translator.tables, translator.created) = (tables.tables, tables.created);
         }
     }

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use super::alone::Tuple;
 
 /// An IPv4 packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
     /// TCP, UDP, ICMP (an echo request, whose identifier is the source's port), or without header.
     pub(crate) protocol: u8,

@@ -326,7 +326,7 @@ fn set_port(
     if let Some((at, port)) = at {
         *field(transport, at)? = port.to_be_bytes();
         if protocol == ip_protocol::ICMP {
-            IcmpHeader::settle_zero(transport);
+            IcmpHeader::fix_zero_checksum(transport);
         }
     }
     Ok(())

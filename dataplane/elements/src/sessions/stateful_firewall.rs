@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -16,9 +16,11 @@ use crate::ip::rule_texts::listed;
 
 use guard::{Decision, Guard, Kept, Settings};
 use policy::Policy;
+use refused::Refused;
 
 mod guard;
 mod policy;
+mod refused;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -87,18 +89,6 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 );
-
-reasons! {
-    /// Why a packet goes no further.
-    pub(crate) enum Refused {
-        Denied = "denied": "a drop or deny rule matched the session's first packet",
-        NoMatch = "no-match": "no rule of its side matched the session's first packet",
-        NotSyn = "not-syn": "a TCP packet of no known session, and not the SYN that begins one",
-        Related = "related": "an ICMP error about a session that was not allowed",
-        Ip6 = "ip6": "an IPv6 session that IP6 does not let begin on this side",
-        NoSession = "no-session": "a fragment, not IP, malformed: nothing that has a session",
-    }
-}
 
 struct StatefulFirewall {
     name: String,

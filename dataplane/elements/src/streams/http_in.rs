@@ -15,6 +15,8 @@ use thruway_stream::http::{
 use thruway_stream::stage::Memory;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::dialect::ignored;
+
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
@@ -41,8 +43,8 @@ pub static ENTRY: Entry = Entry::new(
                TYPE/SUBTYPE, +SUFFIX, none (bodies without a type), *, which is the default. \
                Others pass unseen.\n\n\
                ENCODED says what becomes of bodies with a content coding. unpack: where a function \
-               looks at bodies, those in gzip, deflate and br are unpacked, shown, and sent on \
-               unpacked (Content-Encoding is taken out of the head, the framing written anew), so \
+               looks at bodies, those in gzip, deflate, br and zstd are unpacked, shown, and \
+               sent on unpacked (Content-Encoding is taken out of the head, the framing written anew), so \
                that receivers get what functions saw, whatever they make of a coding; other codings, \
                several, and bodies that are not what their coding says are refused, and so are \
                those that unpack to more than UNPACK_MAX bytes, to more than UNPACK_RATIO bytes for \
@@ -51,10 +53,18 @@ pub static ENTRY: Entry = Entry::new(
                Accept-Encoding is limited to what can be unpacked. pass lets all of these through \
                unseen, refuse refuses them. With IDENTITY true servers are asked not to compress, \
                with WHOLE true not to answer in ranges (which hide a word that lies in two).\n\n\
+               FastClick's NOENC is IDENTITY. With HTTP10, requests go on as HTTP/1.0, without \
+               keep-alive, so that servers close the connection behind the answer and do not send \
+               chunks. BUFFER, RESIZE_METHOD and VERBOSE change nothing: as much is buffered as is \
+               needed, and lengths stay right.\n\n\
                Where a function looks at bodies, those in chunks are framed anew, without \
-               extensions and trailers.\n\n\
-               Heads have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions of a chunk at \
-               most EXTENSION_MAX bytes.",
+               extensions and trailers. Functions are shown these behind the body, as a piece of \
+               its own: a line for the extensions of each chunk that has some, and the trailer \
+               fields. So a function can close because of them; what it changes in them goes on \
+               as little as they do.\n\n\
+               Heads and trailers have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions \
+               of a chunk at most EXTENSION_MAX bytes, and where functions are shown them, those \
+               of a message at most HEAD_MAX.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> HTTPIn(IDENTITY true) -> HTTPOut -> TCPOut -> Discard",
         ports: "1-/=",
@@ -73,6 +83,11 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("UNPACK_TOTAL", Ty::Size, "bytes of memory for unpacking").or("64M"),
             Arg::keyword("WHOLE", Ty::Bool, "ask servers for whole bodies").or("false"),
             Arg::keyword("UPGRADE", Ty::Bool, "whether clients may ask for another protocol"),
+            Arg::keyword("NOENC", Ty::Bool, "FastClick's IDENTITY").or("false"),
+            Arg::keyword("HTTP10", Ty::Bool, "make requests HTTP/1.0 (FastClick)").or("false"),
+            ignored("BUFFER"),
+            ignored("RESIZE_METHOD"),
+            ignored("VERBOSE"),
             Arg::keyword("HEAD_MAX", Ty::Size, "longest head, in bytes").or("16K"),
             Arg::keyword("FIELDS_MAX", Ty::UInt, "most fields of a head").or("128"),
             Arg::keyword("EXTENSION_MAX", Ty::UInt, "longest extensions of a chunk").or("256"),
@@ -83,7 +98,14 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("shown", "messages whose body functions were shown"),
             Handler::sum("hidden", "messages whose body they were not, by its type or encoding"),
             Handler::sum("unpacked", "messages whose body was unpacked for them"),
-            Handler::sum("unpack_memory", "bytes of memory that unpacking takes now"),
+            Handler::sum(
+                "extensions_and_trailers",
+                "messages of which chunk extensions or trailers were shown",
+            ),
+            Handler::sum(
+                "unpack_memory",
+                "bytes of memory that unpacking, extensions and trailers take now",
+            ),
             Handler::sum("switched", "connections that became tunnels or changed protocol"),
             Handler::sum("refused", "connections refused"),
             Handler::sum("refused_reasons", "the same by reason"),
@@ -147,8 +169,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let shown = Shown::parse(types.as_deref().unwrap_or(Shown::ALL))
         .map_err(|why| args.error("TYPES", why.to_string()))?;
     let upgrade = args.opt::<bool>("UPGRADE")?;
-    let (identity, whole) = (args.get("IDENTITY")?, args.get("WHOLE")?);
-    let asks = Asks { identity, whole, stay: upgrade == Some(false), known: false };
+    let identity = args.get("IDENTITY")? || args.get("NOENC")?;
+    let (whole, old) = (args.get("WHOLE")?, args.get("HTTP10")?);
+    let asks = Asks { identity, whole, old, stay: upgrade == Some(false), known: false };
     let passes = args.choice("REFUSED")? == 1;
     let settings = Settings {
         rules: Rules {
@@ -202,6 +225,7 @@ impl HttpIn {
             "shown" => counts.shown,
             "hidden" => counts.hidden,
             "unpacked" => counts.unpacked,
+            "extensions_and_trailers" => counts.asides,
             "unpack_memory" => self.enter.unpack_memory() as u64,
             "switched" => counts.switched,
             "refused" => counts.refused.iter().sum(),
@@ -321,13 +345,13 @@ fn exceptions(settings: &Settings, types: &Option<String>) -> Vec<Exception> {
     vec![
         row("messages that receivers may read differently", odd, "POLICY"),
         row("messages that no receiver should take", refused, "REFUSED"),
-        row("bodies in gzip, deflate, br", known, "ENCODED"),
+        row("bodies in gzip, deflate, br, zstd", known, "ENCODED"),
         row("bodies in other codings, or not what theirs says", unknown, "ENCODED"),
         row("bodies that unpack beyond the bounds", unknown, "UNPACK_MAX, _RATIO, _TOTAL"),
         row("bodies of other types than TYPES", of_types, "TYPES"),
         row("CONNECT, change of protocol", switch, "UPGRADE"),
         row("content that spans two ranges", ranges, "WHOLE"),
-        row("chunk extensions, trailers", ("leave out", false), ""),
+        row("chunk extensions, trailers", ("show, then leave out", false), ""),
         row("other charsets than the words' (UTF-16), escapes", ("show as they are", true), ""),
     ]
 }

@@ -13,7 +13,7 @@ use thruway_packet::{Batch, Memory, Packet, PoolStats};
 use thruway_stream::content::{Content, HasContent};
 use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
-use thruway_stream::tcp::{Arrival, AtBound, Mode, Out, Settings, Tcp, Urgent, Why};
+use thruway_stream::tcp::{Arrival, AtBound, DropReason, Mode, Out, Settings, Tcp, Urgent};
 use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -29,11 +29,11 @@ use leave::TcpOut;
 use price::entering;
 
 /// Reasons of the engine, as those of the elements.
-const DROPS: [Drop; Why::ALL.len() + 1 + unseen::REASONS.len()] = {
+const DROPS: [Drop; DropReason::ALL.len() + 1 + unseen::REASONS.len()] = {
     let mut drops = [Drop::new("no-room", "there are as many connections as may be"); _];
     let mut at = 0;
-    while at < Why::ALL.len() {
-        drops[at] = Drop::new(Why::ALL[at].1, Why::ALL[at].2);
+    while at < DropReason::ALL.len() {
+        drops[at] = Drop::new(DropReason::ALL[at].1, DropReason::ALL[at].2);
         at += 1;
     }
     let mut at = 0;
@@ -43,7 +43,7 @@ const DROPS: [Drop; Why::ALL.len() + 1 + unseen::REASONS.len()] = {
     }
     drops
 };
-const NO_ROOM: Reason = Reason(Why::ALL.len() as u8);
+const NO_ROOM: Reason = Reason(DropReason::ALL.len() as u8);
 /// The first of [`unseen::REASONS`].
 const UNSEEN: Reason = Reason(NO_ROOM.0 + 1);
 
@@ -56,14 +56,16 @@ pub static IN: Entry = Entry::new(
         docs: "Does to connections what the functions between here and TCPOut need, and no more \
                (`thruway check --explain` says what and for whom):\n\n\
                Nothing but a look: packets are shown as they come. In order: segments that come too \
-               early wait for what is missing, whose sender is told. To guard: checksums are \
-               verified, copies of what was sent on are kept until it is acknowledged, and what the \
-               sender sends again is answered from them, so the receiver gets what functions saw, \
-               whatever is sent twice or late; RST and SYN count only if the receiver takes them for \
+               early wait for what is missing, whose sender is told. To guard: checksums (of IPv4 \
+               headers, too) are verified, copies of what was sent on are kept until it is \
+               acknowledged, and what the sender sends again is answered from them, so the \
+               receiver gets what functions saw, whatever is sent twice or late; RST and SYN count only if the receiver takes them for \
                certain (RFC 5961). To hold back or change lengths: numbers of its own for what \
                leaves, mapped back in acknowledgements (SACK too), windows by the room that the \
                receiver has, segments split where they grow beyond what it takes, and sent again by \
-               our own timer where their sender knows them to be acknowledged.\n\n\
+               our own timer where their sender knows them to be acknowledged. A packet that stands for \
+               several (FromDevice, LARGE) leaves in one piece as it came, while half of the large \
+               frames that may be kept are free; else it is cut here.\n\n\
                Both directions of a connection must come through the same TCPIn (by \
                whichever threads: one serves both); what enters by an input leaves by the output of the same number. Segments that break \
                the rules of TCP are dropped for a named reason. URGENT says what becomes of urgent \
@@ -77,11 +79,9 @@ pub static IN: Entry = Entry::new(
                first packet of such a connection that was seen passes uninspected: who wants to be \
                strict writes PICK_UP false. BUFFER bytes of packet memory may be kept of each \
                direction (that which waits for what is missing and that which waits to be \
-               acknowledged, each), \
-               TOTAL of all (at most half of the packet memory; whole frames count, however short the \
-               packets); AT_BOUND says what then happens to the connection: drop (its sender \
-               slows down), pass (functions do not see it any more; as drop where lengths change), \
-               reset.\n\n\
+               acknowledged, each), TOTAL of all (at most half of the packet memory; whole frames \
+               count, however short the packets); AT_BOUND says what then happens to the connection: \
+               drop (its sender slows down), pass (unseen; as drop where lengths change), reset.\n\n\
                Of TOTAL each connection may have as much as is left for others, and its share in any \
                case: an equal part. Where one needs more, or nothing is left, those give way of which \
                something has been kept for 3 seconds, and if it has less than its share, those that \
@@ -343,7 +343,7 @@ impl Element for TcpIn {
                     Some(why) => hidden[why as usize] += 1,
                     None => pass(out, port, packet),
                 },
-                Some(_) if is_pressed => out.drop(Why::Full, packet),
+                Some(_) if is_pressed => out.drop(DropReason::Full, packet),
                 Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
             }
         });

@@ -188,7 +188,7 @@ fn leave(packet: &mut Packet) -> Verdict {
     if mark.layer() != Layer::Udp {
         return Verdict::Pass;
     }
-    let content = packet.content_place();
+    let content = packet.content_range();
     packet.set_content_mark(Content::NONE);
     if mark.has(flag::CLOSE) {
         return Verdict::Drop(Reason(0));

@@ -14,9 +14,11 @@ use thruway_flow::Ended;
 use thruway_packet::Batch;
 
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
-use list::{List, Shared, WORD_LEN_MAX, Wanted};
+use asked::Asked;
+use list::{List, Shared, Wanted};
 use matching::{Acts, Matcher, Mode, State, Totals};
 
+mod asked;
 mod list;
 mod matching;
 
@@ -52,7 +54,12 @@ pub static ENTRY: Entry = Entry::new(
                sent twice, differently, does not rely on ALERT alone.\n\n\
                Each line of FILE is a word too: as it stands, or quoted as in a configuration \
                (\"a\\tb\", \\<48 45>); empty lines and those that begin with # are none. A word has \
-               at most 4,096 bytes.",
+               at most 4,096 bytes.\n\n\
+               FastClick's arguments are understood too, where words are written WORD x: WORD x, \
+               WORD y, MODE, MSG, QUIET. MODE is MASK then if it is not given, REPLACE overwrites a \
+               word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT tells \
+               every word unless QUIET is true. A word that is to be looked for with WORD in front \
+               of it is quoted.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> UDPIn -> WordMatcher(cisco, example, MODE MASK, NOCASE true) -> UDPOut \
                   -> Discard",
@@ -63,7 +70,10 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FILE", Ty::File, "file with a word on each line"),
             Arg::keyword("MODE", Ty::Choice(&Mode::NAMES), "what is done about a word").or("ALERT"),
             Arg::keyword("WITH", Ty::Data, "takes a word's place, for REPLACE"),
-            Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK").or("*"),
+            Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK; * if not given"),
+            Arg::keyword("MSG", Ty::Data, "FastClick's WITH"),
+            Arg::keyword("ALL", Ty::Bool, "FastClick's; all words are found in any case"),
+            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not told").or("false"),
             Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
             Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
                 .or("0"),
@@ -71,6 +81,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         handlers: &[
             Handler::sum("matches", "words found"),
+            Handler::sum("found", "the same (FastClick)"),
             Handler::sum("sessions", "sessions in which words were found"),
             Handler::sum("sessions_closed", "sessions that were ended"),
             Handler::sum("partly", "words of which a part had gone on before the rest came"),
@@ -93,7 +104,9 @@ struct WordMatcher {
     shared: Arc<Shared>,
     mode: Mode,
     with: Vec<u8>,
-    mask: u8,
+    mask: Vec<u8>,
+    /// Every word that is found is told.
+    tells: bool,
     stage: Stage,
     /// It is shown messages' bodies.
     has_messages: bool,
@@ -112,37 +125,14 @@ struct Kept {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mode = Mode::ALL[args.choice("MODE")?];
-    let mut words = Vec::new();
-    for (index, text) in args.rest() {
-        let word: Vec<u8> = args.parse(text).map_err(|error| args.rest_error(index, error))?;
-        let problem = match word.len() {
-            0 => Some("a word has at least one byte".to_owned()),
-            len if len > WORD_LEN_MAX => Some(format!("a word has at most {WORD_LEN_MAX} bytes")),
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            return Err(args.rest_error(index, problem).into());
-        }
-        words.push(word);
-    }
-    let wanted = Wanted { words, file: args.opt("FILE")?, nocase: args.get("NOCASE")? };
-    if wanted.words.is_empty() && wanted.file.is_none() {
-        return Err(ArgErrors::whole("there is no word to look for: write WORD or FILE"));
-    }
-    let with = args.opt::<Vec<u8>>("WITH")?;
-    if with.is_some() != (mode == Mode::Replace) {
-        return Err(args.error("WITH", "goes with MODE REPLACE, which needs it").into());
-    }
-    let [mask] = args.get::<Vec<u8>>("CHARACTER")?[..] else {
-        return Err(args.error("CHARACTER", "must be one byte").into());
-    };
+    let Asked { wanted, mode, with, mask, tells } = Asked::read(args)?;
     Ok(Box::new(WordMatcher {
         wanted,
         shared: args.shared("words", Shared::new),
         mode,
-        with: with.unwrap_or_default(),
+        with,
         mask,
+        tells,
         stage: Stage::new(hold(args)?),
         has_messages: false,
         matcher: None,
@@ -182,7 +172,7 @@ impl Element for WordMatcher {
         if let Some(kept) = self.kept.take().filter(|kept| kept.number == list.number) {
             (counts, totals) = (kept.counts, kept.totals);
         }
-        let (mode, with, mask) = (self.mode, self.with.clone(), self.mask);
+        let (mode, with, mask) = (self.mode, self.with.clone(), self.mask.clone());
         self.matcher = Some(Matcher { list, acts: Acts { mode, with, mask, counts, totals } });
         cx.arm_stage(&mut self.stage);
         Ok(())
@@ -216,7 +206,11 @@ impl Element for WordMatcher {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let Some(matcher) = &mut self.matcher else { return };
+        let before = matcher.acts.totals.matches;
         cx.per_stream(&mut self.stage, matcher, port, batch);
+        if self.tells {
+            (before..matcher.acts.totals.matches).for_each(|_| cx.chatter("Attack found !"));
+        }
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
@@ -238,7 +232,7 @@ impl Element for WordMatcher {
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let totals = self.totals();
         let number = match name {
-            "matches" => totals.matches,
+            "matches" | "found" => totals.matches,
             "sessions" => totals.sessions,
             "sessions_closed" => self.stage.counts.closed,
             "partly" => totals.partly,

@@ -7,9 +7,9 @@ use thruway_port::af_packet::{
     Bytes, Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType,
 };
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
-use thruway_port::interface::{self, Interface, State};
+use thruway_port::interface::{self, Interface, InterfaceState};
 
-use super::from_device::{Lost, complain};
+use super::told::{Lost, complain};
 use super::way::{Way, Wish};
 
 /// Longest head room and header that must fit a frame.
@@ -52,7 +52,7 @@ pub(super) struct DeviceIn {
     /// What was counted as dropped so far.
     told: Drops,
     /// What was told of the interface.
-    state: State,
+    state: InterfaceState,
     /// Packets that AF_XDP has no room for were told of.
     told_too_long: bool,
     /// Runs without a packet.
@@ -97,7 +97,7 @@ impl DeviceIn {
         let of = |(rank, socket)| {
             let (way, wish, told) = (text.clone(), wish.clone(), Drops::default());
             let seat = (rank, count);
-            let (state, told_too_long) = (State::Up, false);
+            let (state, told_too_long) = (InterfaceState::Up, false);
             let options = *options;
             DeviceIn { socket, way, wish, options, seat, told, state, told_too_long, idle: 0 }
         };
@@ -153,13 +153,18 @@ impl DeviceIn {
         match (before, state) {
             // One of those that share it tells.
             _ if self.seat.0 > 0 => {}
-            (State::Down, State::Up) => complain(cx, &format!("interface '{name}' is up again")),
-            (State::Up | State::Gone, State::Down) => {
+            (InterfaceState::Down, InterfaceState::Up) => {
+                complain(cx, &format!("interface '{name}' is up again"))
+            }
+            (InterfaceState::Up | InterfaceState::Gone, InterfaceState::Down) => {
                 complain(cx, &PortError::Down { name: name.clone() }.to_string());
             }
-            (State::Up | State::Down, State::Gone) => {
+            (InterfaceState::Up | InterfaceState::Down, InterfaceState::Gone) => {
                 let gone = PortError::Gone { name: name.clone() };
-                complain(cx, &format!("{gone}; one that gets its name will be used"));
+                complain(
+                    cx,
+                    &format!("{gone}; will reattach when an interface of that name appears"),
+                );
             }
             _ => {}
         }

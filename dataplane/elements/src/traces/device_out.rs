@@ -33,7 +33,7 @@ enum Socket {
     /// that might do so has a port, and a queue's sending end serves one.
     Later(Arc<Device>, Option<u32>),
     /// AF_XDP by another thread.
-    Other(Ring, Arc<Device>),
+    Other(Box<Ring>, Arc<Device>),
 }
 
 /// How to open an interface.
@@ -155,8 +155,8 @@ impl DeviceOut {
         matches!(self.socket, Socket::Xdp(_))
     }
 
-    /// Whether the configuration that replaces this one is to go on with it: of a queue there can be
-    /// one sender only, and a packet socket takes tens of milliseconds to close.
+    /// Whether the configuration that replaces this one is to go on with it: of a queue there can
+    /// be one sender only, and a packet socket takes tens of milliseconds to close.
     pub(super) fn goes_on(&self) -> bool {
         self.is_exclusive() || matches!(self.socket, Socket::Packet(_)) && !self.is_makeshift
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Topic, Ty, handler_value, reasons,
+    Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -19,6 +19,7 @@ use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::Shape;
 use super::sharing;
 use super::team::{How, Team};
+use super::told::{Lost, say};
 use super::watched_link::{WatchedLink, warn_of_host};
 use super::way::{self, Wish};
 
@@ -123,17 +124,6 @@ const ARGS: &[Arg] = &[
     Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets bear their time of arrival").or("true"),
     Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
 ];
-
-reasons! {
-    /// Why a packet that reached the port is not emitted.
-    pub(super) enum Lost {
-        RingFull = "ring-full": "the kernel dropped it: it came faster than it was read",
-        TooLong = "too-long": "longer than any frame has room for",
-        Offload = "offload": "its sender left work undone that only hardware does",
-        NotIp = "not-ip": "FORCE_IP, and there is no whole IPv4 header",
-        Damaged = "damaged": "the capture is cut off or damaged here",
-    }
-}
 
 /// How long no port must have sent anything before a run over captures ends, nanoseconds.
 const QUIET_NS: i64 = 20_000_000;
@@ -338,18 +328,6 @@ fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
     if let Some(warning) = live.warning() {
         say(cx, name, &warning);
     }
-}
-
-/// Tells the user by what way an interface is used.
-pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
-    complain(cx, &format!("interface '{interface}': {way}"));
-}
-
-/// Tells the user something, with the element's name.
-pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
-    let node = cx.node();
-    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: {what}"));
 }
 
 impl Element for FromDevice {

@@ -11,8 +11,8 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
 
 use super::dpdk::{self, Input, Ports};
-use super::from_device::say;
 use super::sharing;
+use super::told::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(

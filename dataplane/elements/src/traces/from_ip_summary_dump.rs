@@ -14,7 +14,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "makes packets of an IP summary's lines",
         docs: "Reads a summary as ToIPSummaryDump writes it (`-`: standard input; with DATA, that \
                text) and makes an IPv4 packet of every line: headers as the fields say, zero where \
-               they do not, TTL 100, TCP unless PROTO, a `!proto` line or a field says otherwise. \
+               they do not, TTL 100, TCP unless PROTO, a `!proto` line or a field says otherwise; \
+               of a line that gives annotations only, a packet without bytes. \
                What a line says of a packet's length beyond its headers and payload is noted in \
                the EXTRA_LENGTH annotation; with CHECKSUM the bytes are there, zero, and checksums \
                are right. The destination address annotation, timestamp, paint (link), aggregate \

@@ -53,7 +53,7 @@ pub(super) enum Claimed<T> {
     /// A queue of its own.
     Queue(T),
     /// None was left, but another replica has one.
-    Ring(Ring),
+    Ring(Box<Ring>),
 }
 
 impl Handover {
@@ -88,7 +88,7 @@ impl Handover {
             }
             Err(error) => {
                 let sender = senders.iter_mut().min_by_key(|sender| sender.rings);
-                sender.map(|sender| Claimed::Ring(sender.ring())).ok_or(error)
+                sender.map(|sender| Claimed::Ring(Box::new(sender.ring()))).ok_or(error)
             }
         }
     }
@@ -203,7 +203,7 @@ mod tests {
 
     fn ring(replica: &Handover) -> Ring {
         match replica.claim(|| Err::<(), _>("none left")).expect("somebody has one") {
-            Claimed::Ring(ring) => ring,
+            Claimed::Ring(ring) => *ring,
             Claimed::Queue(()) => unreachable!("none is left"),
         }
     }

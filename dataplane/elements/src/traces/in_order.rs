@@ -9,8 +9,8 @@ use thruway_port::capture::LinkType;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
 use super::capture_in::{CaptureIn, Taken};
-use super::from_device::Lost;
 use super::shape::kind_of_destination;
+use super::told::Lost;
 
 /// What a round of a source came to, besides packets.
 pub(super) enum Filled {

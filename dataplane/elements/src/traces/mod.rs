@@ -33,6 +33,7 @@ mod to_dpdk_device;
 mod to_dump;
 mod to_host;
 mod to_ip_summary_dump;
+mod told;
 mod transport;
 mod watched_link;
 mod way;

@@ -25,6 +25,9 @@ pub static ENTRY: Entry = Entry::new(
                as fast as it is scheduled: bytes, timestamps, annotations and header marks are \
                those they came with. With several inputs (several captures), packets are ordered \
                by their timestamps and leave by the output of their input's number.\n\
+               With TIMING, packets keep the distances of their timestamps, divided by TIMING: 1 is \
+               the speed at which they were captured, 2 twice that. The first packet of a round goes \
+               at once.\n\
                After STOP rounds, or when STOP_TIME has passed, the driver is asked to stop; by \
                default it goes on forever. A trace of more than 4 GB is cut. QUICK_CLONE and \
                USE_SIGNAL are accepted and ignored: all inputs are emptied, and copies are always \
@@ -37,6 +40,12 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("STOP", Ty::Int, "rounds until the driver stops; -1 for never").or("-1"),
             Arg::keyword("STOP_TIME", Ty::Time, "time until the driver stops; 0 for never").or("0"),
             Arg::keyword("BURST", Ty::UInt, "packets per scheduling").or("32"),
+            Arg::keyword(
+                "TIMING",
+                Ty::UInt,
+                "speed, in that of the timestamps; 0 for all there is",
+            )
+            .or("0"),
             Arg::keyword("LIMIT", Ty::Int, "packets to load; -1 for all").or("-1"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether it replays").or("true"),
             Arg::keyword("VERBOSE", Ty::Bool, "whether a line tells of every round").or("false"),
@@ -48,6 +57,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("loaded", "packets in memory"),
             Handler::both("active", "whether it replays"),
             Handler::both("stop", "rounds left; -1 for no end"),
+            Handler::both("timing", "speed, in that of the timestamps; 0 for all there is"),
             Handler::write("reset", "forgets the packets and loads again"),
         ],
         task: true,
@@ -133,13 +143,18 @@ impl Store {
         self.kinds[kind as usize].1 as usize
     }
 
-    /// Adds to `batch` up to `max` packets at the cursor that leave by one output, and says which.
+    /// Adds to `batch` up to `max` packets at the cursor that leave by one output, and says which;
+    /// none with a timestamp later than `until`.
     #[inline]
-    fn fill(&self, cursor: &mut usize, max: usize, batch: &mut Batch) -> usize {
+    fn fill(&self, cursor: &mut usize, max: usize, until: i64, batch: &mut Batch) -> usize {
         let rest = self.heads.get(*cursor..).unwrap_or(&[]);
         let Some(first) = rest.first() else { return 0 };
         let output = self.input(first.kind);
         let mut heads = &rest[..max.min(rest.len())];
+        if until != i64::MAX {
+            let due = heads.iter().take_while(|head| head.timestamp <= until);
+            heads = &heads[..due.count()];
+        }
         if self.inputs > 1 {
             let alike = heads.iter().take_while(|head| self.input(head.kind) == output);
             heads = &heads[..alike.count()];
@@ -195,6 +210,10 @@ struct ReplayUnqueue {
     stop_time: i64,
     /// When to stop, once it has begun.
     deadline: Option<i64>,
+    /// Speed, in that of the timestamps; 0 for none.
+    timing: u32,
+    /// When this round began; `None`: with the next packet.
+    began: Option<i64>,
     active: bool,
     verbose: bool,
     count: u64,
@@ -219,6 +238,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         rounds,
         stop_time: args.get::<Nanos>("STOP_TIME")?.0,
         deadline: None,
+        timing: args.get("TIMING")?,
+        began: None,
         active: args.get("ACTIVE")?,
         verbose: args.get("VERBOSE")?,
         count: 0,
@@ -259,7 +280,7 @@ impl ReplayUnqueue {
             cx.chatter(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
         }
         self.store.settle();
-        self.cursor = 0;
+        (self.cursor, self.began) = (0, None);
         if self.verbose {
             cx.chatter(&format!("{} packets loaded", self.store.heads.len()));
         }
@@ -300,9 +321,35 @@ impl ReplayUnqueue {
         false
     }
 
+    /// The latest timestamp of packets that may go now.
+    fn until(&mut self, now: i64) -> i64 {
+        let (Some(next), Some(first)) =
+            (self.store.heads.get(self.cursor), self.store.heads.first())
+        else {
+            return i64::MAX;
+        };
+        if self.timing == 0 {
+            return i64::MAX;
+        }
+        // Where it was interrupted it goes on with the next packet.
+        let speed = i64::from(self.timing);
+        let passed = next.timestamp.saturating_sub(first.timestamp) / speed;
+        let began = *self.began.get_or_insert(now.saturating_sub(passed));
+        first.timestamp.saturating_add(now.saturating_sub(began).saturating_mul(speed))
+    }
+
+    /// When the next packet is to go.
+    fn due(&self) -> Option<i64> {
+        let (next, first) = (self.store.heads.get(self.cursor)?, self.store.heads.first()?);
+        let passed = next.timestamp.saturating_sub(first.timestamp);
+        let speed = i64::from(self.timing);
+        let wait = passed.checked_div(speed)? + i64::from(passed.checked_rem(speed)? > 0);
+        Some(self.began?.saturating_add(wait))
+    }
+
     /// A round is over: begins the next, or stops.
     fn next_round(&mut self, cx: &mut Cx<'_>) {
-        self.cursor = 0;
+        (self.cursor, self.began) = (0, None);
         if self.rounds > 0 {
             self.rounds -= 1;
         }
@@ -327,7 +374,8 @@ impl Element for ReplayUnqueue {
                 self.deadline = Some(cx.now().saturating_add(self.stop_time));
             }
         }
-        let output = self.store.fill(&mut self.cursor, self.burst, &mut self.batch);
+        let until = self.until(cx.now());
+        let output = self.store.fill(&mut self.cursor, self.burst, until, &mut self.batch);
         self.count += self.batch.len() as u64;
         let made = !self.batch.is_empty();
         if made {
@@ -338,8 +386,14 @@ impl Element for ReplayUnqueue {
         if self.cursor >= self.store.heads.len() || late {
             self.next_round(cx);
         }
-        // An empty trace, or memory used up downstream: others first.
-        if made { Run::Again } else { Run::Idle }
+        match self.due() {
+            Some(due) if self.active && due > cx.now() => {
+                Run::At(self.deadline.map_or(due, |deadline| due.min(deadline)))
+            }
+            // An empty trace, or memory used up downstream: others first.
+            _ if made => Run::Again,
+            _ => Run::Idle,
+        }
     }
 
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
@@ -356,13 +410,21 @@ impl Element for ReplayUnqueue {
             "loaded" => Ok(self.store.heads.len().to_string()),
             "active" => Ok(self.active.to_string()),
             "stop" => Ok(self.rounds.to_string()),
+            "timing" => Ok(self.timing.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "active" => self.active = handler_value(name, value)?,
+            "active" => {
+                self.active = handler_value(name, value)?;
+                self.began = None;
+            }
+            "timing" => {
+                self.timing = handler_value(name, value)?;
+                self.began = None;
+            }
             "stop" => self.rounds = handler_value(name, value)?,
             "reset" => self.loaded = false,
             _ => return Err(HandlerError::no_write(name)),
@@ -416,7 +478,7 @@ mod tests {
             let mut back = Vec::new();
             while cursor < store.heads.len() {
                 let mut batch = Batch::new();
-                let output = store.fill(&mut cursor, burst, &mut batch);
+                let output = store.fill(&mut cursor, burst, i64::MAX, &mut batch);
                 assert!((1..=burst).contains(&batch.len()));
                 back.extend(batch.drain().map(|packet| (packet, output as u32)));
             }

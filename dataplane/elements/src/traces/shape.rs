@@ -5,7 +5,7 @@ use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_port::capture::LinkType;
 
 use super::encap;
-use super::from_device::Lost;
+use super::told::Lost;
 
 /// How packets are to be.
 pub(super) struct Shape {

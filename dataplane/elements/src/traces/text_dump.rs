@@ -1,5 +1,5 @@
-//! Packets made of the lines of a text, whatever its dialect: what FromIPSummaryDump and FromTcpdump
-//! share.
+//! Packets made of the lines of a text, whatever its dialect: what FromIPSummaryDump and
+//! FromTcpdump share.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -36,7 +36,8 @@ const LINE_MAX: u64 = 512 * 1024;
 
 /// What a line is.
 pub(super) enum Line {
-    /// A packet, and how many more of the same the line stands for. None where it could not be made.
+    /// A packet, and how many more of the same the line stands for. None where it could not be
+    /// made.
     Packet(Option<Packet>, u32),
     /// Nothing that anybody is told of.
     Nothing,

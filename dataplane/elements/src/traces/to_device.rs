@@ -13,9 +13,9 @@ use thruway_port::capture::WriterOptions;
 use super::capture_out::CaptureOut;
 use super::device_out::{Claim, DeviceOut, Sent};
 use super::encap;
-use super::from_device::complain;
 use super::handover::Handover;
 use super::port_spec::{Direction, PortSpec, Ports};
+use super::told::complain;
 use super::way::{self, Method, Wish};
 
 /// See the spec.

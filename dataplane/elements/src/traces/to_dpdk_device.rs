@@ -11,8 +11,8 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
 
 use super::dpdk::{self, Output, Ports};
-use super::from_device::say;
 use super::handover::{Claimed, Handover, Ring};
+use super::told::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -162,7 +162,7 @@ impl ToDpdkDevice {
         let none = || format!("DPDK device '{}' has no queue left to send by", self.output.port);
         match self.handover.claim(|| sender.ok_or_else(none))? {
             Claimed::Queue(sender) => self.sender = Some(sender),
-            Claimed::Ring(ring) => self.ring = Some(ring),
+            Claimed::Ring(ring) => self.ring = Some(*ring),
         }
         self.device = Some(device);
         Ok(())

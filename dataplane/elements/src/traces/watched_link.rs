@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thruway_element::{Args, Cx};
 use thruway_port::interface::{self, LinkMark};
 
-use super::from_device::say;
+use super::told::say;
 use crate::links::Links;
 
 /// See the module.

@@ -1,8 +1,9 @@
-//! What whoever traces says: the handler `trace`.
+//! The `trace` handler: parses commands from tracing clients.
 //!
-//! - write `start NAME COUNT ELEMENT FILTER`: choose COUNT packets for which FILTER holds, where they
-//!   come to ELEMENT (`-`: where they enter); NAME is of the asker's choice;
-//! - read `trace NAME`: what was seen since the last reading; `trace` alone: which traces there are;
+//! - write `start NAME COUNT ELEMENT FILTER`: choose COUNT packets for which FILTER holds, where
+//!   they come to ELEMENT (`-`: where they enter); NAME is of the asker's choice;
+//! - read `trace NAME`: what was seen since the last reading; `trace` alone: which traces there
+//!   are;
 //! - write `stop NAME`.
 
 use std::fmt::Write as _;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use thruway_element::Reason;
 use thruway_packet::{Anno, Packet};
 
 use crate::layout::Layout;
@@ -56,8 +55,8 @@ impl Shot {
             start: packet.headroom() as u32,
             frame: data.as_ptr().addr().wrapping_sub(packet.headroom()) as u64,
             mac: packet.mac_offset(),
-            network: packet.network_place(),
-            transport: packet.transport_place(),
+            network: packet.network_signed_offset(),
+            transport: packet.transport_signed_offset(),
             fcb: packet.fcb(),
             anno: [0; Anno::SPACE],
             kept: data.len().min(SHOT_MAX) as u16,
@@ -115,10 +114,8 @@ impl Event {
     /// `event THREAD CYCLES PACKET PARENT NAME CLASS WHAT DETAIL [SHOT]`, separated by tabs.
     pub(crate) fn write(&self, layout: &Layout, thread: usize, text: &mut String) {
         let Some(decl) = layout.graph.elements.get(self.node as usize) else { return };
-        let reason = |at: u8| {
-            let all = || decl.spec.drops.iter().chain(&Reason::OF_ALL);
-            all().nth(usize::from(at)).map_or("?", |drop| drop.name)
-        };
+        let reason =
+            |at: u8| decl.spec.reasons().nth(usize::from(at)).map_or("?", |drop| drop.name);
         let (what, detail) = match self.what {
             What::In(port) => ("in", port.to_string()),
             What::Out(port) => ("out", port.to_string()),

@@ -5,7 +5,8 @@ use thruway_packet::Packet;
 
 use super::layers::Layers;
 
-/// A traffic class as `FlowDispatcher` takes it (`tcp dst port 80`, `arp`, `12/0800`, `-`), compiled.
+/// A traffic class as `FlowDispatcher` takes it (`tcp dst port 80`, `arp`, `12/0800`, `-`),
+/// compiled.
 #[derive(Debug, Clone)]
 pub struct Filter(IpProgram);
 
@@ -34,8 +35,8 @@ impl Filter {
     }
 }
 
-/// A packet from its Ethernet header on, also where that was pulled off. What is neither Ethernet nor
-/// IP for all that is known is taken for a frame.
+/// A packet from its Ethernet header on, also where that was pulled off. What is neither Ethernet
+/// nor IP for all that is known is taken for a frame.
 fn frame(packet: &Packet, is_frame: bool) -> &[u8] {
     let whole = match packet.mac_offset() {
         Some(at) if at <= 0 => packet.mac_bytes(packet.len() + at.unsigned_abs()),

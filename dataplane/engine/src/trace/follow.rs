@@ -160,7 +160,8 @@ impl Engine {
     }
 }
 
-/// Lets each output of a node that pushes lead to a slot of its own, from `base` on; where they led.
+/// Lets each output of a node that pushes lead to a slot of its own, from `base` on; where they
+/// led.
 fn redirect(wires: &mut Wires, node: u32, base: u32) -> Vec<Target> {
     let first = wires.first_target[node as usize] as usize;
     let outputs = wires.outputs(node);

@@ -44,8 +44,8 @@ impl Layers {
     }
 }
 
-/// The length of the header of an IP packet, `None` in it for a later fragment; `None` for what is no
-/// IP packet. Of IPv6 extension headers are not followed.
+/// The length of the header of an IP packet, `None` in it for a later fragment; `None` for what is
+/// no IP packet. Of IPv6 extension headers are not followed.
 fn header_len(header: &[u8]) -> Option<Option<usize>> {
     let word = |at: usize| Some(u16::from_be_bytes([*header.get(at)?, *header.get(at + 1)?]));
     match header.first()? >> 4 {

@@ -1,14 +1,14 @@
 //! Traces: what becomes of chosen packets, element by element.
 //!
-//! A trace chooses packets where they enter (or where they come to one element) by a filter, and marks
-//! them ([`thruway_packet::Mark`]). From then on the engine writes down what happens to them: they
-//! come to an element, leave it, are kept, dropped, freed. A marked packet of a batch is handed
-//! to its element alone, between those before and behind it, so that all that the element does
-//! meanwhile is about that packet; no element takes part.
+//! A trace chooses packets where they enter (or where they come to one element) by a filter, and
+//! marks them ([`thruway_packet::Mark`]). From then on the engine writes down what happens to them:
+//! they come to an element, leave it, are kept, dropped, freed. A marked packet of a batch is
+//! handed to its element alone, between those before and behind it, so that all that the element
+//! does meanwhile is about that packet; no element takes part.
 //!
-//! Where nothing is traced, that costs a test for each batch, pull and task. Where something is, each
-//! thread writes into memory of its own, made when the trace began, which whoever traces empties
-//! by mail; what does not fit is counted.
+//! Where nothing is traced, that costs a test for each batch, pull and task. Where something is,
+//! each thread writes into memory of its own, made when the trace began, which whoever traces
+//! empties by mail; what does not fit is counted.
 
 mod command;
 mod event;

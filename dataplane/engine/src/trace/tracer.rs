@@ -123,8 +123,8 @@ impl Tracer {
         }
     }
 
-    /// Marks a packet that comes to (or from, if it is a source) this element, where it is one that a
-    /// trace waits for.
+    /// Marks a packet that comes to (or from, if it is a source) this element, where it is one that
+    /// a trace waits for.
     pub fn choose(&mut self, packet: &mut Packet, node: u32, is_source: bool) {
         for watch in &self.watches {
             let here = watch.at.map_or(is_source, |at| at == node);

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Registry, Replicas, Run, Spec, Ty,
-    Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, Registry, Replicas, Run, Spec,
+    Ty, Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -363,18 +363,21 @@ impl Element for Either {
 static HAND: Entry = Entry::new(
     Spec {
         name: "Hand",
-        task: true,
-        task_pulls: true,
-        serves_replicas: true,
-        args: &[Arg::required("COUNT", Ty::UInt, "")],
+        handoff: true,
+        args: &[
+            Arg::required("COUNT", Ty::UInt, ""),
+            Arg::optional("CAPACITY", Ty::UInt, "").or("4096"),
+        ],
+        handlers: &[Handler::both("active", ""), Handler::sum("handed", "")],
         ..Spec::DEFAULT
     },
     |args| {
         Ok(Box::new(Hand {
             left: args.get("COUNT")?,
             thread: args.env().thread,
-            threads: args.env().threads,
-            store: args.shared("store", Mutex::default),
+            capacity: args.get("CAPACITY")?,
+            active: true,
+            handed: 0,
         }))
     },
 );
@@ -383,34 +386,45 @@ static HAND: Entry = Entry::new(
 struct Hand {
     left: usize,
     thread: usize,
-    threads: usize,
-    store: Arc<Mutex<Vec<Packet>>>,
+    capacity: usize,
+    active: bool,
+    handed: usize,
 }
 
 impl Element for Hand {
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        if self.threads > 1 {
-            self.store.lock().unwrap().extend(batch.drain());
-            cx.wake(0);
-        }
+    fn handoff(&self) -> Handoff {
+        Handoff { capacity: self.capacity, ..Handoff::default() }
     }
 
-    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        assert!(self.threads > 1, "it has no task of its own");
+    fn handoff_room(&self) -> usize {
+        if self.active { 32 } else { 0 }
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if self.thread != 0 {
-            return Run::Idle;
+            self.handed += cx.handoff(0, batch);
+            return;
         }
-        let mut batch = Batch::new();
-        batch.extend(self.store.lock().unwrap().drain(..));
-        if batch.is_empty() {
-            return Run::Idle;
-        }
-        self.left -= batch.len();
+        self.left = self.left.saturating_sub(batch.len());
         if self.left == 0 {
             cx.stop();
         }
-        cx.emit_all(0, &mut batch);
-        Run::Again
+    }
+
+    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+        match name {
+            "active" => Ok(self.active.to_string()),
+            "handed" => Ok(self.handed.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = thruway_element::handler_value(name, value)?,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
     }
 }
 

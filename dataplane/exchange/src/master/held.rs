@@ -7,8 +7,13 @@ impl<S: Storage> Master<S> {
     /// When the Worker was shown the oldest token that it has, as far as the Master knows: by the
     /// Master's own notes, whatever the Worker writes.
     pub fn held_since(&self) -> Option<u64> {
-        let slot = (self.returned & self.mask) as usize;
-        (self.outstanding() > 0).then(|| self.shown_at.get(slot).copied().unwrap_or(0))
+        (self.outstanding() > 0).then(|| self.shown_at(self.returned))
+    }
+
+    /// When the token of this index was shown.
+    #[inline]
+    pub(super) fn shown_at(&self, index: u32) -> u64 {
+        self.shown_at.get((index & self.mask) as usize).copied().unwrap_or(0)
     }
 
     /// Notes when the slots that are about to be published were shown.

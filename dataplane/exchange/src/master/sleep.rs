@@ -7,8 +7,9 @@ use super::Master;
 use crate::storage::Storage;
 
 impl<S: Storage> Master<S> {
-    /// Declares that the Master goes to sleep and wants its wake-up line written when something comes
-    /// back. False, and nothing declared, when something is there already: look, do not sleep.
+    /// Declares that the Master goes to sleep and wants its wake-up line written when something
+    /// comes back. False, and nothing declared, when something is there already: look, do not
+    /// sleep.
     pub fn rest(&mut self) -> bool {
         let word = self.storage.word(Word::MasterWaits);
         // A swap for the same reason as in `lie_down`.
@@ -24,8 +25,9 @@ impl<S: Storage> Master<S> {
         false
     }
 
-    /// Takes back [`rest`](Self::rest).
-    pub fn wakened(&mut self) {
-        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed);
+    /// Takes back [`rest`](Self::rest). True when the Worker has seen it: then its wake-up line
+    /// was written, or will be.
+    pub fn wakened(&mut self) -> bool {
+        self.storage.word(Word::MasterWaits).swap(0, Ordering::Relaxed) == 0
     }
 }

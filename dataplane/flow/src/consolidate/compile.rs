@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::grow::{Draft, Grown, Way};
+use super::grow::{Branch, Draft, Grown};
 use super::walk::Graph;
 use crate::ast::{Base, Word};
 use crate::decision::{Decision, Goto, RuleProgram, SWITCH_MIN, Step, to_leaf};
@@ -16,11 +16,11 @@ type Field = (Base, u16, u32);
 /// Several tests of one field in a row, as one switch.
 struct Chain {
     field: Field,
-    ways: Vec<(u32, Way)>,
-    otherwise: Way,
+    branches: Vec<(u32, Branch)>,
+    otherwise: Branch,
 }
 
-fn equality(draft: &Draft) -> Option<(Field, u32, Way, Way)> {
+fn equality(draft: &Draft) -> Option<(Field, u32, Branch, Branch)> {
     match draft {
         Draft::Test { word: Word { base, at, mask, lo, hi }, yes, no }
             if lo == hi && lo & !mask == 0 && *mask != 0 =>
@@ -34,18 +34,18 @@ fn equality(draft: &Draft) -> Option<(Field, u32, Way, Way)> {
 /// The tests that follow each other from a step on, if they are enough for a switch.
 fn chain(grown: &Grown, step: u32) -> Option<Chain> {
     let (field, value, yes, no) = equality(&grown.steps[step as usize])?;
-    let mut chain = Chain { field, ways: vec![(value, yes)], otherwise: no };
-    while let Way::Step(next) = chain.otherwise
+    let mut chain = Chain { field, branches: vec![(value, yes)], otherwise: no };
+    while let Branch::Step(next) = chain.otherwise
         && let Some((same, value, yes, no)) = equality(&grown.steps[next as usize])
         && same == field
     {
         // A value that was tested before cannot come here.
-        if chain.ways.iter().all(|(old, _)| *old != value) {
-            chain.ways.push((value, yes));
+        if chain.branches.iter().all(|(old, _)| *old != value) {
+            chain.branches.push((value, yes));
         }
         chain.otherwise = no;
     }
-    (chain.ways.len() >= SWITCH_MIN).then_some(chain)
+    (chain.branches.len() >= SWITCH_MIN).then_some(chain)
 }
 
 struct Compiler<'a, 'b> {
@@ -68,7 +68,7 @@ pub(super) fn compile(
     let (steps, programs, todo) = (HashMap::new(), HashMap::new(), Vec::new());
     let decision = Decision::default();
     let mut compiler = Compiler { graph, grown, decision, steps, todo, programs };
-    let starts: Vec<Goto> = grown.starts.iter().map(|way| compiler.goto(*way)).collect();
+    let starts: Vec<Goto> = grown.starts.iter().map(|branch| compiler.goto(*branch)).collect();
     while let Some((step, at)) = compiler.todo.pop() {
         let made = compiler.step(step)?;
         compiler.decision.set(at, made);
@@ -79,10 +79,10 @@ pub(super) fn compile(
 impl Compiler<'_, '_> {
     /// Where a way leads; a step that is reached for the first time gets the next place, so that
     /// steps that follow each other are near.
-    fn goto(&mut self, way: Way) -> Goto {
-        let step = match way {
-            Way::Leaf(leaf) => return to_leaf(leaf as LeafId),
-            Way::Step(step) => step,
+    fn goto(&mut self, branch: Branch) -> Goto {
+        let step = match branch {
+            Branch::Leaf(leaf) => return to_leaf(leaf as LeafId),
+            Branch::Step(step) => step,
         };
         if let Some(at) = self.steps.get(&step) {
             return *at;
@@ -96,10 +96,10 @@ impl Compiler<'_, '_> {
 
     fn step(&mut self, step: u32) -> Result<Step, (u32, CompileError)> {
         if let Some(chain) = chain(self.grown, step) {
-            let ways: Vec<(u32, Goto)> =
-                chain.ways.iter().map(|(value, way)| (*value, self.goto(*way))).collect();
+            let branches: Vec<(u32, Goto)> =
+                chain.branches.iter().map(|(value, branch)| (*value, self.goto(*branch))).collect();
             let otherwise = self.goto(chain.otherwise);
-            return Ok(self.decision.switch_step(chain.field, &ways, otherwise));
+            return Ok(self.decision.switch_step(chain.field, &branches, otherwise));
         }
         match &self.grown.steps[step as usize] {
             Draft::Test { word, yes, no } => {
@@ -113,9 +113,9 @@ impl Compiler<'_, '_> {
                 let len = highest.max().map_or(0, |output| output + 1);
                 let otherwise = self.goto(*otherwise);
                 let mut by_verdict = vec![otherwise; len + 1];
-                for (output, way) in outputs {
+                for (output, branch) in outputs {
                     if (*output as usize) < len {
-                        by_verdict[*output as usize] = self.goto(*way);
+                        by_verdict[*output as usize] = self.goto(*branch);
                     }
                 }
                 Ok(self.decision.run_step(program, &by_verdict))
@@ -129,12 +129,12 @@ impl Compiler<'_, '_> {
         }
         let rules = self.graph.rules[node as usize].as_ref();
         let list = rules.map(|rules| rules.list).unwrap_or_default();
-        let told = |error| (node, error);
+        let located = |error| (node, error);
         let only_frame = rules.is_some_and(|rules| rules.only_frame());
         let program = if only_frame {
-            RuleProgram::Pattern(PatternProgram::compile(list).map_err(told)?)
+            RuleProgram::Pattern(PatternProgram::compile(list).map_err(located)?)
         } else {
-            RuleProgram::Ip(Box::new(IpProgram::compile(list).map_err(told)?))
+            RuleProgram::Ip(Box::new(IpProgram::compile(list).map_err(located)?))
         };
         let program = self.decision.add_program(program);
         self.programs.insert(node, program);

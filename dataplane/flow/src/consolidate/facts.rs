@@ -187,13 +187,13 @@ mod tests {
             let mut facts = Facts::default();
             for test in &tests {
                 let holds = view.passes(test);
-                if let Some(told) = facts.decide(test) {
-                    prop_assert_eq!(told, holds);
+                if let Some(decided) = facts.decide(test) {
+                    prop_assert_eq!(decided, holds);
                 }
                 facts = facts.with(test, holds);
             }
-            if let Some(told) = facts.decide(&asked) {
-                prop_assert_eq!(told, view.passes(&asked), "{:?} {:?}", facts, asked);
+            if let Some(decided) = facts.decide(&asked) {
+                prop_assert_eq!(decided, view.passes(&asked), "{:?} {:?}", facts, asked);
             }
         }
     }

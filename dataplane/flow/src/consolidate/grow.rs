@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::facts::Facts;
 use super::known::Known;
-use super::walk::{Graph, Manner, State};
+use super::walk::{Graph, Manner, WalkState};
 use crate::NO_MATCH;
 use crate::ast::Word;
 use crate::general::{Target, verdict};
@@ -21,7 +21,7 @@ const VERDICT: Target = 1 << 31;
 
 /// Where a step leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(super) enum Branch {
     Step(u32),
     Leaf(u32),
 }
@@ -30,47 +30,47 @@ pub(super) enum Way {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Draft {
     /// A test.
-    Test { word: Word, yes: Way, no: Way },
+    Test { word: Word, yes: Branch, no: Branch },
     /// All rules of a dispatcher: where its outputs lead, and everything else.
-    Whole { node: u32, outputs: Vec<(u32, Way)>, otherwise: Way },
+    Whole { node: u32, outputs: Vec<(u32, Branch)>, otherwise: Branch },
 }
 
 impl Draft {
     /// Everywhere it leads.
-    pub(super) fn ways(&self) -> Vec<Way> {
+    pub(super) fn branches(&self) -> Vec<Branch> {
         match self {
             Draft::Test { yes, no, .. } => vec![*yes, *no],
             Draft::Whole { outputs, otherwise, .. } => {
-                outputs.iter().map(|(_, way)| *way).chain([*otherwise]).collect()
+                outputs.iter().map(|(_, branch)| *branch).chain([*otherwise]).collect()
             }
         }
     }
 
-    fn mapped(&self, map: impl Fn(Way) -> Way) -> Draft {
+    fn mapped(&self, map: impl Fn(Branch) -> Branch) -> Draft {
         match self {
             Draft::Test { word, yes, no } => {
                 Draft::Test { word: *word, yes: map(*yes), no: map(*no) }
             }
             Draft::Whole { node, outputs, otherwise } => Draft::Whole {
                 node: *node,
-                outputs: outputs.iter().map(|(output, way)| (*output, map(*way))).collect(),
+                outputs: outputs.iter().map(|(output, branch)| (*output, map(*branch))).collect(),
                 otherwise: map(*otherwise),
             },
         }
     }
 }
 
-/// Ends in the order in which they are met, the first way of each step first.
-fn ends_in_order(starts: &[Way], steps: &[Draft]) -> Vec<u32> {
-    let (mut order, mut met) = (Vec::new(), HashSet::new());
-    let mut stack: Vec<Way> = starts.iter().rev().copied().collect();
-    while let Some(way) = stack.pop() {
-        if !met.insert(way) {
+/// Ends in order of traversal, the first branch of each step first.
+fn ends_in_order(starts: &[Branch], steps: &[Draft]) -> Vec<u32> {
+    let (mut order, mut shared) = (Vec::new(), HashSet::new());
+    let mut stack: Vec<Branch> = starts.iter().rev().copied().collect();
+    while let Some(branch) = stack.pop() {
+        if !shared.insert(branch) {
             continue;
         }
-        match way {
-            Way::Leaf(leaf) => order.push(leaf),
-            Way::Step(step) => stack.extend(steps[step as usize].ways().into_iter().rev()),
+        match branch {
+            Branch::Leaf(leaf) => order.push(leaf),
+            Branch::Step(step) => stack.extend(steps[step as usize].branches().into_iter().rev()),
         }
     }
     order
@@ -91,7 +91,7 @@ pub(super) struct End {
 pub(super) struct Grown {
     pub steps: Vec<Draft>,
     /// By entry.
-    pub starts: Vec<Way>,
+    pub starts: Vec<Branch>,
     pub ends: Vec<End>,
 }
 
@@ -101,13 +101,13 @@ pub(super) struct TooMuch;
 
 type Grow<T> = Result<T, TooMuch>;
 
-/// A step to be made: the state it is met in, the instruction, and what is known.
+/// A step to be made: the state it is reached in, the instruction, and what is known.
 type Spot = (u32, Target, Facts);
 
 struct Grower<'a, 'b> {
     graph: &'b Graph<'a>,
-    states: Vec<Rc<State>>,
-    state_ids: HashMap<Rc<State>, u32>,
+    states: Vec<Rc<WalkState>>,
+    state_ids: HashMap<Rc<WalkState>, u32>,
     decided: HashMap<(u32, u32), u32>,
     spots: Vec<Rc<Spot>>,
     spot_ids: HashMap<Rc<Spot>, u32>,
@@ -152,7 +152,7 @@ impl Grower<'_, '_> {
         if self.work > WORK_MAX { Err(TooMuch) } else { Ok(()) }
     }
 
-    fn state(&mut self, state: State) -> Grow<u32> {
+    fn state(&mut self, state: WalkState) -> Grow<u32> {
         if let Some(id) = self.state_ids.get(&state) {
             return Ok(*id);
         }
@@ -177,12 +177,12 @@ impl Grower<'_, '_> {
 
     /// Where packets in this state go on that are at this instruction (`None`: the first), when
     /// these facts are known.
-    fn reach(&mut self, mut state: u32, target: Option<Target>, facts: Facts) -> Grow<Way> {
+    fn reach(&mut self, mut state: u32, target: Option<Target>, facts: Facts) -> Grow<Branch> {
         let mut target = target;
         loop {
             self.spend(1)?;
             let now = Rc::clone(&self.states[state as usize]);
-            let rules = now.at.and_then(|place| self.graph.rules[place.node as usize].as_ref());
+            let rules = now.at.and_then(|visit| self.graph.rules[visit.node as usize].as_ref());
             let Some(rules) = rules else { return self.end(&now) };
             let at = target.unwrap_or(rules.start);
             if at & VERDICT != 0 {
@@ -201,11 +201,11 @@ impl Grower<'_, '_> {
         }
     }
 
-    fn spot(&mut self, state: u32, target: Target, facts: &Facts) -> Grow<Way> {
+    fn spot(&mut self, state: u32, target: Target, facts: &Facts) -> Grow<Branch> {
         let matters = self.graph.matters(&self.states[state as usize], target);
         let spot = (state, target, facts.about(matters));
         if let Some(id) = self.spot_ids.get(&spot) {
-            return Ok(Way::Step(*id));
+            return Ok(Branch::Step(*id));
         }
         let id = self.spots.len() as u32;
         if self.spots.len() >= STEPS_MAX {
@@ -215,10 +215,10 @@ impl Grower<'_, '_> {
         let spot = Rc::new(spot);
         self.spots.push(Rc::clone(&spot));
         self.spot_ids.insert(spot, id);
-        Ok(Way::Step(id))
+        Ok(Branch::Step(id))
     }
 
-    fn end(&mut self, state: &State) -> Grow<Way> {
+    fn end(&mut self, state: &WalkState) -> Grow<Branch> {
         let end = End {
             entry: state.entry,
             hops: state.hops.clone(),
@@ -227,7 +227,7 @@ impl Grower<'_, '_> {
             wanted: state.wanted,
         };
         if let Some(id) = self.end_ids.get(&end) {
-            return Ok(Way::Leaf(*id));
+            return Ok(Branch::Leaf(*id));
         }
         let id = self.ends.len() as u32;
         if self.ends.len() >= LEAVES_MAX {
@@ -236,13 +236,13 @@ impl Grower<'_, '_> {
         self.spend(state.weight())?;
         self.ends.push(end.clone());
         self.end_ids.insert(end, id);
-        Ok(Way::Leaf(id))
+        Ok(Branch::Leaf(id))
     }
 
     fn step(&mut self, (state, target, facts): &Spot) -> Grow<Draft> {
         let graph = self.graph;
-        let place = self.states[*state as usize].at.ok_or(TooMuch)?;
-        let rules = graph.rules[place.node as usize].as_ref().ok_or(TooMuch)?;
+        let visit = self.states[*state as usize].at.ok_or(TooMuch)?;
+        let rules = graph.rules[visit.node as usize].as_ref().ok_or(TooMuch)?;
         if rules.manner == Manner::Tests
             && let Some(insn) = rules.program.insn(*target)
         {
@@ -262,7 +262,7 @@ impl Grower<'_, '_> {
                 outputs.push((output, self.reach(*state, Some(verdict(output)), facts)?));
             }
         }
-        Ok(Draft::Whole { node: place.node, outputs, otherwise })
+        Ok(Draft::Whole { node: visit.node, outputs, otherwise })
     }
 }
 
@@ -271,51 +271,51 @@ impl Grown {
     /// same is none. Steps are then in an order in which each comes before those it leads to.
     pub(super) fn tidy(self) -> Grown {
         let order = self.order();
-        let mut new: Vec<Way> = vec![Way::Leaf(0); self.steps.len()];
+        let mut new: Vec<Branch> = vec![Branch::Leaf(0); self.steps.len()];
         let mut ids: HashMap<Draft, u32> = HashMap::new();
         let mut steps: Vec<Draft> = Vec::new();
         for old in order {
-            let map = |way: Way| match way {
-                Way::Step(step) => new[step as usize],
-                leaf @ Way::Leaf(_) => leaf,
+            let map = |branch: Branch| match branch {
+                Branch::Step(step) => new[step as usize],
+                leaf @ Branch::Leaf(_) => leaf,
             };
             let draft = self.steps[old as usize].mapped(map);
-            let ways = draft.ways();
-            if ways.iter().all(|way| *way == ways[0]) {
-                new[old as usize] = ways[0];
+            let branches = draft.branches();
+            if branches.iter().all(|branch| *branch == branches[0]) {
+                new[old as usize] = branches[0];
                 continue;
             }
             let id = *ids.entry(draft.clone()).or_insert_with(|| {
                 steps.push(draft);
                 steps.len() as u32 - 1
             });
-            new[old as usize] = Way::Step(id);
+            new[old as usize] = Branch::Step(id);
         }
         self.renumbered(steps, &new)
     }
 
     /// Children come first in `steps`: turns them round. Ends get their numbers in the order in
-    /// which one meets them that tries "yes" first; those that nothing leads to are left out.
-    fn renumbered(self, steps: Vec<Draft>, new: &[Way]) -> Grown {
+    /// of a traversal that tries "yes" first; those that nothing leads to are left out.
+    fn renumbered(self, steps: Vec<Draft>, new: &[Branch]) -> Grown {
         let last = steps.len() as u32;
-        let turned = |way: Way| match way {
-            Way::Step(step) => Way::Step(last - 1 - step),
-            leaf @ Way::Leaf(_) => leaf,
+        let turned = |branch: Branch| match branch {
+            Branch::Step(step) => Branch::Step(last - 1 - step),
+            leaf @ Branch::Leaf(_) => leaf,
         };
-        let starts = self.starts.iter().map(|way| match way {
-            Way::Step(step) => turned(new[*step as usize]),
-            leaf @ Way::Leaf(_) => *leaf,
+        let starts = self.starts.iter().map(|branch| match branch {
+            Branch::Step(step) => turned(new[*step as usize]),
+            leaf @ Branch::Leaf(_) => *leaf,
         });
-        let starts: Vec<Way> = starts.collect();
+        let starts: Vec<Branch> = starts.collect();
         let steps: Vec<Draft> = steps.iter().rev().map(|draft| draft.mapped(turned)).collect();
         let order = ends_in_order(&starts, &steps);
         let mut number = vec![0; self.ends.len()];
         for (new, old) in order.iter().enumerate() {
             number[*old as usize] = new as u32;
         }
-        let renamed = |way: Way| match way {
-            Way::Leaf(leaf) => Way::Leaf(number[leaf as usize]),
-            step @ Way::Step(_) => step,
+        let renamed = |branch: Branch| match branch {
+            Branch::Leaf(leaf) => Branch::Leaf(number[leaf as usize]),
+            step @ Branch::Step(_) => step,
         };
         Grown {
             steps: steps.iter().map(|draft| draft.mapped(renamed)).collect(),
@@ -326,10 +326,10 @@ impl Grown {
 
     /// Splits an end by one more test: packets that pass it get an end of their own.
     pub(super) fn split(&mut self, end: usize, word: Word) {
-        let (old, new) = (Way::Leaf(end as u32), Way::Leaf(self.ends.len() as u32));
-        let test = Way::Step(self.steps.len() as u32);
-        let redirected = |way: Way| if way == old { test } else { way };
-        self.starts.iter_mut().for_each(|way| *way = redirected(*way));
+        let (old, new) = (Branch::Leaf(end as u32), Branch::Leaf(self.ends.len() as u32));
+        let test = Branch::Step(self.steps.len() as u32);
+        let redirected = |branch: Branch| if branch == old { test } else { branch };
+        self.starts.iter_mut().for_each(|branch| *branch = redirected(*branch));
         self.steps.iter_mut().for_each(|draft| *draft = draft.mapped(redirected));
         self.steps.push(Draft::Test { word, yes: new, no: old });
         self.ends.push(self.ends[end].clone());
@@ -338,10 +338,10 @@ impl Grown {
     /// All steps, each after those that it leads to.
     fn order(&self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.steps.len());
-        let mut met = vec![false; self.steps.len()];
+        let mut shared = vec![false; self.steps.len()];
         let mut stack: Vec<(u32, bool)> = Vec::new();
         for start in self.starts.iter().rev() {
-            if let Way::Step(step) = start {
+            if let Branch::Step(step) = start {
                 stack.push((*step, false));
             }
             while let Some((step, done)) = stack.pop() {
@@ -349,12 +349,12 @@ impl Grown {
                     order.push(step);
                     continue;
                 }
-                if std::mem::replace(&mut met[step as usize], true) {
+                if std::mem::replace(&mut shared[step as usize], true) {
                     continue;
                 }
                 stack.push((step, true));
-                for way in self.steps[step as usize].ways().into_iter().rev() {
-                    if let Way::Step(next) = way {
+                for branch in self.steps[step as usize].branches().into_iter().rev() {
+                    if let Branch::Step(next) = branch {
                         stack.push((next, false));
                     }
                 }
@@ -367,10 +367,10 @@ impl Grown {
     pub(super) fn known(&self, graph: &Graph<'_>) -> Vec<Known> {
         let mut steps: Vec<Option<Known>> = vec![None; self.steps.len()];
         let mut ends: Vec<Option<Known>> = vec![None; self.ends.len()];
-        let mut add = |steps: &mut Vec<Option<Known>>, way: Way, known: Known| {
-            let to = match way {
-                Way::Step(step) => &mut steps[step as usize],
-                Way::Leaf(leaf) => &mut ends[leaf as usize],
+        let mut add = |steps: &mut Vec<Option<Known>>, branch: Branch, known: Known| {
+            let to = match branch {
+                Branch::Step(step) => &mut steps[step as usize],
+                Branch::Leaf(leaf) => &mut ends[leaf as usize],
             };
             match to {
                 Some(so_far) => so_far.join(known),
@@ -389,10 +389,10 @@ impl Grown {
                 }
                 Draft::Whole { node, outputs, otherwise } => {
                     let rules = graph.rules[*node as usize].as_ref();
-                    for (output, way) in outputs {
+                    for (output, branch) in outputs {
                         let words = rules.map(|rules| rules.implied(*output)).unwrap_or_default();
                         let known = words.iter().fold(known.clone(), |all, w| all.after(w, true));
-                        add(&mut steps, *way, known);
+                        add(&mut steps, *branch, known);
                     }
                     add(&mut steps, *otherwise, known);
                 }

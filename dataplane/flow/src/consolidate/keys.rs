@@ -41,7 +41,7 @@ impl Sort {
 /// Whether a session of the one definition always belongs to one session of the other.
 fn reaches(fine: &SessionDef, coarse: &SessionDef) -> bool {
     let fields = coarse.fields.iter().all(|field| fine.fields.contains(field));
-    fields && (!fine.both_ways || coarse.both_ways || is_symmetric(coarse))
+    fields && (!fine.bidirectional || coarse.bidirectional || is_symmetric(coarse))
 }
 
 fn is_symmetric(session: &SessionDef) -> bool {
@@ -53,9 +53,9 @@ fn union(sessions: &[&SessionDef]) -> SessionDef {
     let mut fields: Vec<KeyField> = sessions.iter().flat_map(|s| s.fields.clone()).collect();
     fields.sort();
     fields.dedup();
-    let both_ways = sessions.iter().any(|session| session.both_ways)
-        && sessions.iter().all(|session| session.both_ways || is_symmetric(session));
-    SessionDef { fields, both_ways }
+    let bidirectional = sessions.iter().any(|session| session.bidirectional)
+        && sessions.iter().all(|session| session.bidirectional || is_symmetric(session));
+    SessionDef { fields, bidirectional }
 }
 
 /// A table of sessions: one level.
@@ -176,7 +176,7 @@ impl Wants {
 
     fn agree(&self, a: usize, b: usize, sort: usize, exchanged: bool) -> bool {
         let Sort { session, family } = &self.sorts[sort];
-        (!exchanged || session.both_ways)
+        (!exchanged || session.bidirectional)
             && self.known[a].can_agree(&self.known[b], &session.fields, *family, exchanged)
     }
 
@@ -263,11 +263,11 @@ impl Wants {
     /// A level for leaves that fix more of the key than the protocol, alike.
     fn own_part(&self, sort: usize, group: &[usize]) -> Option<Part> {
         let session = &self.sorts[sort].session;
-        let (exchanged, orientation) = if session.both_ways {
+        let (exchanged, orientation) = if session.bidirectional {
             let exchanged = self.directions(sort, group)?;
             (exchanged.clone(), Orientations::Exchanged(exchanged))
         } else {
-            (BTreeSet::new(), Orientations::Same(Orientation::OneWay))
+            (BTreeSet::new(), Orientations::Same(Orientation::Unidirectional))
         };
         let value = |leaf: usize, field: &KeyField| match field.mirrored() {
             Some(mirrored) if exchanged.contains(&leaf) => self.fixed(leaf, &mirrored, sort),
@@ -276,7 +276,7 @@ impl Wants {
         let (out, fields) = left_out(session, |field| same(group.iter().map(|l| value(*l, field))));
         let more = out.iter().any(|(field, _)| *field != KeyField::Protocol);
         more.then(|| {
-            let remarks = out.iter().map(|(field, value)| told_out(field, *value)).collect();
+            let remarks = out.iter().map(|(field, value)| remark_left_out(field, *value)).collect();
             let (leaves, groups) = (group.iter().copied().collect(), vec![group.to_vec()]);
             Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
         })
@@ -321,21 +321,21 @@ impl Wants {
         let moves = self.translates[sort];
         let (out, fields) = left_out(session, |field| match field.mirrored() {
             _ if moves && *field != KeyField::Protocol => None,
-            Some(mirrored) if session.both_ways => {
+            Some(mirrored) if session.bidirectional => {
                 fixed(field).filter(|v| fixed(&mirrored) == Some(*v))
             }
             _ => fixed(field),
         });
         let mut remarks: Vec<String> =
-            out.iter().map(|(field, value)| told_out(field, *value)).collect();
+            out.iter().map(|(field, value)| remark_left_out(field, *value)).collect();
         for field in &fields {
             let values: Vec<Option<u32>> =
                 leaves.iter().map(|leaf| self.fixed(*leaf, field, sort)).collect();
-            remarks.extend(told_kept(field, &values, session.both_ways, moves));
+            remarks.extend(remark_kept(field, &values, session.bidirectional, moves));
         }
-        let orientation = Orientations::Same(match session.both_ways {
+        let orientation = Orientations::Same(match session.bidirectional {
             true => Orientation::Compared,
-            false => Orientation::OneWay,
+            false => Orientation::Unidirectional,
         });
         Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
     }
@@ -361,7 +361,7 @@ impl Wants {
     }
 
     fn equal_ports(&self, leaf: usize, sort: usize) -> Option<Word> {
-        if !self.sorts[sort].session.both_ways
+        if !self.sorts[sort].session.bidirectional
             || self.translates[sort]
             || !self.agree(leaf, leaf, sort, true)
         {
@@ -432,15 +432,15 @@ fn left_out(
     if kept.is_empty() { (Vec::new(), session.fields.clone()) } else { (out, kept) }
 }
 
-fn told_out(field: &KeyField, value: u32) -> String {
+fn remark_left_out(field: &KeyField, value: u32) -> String {
     format!("'{field}' is left out: it is {} in every class that comes here", shown(field, value))
 }
 
 /// Why a field that some leaf fixes is in the key nevertheless.
-fn told_kept(
+fn remark_kept(
     field: &KeyField,
     values: &[Option<u32>],
-    both_ways: bool,
+    bidirectional: bool,
     translated: bool,
 ) -> Option<String> {
     let fixed = values.iter().flatten().count();
@@ -455,9 +455,11 @@ fn told_kept(
         () if same(values.iter().copied()).is_none() => {
             "classes that share this table fix it to different values".to_owned()
         }
-        () if both_ways => "a session's replies carry it on the other side, and so can its own \
+        () if bidirectional => {
+            "a session's replies carry it on the other side, and so can its own \
                             packets: its class does not tell the direction"
-            .to_owned(),
+                .to_owned()
+        }
         () => "a key has at least one field".to_owned(),
     };
     Some(format!("'{field}' is kept: {why}"))

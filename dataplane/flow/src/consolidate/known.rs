@@ -21,7 +21,7 @@ pub(super) enum Slot {
 }
 
 /// In the order of reading.
-const SLOTS_TOLD: [Slot; 8] = [
+const SLOTS_SHOWN: [Slot; 8] = [
     Slot::EtherType,
     Slot::Version,
     Slot::Protocol4,
@@ -46,7 +46,7 @@ const SLOTS: [(Base, u16, u32); 9] = [
 ];
 
 /// Most products that the packets of a leaf are described by; beyond, they are joined.
-const WAYS_MAX: usize = 8;
+const PRODUCTS_MAX: usize = 8;
 
 /// Next headers of IPv6 after which another follows (RFC 8200 section 4, RFC 4302, RFC 5533, RFC
 /// 6275, RFC 7401): the transport protocol is not known from the first.
@@ -56,7 +56,7 @@ const ICMP6: u32 = 58;
 
 /// A product: one set of values for each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Way {
+struct Product {
     sets: [Set; SLOTS.len()],
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Pin {
 /// What is known of packets at some point: they lie in one of the products, and have the pins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    ways: Vec<Way>,
+    products: Vec<Product>,
     pub pins: Vec<Pin>,
 }
 
@@ -97,10 +97,10 @@ fn passing(word: &Word, mask: u32) -> Option<(u32, u32)> {
     Some((lo >> shift, (hi | rest) >> shift))
 }
 
-impl Way {
+impl Product {
     /// The product after a test; `None` when no packet is left.
-    fn after(&self, word: &Word, holds: bool) -> Option<Way> {
-        let mut way = self.clone();
+    fn after(&self, word: &Word, holds: bool) -> Option<Product> {
+        let mut product = self.clone();
         for (slot, (base, at, mask)) in SLOTS.iter().enumerate() {
             if (*base, *at) != (word.base, word.at) {
                 continue;
@@ -108,24 +108,24 @@ impl Way {
             let Some(part) = passing(word, *mask) else { continue };
             // A test of other fields too may have failed for their sake.
             if holds {
-                way.sets[slot] = way.sets[slot].intersection(part);
+                product.sets[slot] = product.sets[slot].intersection(part);
             } else if word.mask & !mask == 0 {
-                way.sets[slot] = way.sets[slot].without(part);
+                product.sets[slot] = product.sets[slot].without(part);
             }
             // Where bytes are missing a failed test excludes nothing: no field, so no session.
-            if way.sets[slot].is_empty() && holds {
+            if product.sets[slot].is_empty() && holds {
                 return None;
             }
         }
-        Some(way)
+        Some(product)
     }
 
-    fn is_within(&self, other: &Way) -> bool {
+    fn is_within(&self, other: &Product) -> bool {
         self.sets.iter().zip(&other.sets).all(|(a, b)| a.is_within(b))
     }
 
-    fn joined(&self, other: &Way) -> Way {
-        Way { sets: std::array::from_fn(|slot| self.sets[slot].union(&other.sets[slot])) }
+    fn joined(&self, other: &Product) -> Product {
+        Product { sets: std::array::from_fn(|slot| self.sets[slot].union(&other.sets[slot])) }
     }
 
     fn has_family(&self, family: Family) -> bool {
@@ -191,13 +191,14 @@ impl Known {
     /// Nothing is known.
     pub(super) fn nothing() -> Known {
         let sets = SLOTS.map(|(_, _, mask)| Set::up_to(largest(mask)));
-        Known { ways: vec![Way { sets }], pins: Vec::new() }
+        Known { products: vec![Product { sets }], pins: Vec::new() }
     }
 
     /// What is known after a test.
     pub(super) fn after(&self, word: &Word, holds: bool) -> Known {
-        let ways = self.ways.iter().filter_map(|way| way.after(word, holds)).collect();
-        let mut known = Known { ways, pins: self.pins.clone() };
+        let products =
+            self.products.iter().filter_map(|product| product.after(word, holds)).collect();
+        let mut known = Known { products, pins: self.pins.clone() };
         let same = !u32::MAX.checked_shr((word.lo ^ word.hi).leading_zeros()).unwrap_or(0);
         let mask = same & word.mask;
         if holds && mask != 0 {
@@ -218,16 +219,16 @@ impl Known {
 
     /// What is known of packets that come by either way.
     pub(super) fn join(&mut self, other: Known) {
-        for way in other.ways {
-            if self.ways.iter().any(|old| way.is_within(old)) {
+        for product in other.products {
+            if self.products.iter().any(|old| product.is_within(old)) {
                 continue;
             }
-            self.ways.retain(|old| !old.is_within(&way));
-            self.ways.push(way);
-            if self.ways.len() > WAYS_MAX
-                && let (Some(a), Some(b)) = (self.ways.pop(), self.ways.pop())
+            self.products.retain(|old| !old.is_within(&product));
+            self.products.push(product);
+            if self.products.len() > PRODUCTS_MAX
+                && let (Some(a), Some(b)) = (self.products.pop(), self.products.pop())
             {
-                self.ways.push(a.joined(&b));
+                self.products.push(a.joined(&b));
             }
         }
         self.pins.retain_mut(|pin| {
@@ -241,7 +242,7 @@ impl Known {
 
     /// Whether packets of this version of IP can come.
     pub(super) fn has_family(&self, family: Family) -> bool {
-        self.ways.iter().any(|way| way.has_family(family))
+        self.products.iter().any(|product| product.has_family(family))
     }
 
     /// The one value that a field has in all packets that have a session of these fields.
@@ -255,9 +256,12 @@ impl Known {
             let pin = self.pin_of(word)?;
             return (pin.mask & word.mask == word.mask).then_some(pin.value & word.mask);
         }
-        let mut ways = self.ways.iter().filter(|way| way.key(fields, family).is_some());
-        let value = ways.next()?.field(field, family).single()?;
-        ways.all(|way| way.field(field, family).single() == Some(value)).then_some(value)
+        let mut products =
+            self.products.iter().filter(|product| product.key(fields, family).is_some());
+        let value = products.next()?.field(field, family).single()?;
+        products
+            .all(|product| product.field(field, family).single() == Some(value))
+            .then_some(value)
     }
 
     fn pin_of(&self, word: &KeyWord) -> Option<&Pin> {
@@ -266,17 +270,17 @@ impl Known {
 
     /// The values that a slot has in all packets, where some are excluded.
     fn excluded(&self, slot: usize) -> Option<Set> {
-        let all = self.ways.iter().map(|way| way.sets[slot].clone());
+        let all = self.products.iter().map(|product| product.sets[slot].clone());
         let set = all.reduce(|a, b| a.union(&b))?;
         let (_, _, mask) = SLOTS[slot];
         (!set.is_empty() && set != Set::up_to(largest(mask))).then_some(set)
     }
 
     /// What is known, for people: names of fields with their values.
-    pub(super) fn told(&self) -> Vec<(String, String)> {
-        let mut told = Vec::new();
+    pub(super) fn describe(&self) -> Vec<(String, String)> {
+        let mut describe = Vec::new();
         let mut slots = Vec::new();
-        for slot in SLOTS_TOLD {
+        for slot in SLOTS_SHOWN {
             let (base, at, mask) = SLOTS[slot as usize];
             let field = Field { base, at, mask };
             let other = match slot {
@@ -285,7 +289,7 @@ impl Known {
                 _ => false,
             };
             if let Some(set) = self.excluded(slot as usize).filter(|_| !other) {
-                told.push((field.name(), field.values(set.intervals())));
+                describe.push((field.name(), field.values(set.intervals())));
                 slots.push(field);
             }
         }
@@ -294,10 +298,10 @@ impl Known {
             let mask = pin.mask & !of_slots.fold(0, |all, slot| all | slot.mask);
             if mask != 0 {
                 let field = Field { base: pin.base, at: pin.at, mask };
-                told.push((field.name(), field.value(pin.value & mask)));
+                describe.push((field.name(), field.value(pin.value & mask)));
             }
         }
-        told
+        describe
     }
 
     /// Whether two packets, one of each, can have the same values in the fields; with `exchanged`,
@@ -326,7 +330,7 @@ impl Known {
         }
         let others: Vec<KeyField> = fields.iter().map(opposite).collect();
         let of = |known: &Known, fields: &[KeyField]| -> Vec<Vec<Set>> {
-            known.ways.iter().filter_map(|way| way.key(fields, family)).collect()
+            known.products.iter().filter_map(|product| product.key(fields, family)).collect()
         };
         let (mine, theirs) = (of(self, fields), of(other, &others));
         mine.iter().any(|a| theirs.iter().any(|b| a.iter().zip(b).all(|(a, b)| a.meets(b))))
@@ -367,12 +371,15 @@ mod tests {
         let ports = after("transp[2:2] == 80");
         assert_eq!(fixed(&ports, KeyField::DstPort), None);
         let high = after("tcp and src port 1024-65535");
-        let told = |known: &Known| -> Vec<String> {
-            known.told().iter().map(|(field, value)| format!("{field} {value}")).collect()
+        let describe = |known: &Known| -> Vec<String> {
+            known.describe().iter().map(|(field, value)| format!("{field} {value}")).collect()
         };
-        assert_eq!(told(&http), ["ip version 4", "proto tcp", "dst port 80", "fragment offset 0"]);
-        assert!(told(&high).contains(&"src port 1024-65535".to_owned()));
-        assert_eq!(told(&after("src net 10.0.0.0/8")), ["src 10.0.0.0/8"]);
+        assert_eq!(
+            describe(&http),
+            ["ip version 4", "proto tcp", "dst port 80", "fragment offset 0"]
+        );
+        assert!(describe(&high).contains(&"src port 1024-65535".to_owned()));
+        assert_eq!(describe(&after("src net 10.0.0.0/8")), ["src 10.0.0.0/8"]);
     }
 
     #[test]

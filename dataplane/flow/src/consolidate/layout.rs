@@ -1,11 +1,11 @@
 //! Where each function's state stands in the records: one offset whatever the way, and the same
-//! space for functions that no session meets both of.
+//! space for functions of which no session reaches both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{COMPARED_MAX, FAMILIES, Part, Wants};
 use crate::chain::{Chain, Demand};
-use crate::plan::{Access, LEVELS_MAX, Leaf, Level, LevelId, NodePlan, Room};
+use crate::plan::{Access, LEVELS_MAX, Leaf, LevelId, NodePlan, ScratchSlot, SessionTable};
 
 /// What a function wants, and who may not share with it.
 struct Asking<'a> {
@@ -16,7 +16,7 @@ struct Asking<'a> {
 }
 
 /// Functions with state in most levels first, so that records of the other levels have no hole
-/// before them; then in the order in which they are met.
+/// before them; then in order of traversal.
 fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
     for node in leaves.iter().flat_map(|leaf| &leaf.functions) {
@@ -29,7 +29,7 @@ fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> 
     order
 }
 
-/// By level: the functions whose own sessions it holds, with the leaves that they are met on.
+/// By level: the functions whose own sessions it holds, with the leaves that reach them.
 fn tenants(
     chain: &Chain,
     leaves: &[Leaf],
@@ -49,9 +49,9 @@ fn tenants(
                 };
                 let mine = |part: &Part| part.sort == sort && part.leaves.contains(&at);
                 if let Some(level) = parts.iter().position(mine) {
-                    let met: &mut Vec<usize> = tenants[level].entry(*node).or_default();
-                    if met.last() != Some(&at) {
-                        met.push(at);
+                    let shared: &mut Vec<usize> = tenants[level].entry(*node).or_default();
+                    if shared.last() != Some(&at) {
+                        shared.push(at);
                     }
                 }
             }
@@ -60,7 +60,7 @@ fn tenants(
     tenants
 }
 
-/// Whether a session of the level can meet both functions. Of too many leaves to compare it is
+/// Whether a session of the level can reach both functions. Of too many leaves to compare it is
 /// taken to be so.
 fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
     part.leaves.len() > COMPARED_MAX
@@ -74,15 +74,15 @@ fn meet(wants: &Wants, part: &Part, a: &[usize], b: &[usize]) -> bool {
 }
 
 /// Places of things in a row: each at the lowest aligned place where nothing of its conflicts is.
-fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> Vec<usize> {
-    let mut places: Vec<usize> = Vec::with_capacity(asking.len());
+fn allocate(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> Vec<usize> {
+    let mut offsets: Vec<usize> = Vec::with_capacity(asking.len());
     for one in asking {
         let (size, align) = extent(one.demand);
         let align = align.max(1);
         let mut taken: Vec<(usize, usize)> = one
             .conflicts
             .iter()
-            .filter_map(|other| Some((*places.get(*other)?, extent(asking[*other].demand).0)))
+            .filter_map(|other| Some((*offsets.get(*other)?, extent(asking[*other].demand).0)))
             .filter(|(_, size)| *size > 0)
             .collect();
         taken.sort_unstable();
@@ -93,9 +93,9 @@ fn place(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -> V
             }
             at = at.max(begin.saturating_add(len)).next_multiple_of(align);
         }
-        places.push(at);
+        offsets.push(at);
     }
-    places
+    offsets
 }
 
 /// The levels with their rooms, and what each node has to know.
@@ -104,7 +104,7 @@ pub(super) fn lay_out(
     leaves: &[Leaf],
     wants: &Wants,
     parts: &[Part],
-) -> (Vec<Level>, Vec<NodePlan>) {
+) -> (Vec<SessionTable>, Vec<NodePlan>) {
     let tenants = tenants(chain, leaves, wants, parts);
     let mut asking: Vec<Asking<'_>> = in_order(leaves, &tenants)
         .into_iter()
@@ -126,62 +126,74 @@ pub(super) fn lay_out(
             }
         }
     }
-    let offsets = place(&asking, |demand| (demand.size, demand.align));
-    let shared = place(&asking, |demand| (demand.shared_words, 1));
-    let room = |at: usize, bit: usize| Room {
+    let offsets = allocate(&asking, |demand| (demand.size, demand.align));
+    let shared = allocate(&asking, |demand| (demand.shared_words, 1));
+    let scratch_slot = |at: usize, bit: usize| ScratchSlot {
         node: asking[at].node,
         demand: asking[at].demand.clone(),
         offset: u32::try_from(offsets[at]).unwrap_or(u32::MAX),
         bit: bit as u8,
         shared_at: u16::try_from(shared[at]).unwrap_or(u16::MAX),
     };
-    let levels: Vec<Level> = (0..parts.len())
+    let levels: Vec<SessionTable> = (0..parts.len())
         .map(|at| {
             let mut order: Vec<usize> = tenants[at].keys().map(|node| number[node]).collect();
             order.sort_unstable();
-            let rooms = order.iter().enumerate().map(|(bit, at)| room(*at, bit)).collect();
-            level(wants, parts, at, rooms)
+            let scratch_slots =
+                order.iter().enumerate().map(|(bit, at)| scratch_slot(*at, bit)).collect();
+            level(wants, parts, at, scratch_slots)
         })
         .collect();
     let nodes = accesses(chain.nodes.len(), &levels);
     (levels, nodes)
 }
 
-fn level(wants: &Wants, parts: &[Part], at: usize, rooms: Vec<Room>) -> Level {
+fn level(
+    wants: &Wants,
+    parts: &[Part],
+    at: usize,
+    scratch_slots: Vec<ScratchSlot>,
+) -> SessionTable {
     let part = &parts[at];
     let sort = &wants.sorts[part.sort];
-    let end = |room: &Room| room.offset as usize + room.demand.size;
-    let shared_end = |room: &Room| usize::from(room.shared_at) + room.demand.shared_words;
+    let end = |scratch_slot: &ScratchSlot| scratch_slot.offset as usize + scratch_slot.demand.size;
+    let shared_end = |scratch_slot: &ScratchSlot| {
+        usize::from(scratch_slot.shared_at) + scratch_slot.demand.shared_words
+    };
     // A sort that others link to is whole: one level.
     let link = |sort: &usize| parts.iter().position(|part| part.sort == *sort);
-    Level {
+    SessionTable {
         session: sort.session.clone(),
         fields: part.fields.clone(),
         remarks: part.remarks.clone(),
         family: sort.family,
-        scratch_len: rooms.iter().map(end).max().unwrap_or(0),
-        scratch_align: rooms.iter().map(|room| room.demand.align.max(1)).max().unwrap_or(1),
+        scratch_len: scratch_slots.iter().map(end).max().unwrap_or(0),
+        scratch_align: scratch_slots
+            .iter()
+            .map(|scratch_slot| scratch_slot.demand.align.max(1))
+            .max()
+            .unwrap_or(1),
         links: part.links.iter().filter_map(link).map(|level| level as LevelId).collect(),
         translates: wants.translates(part.sort),
-        shared_words: rooms.iter().map(shared_end).max().unwrap_or(0),
-        rooms,
+        shared_words: scratch_slots.iter().map(shared_end).max().unwrap_or(0),
+        scratch_slots,
     }
 }
 
-fn accesses(nodes: usize, levels: &[Level]) -> Vec<NodePlan> {
+fn accesses(nodes: usize, levels: &[SessionTable]) -> Vec<NodePlan> {
     let mut plans = vec![NodePlan::default(); nodes];
     for (from, level) in levels.iter().enumerate().take(LEVELS_MAX) {
         let own = [(from as LevelId, None)];
         let linked = level.links.iter().enumerate().map(|(via, to)| (*to, Some(via as u8)));
         for (holder, via) in own.into_iter().chain(linked) {
-            for room in &levels[usize::from(holder)].rooms {
-                plans[room.node as usize].access[from] = Some(Access {
+            for scratch_slot in &levels[usize::from(holder)].scratch_slots {
+                plans[scratch_slot.node as usize].access[from] = Some(Access {
                     level: holder,
                     via,
-                    offset: room.offset,
-                    size: u32::try_from(room.demand.size).unwrap_or(u32::MAX),
-                    bit: room.bit,
-                    shared_at: room.shared_at,
+                    offset: scratch_slot.offset,
+                    size: u32::try_from(scratch_slot.demand.size).unwrap_or(u32::MAX),
+                    bit: scratch_slot.bit,
+                    shared_at: scratch_slot.shared_at,
                 });
             }
         }

@@ -179,7 +179,7 @@ fn tidy(graph: &Graph<'_>, entries: &[usize], dispatchers: usize) -> Result<Grow
 }
 
 fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
-    let known = known.told();
+    let known = known.describe();
     let class: Vec<String> =
         known.iter().map(|(field, value)| format!("{field} {value}")).collect();
     let demands =
@@ -199,13 +199,13 @@ fn leaf(chain: &Chain, end: &grow::End, known: &Known) -> Leaf {
 fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanError> {
     let mut errors = Vec::new();
     let ends = || grown.ends.iter();
-    let met: HashSet<u32> = ends().flat_map(|end| end.functions.iter().copied()).collect();
+    let shared: HashSet<u32> = ends().flat_map(|end| end.functions.iter().copied()).collect();
     let lost: HashMap<u32, u32> = ends().flat_map(|end| end.lost.iter().copied()).collect();
     for (at, node) in chain.nodes.iter().enumerate() {
         if node.demand.is_none() {
             continue;
         }
-        let found = met.contains(&(at as u32));
+        let found = shared.contains(&(at as u32));
         let changer = lost.get(&(at as u32)).and_then(|node| chain.nodes.get(*node as usize));
         match (found, changer) {
             (false, None) => {
@@ -310,9 +310,9 @@ fn too_many(chain: &Chain, wants: &Wants) -> Vec<PlanError> {
 fn too_large(chain: &Chain, plan: &Plan) -> Vec<PlanError> {
     let mut errors = Vec::new();
     for level in &plan.levels {
-        let Some(last) = level.rooms.last() else { continue };
+        let Some(last) = level.scratch_slots.last() else { continue };
         let node = last.node as usize;
-        if level.rooms.len() > FUNCTIONS_MAX {
+        if level.scratch_slots.len() > FUNCTIONS_MAX {
             let message = format!(
                 "with it more than {FUNCTIONS_MAX} functions have state in sessions of '{}': put a \
                  second FlowClassifier before some of them",

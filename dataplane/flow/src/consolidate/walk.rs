@@ -9,7 +9,7 @@ use crate::plan::Hop;
 use crate::{DROP, NO_MATCH};
 
 /// Most different words (base and offset) that are told apart when facts are forgotten.
-const PLACES_MAX: usize = 128;
+const OFFSETS_MAX: usize = 128;
 
 /// Most tests looked at when it is asked what a verdict implies.
 const REQUIRED_MAX: usize = 32;
@@ -40,7 +40,7 @@ pub(super) struct Rules<'a> {
 
 /// A node that packets come to, by an input, and what has changed on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct Visit {
     pub node: u32,
     pub input: u32,
     pub changed: Changes,
@@ -48,11 +48,11 @@ pub(super) struct Place {
 
 /// How far a way has come.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct State {
+pub(super) struct WalkState {
     pub entry: u32,
-    pending: VecDeque<Place>,
-    /// Places that were met, a bit each.
-    met: Vec<u64>,
+    pending: VecDeque<Visit>,
+    /// Visited inputs, a bit each.
+    shared: Vec<u64>,
     /// Where the packets of dispatchers go, by node.
     pub hops: Vec<(u32, Hop)>,
     /// Functions with a demand that they come to while sessions hold.
@@ -62,14 +62,14 @@ pub(super) struct State {
     /// Whether anybody wants or counts them.
     pub wanted: bool,
     /// The dispatcher that decides next.
-    pub at: Option<Place>,
+    pub at: Option<Visit>,
     /// The last node that made other packets of them.
     changer: u32,
 }
 
-impl State {
+impl WalkState {
     pub(super) fn weight(&self) -> usize {
-        8 + self.met.len() + (self.pending.len() + self.hops.len() + self.functions.len()) * 2
+        8 + self.shared.len() + (self.pending.len() + self.hops.len() + self.functions.len()) * 2
     }
 
     fn set_hop(&mut self, node: u32, hop: Hop) {
@@ -87,28 +87,28 @@ pub(super) struct Graph<'a> {
     pub chain: &'a Chain,
     /// By node: of dispatchers.
     pub rules: Vec<Option<Rules<'a>>>,
-    /// By node: the first bit of its places in [`State::met`].
+    /// By node: the first bit of its places in [`WalkState::shared`].
     bits: Vec<usize>,
     /// By node: words that dispatchers at and behind it test.
     words_behind: Vec<u128>,
-    places: Vec<(Base, u16)>,
+    offsets: Vec<(Base, u16)>,
 }
 
 impl<'a> Graph<'a> {
     pub(super) fn new(chain: &'a Chain, manner: impl Fn(usize, usize) -> Manner) -> Graph<'a> {
-        let mut places = Vec::new();
+        let mut offsets = Vec::new();
         let mut bits = vec![0];
         let mut rules = Vec::new();
         for (at, node) in chain.nodes.iter().enumerate() {
             bits.push(bits[at] + node.passes.len().max(1) * 4);
             rules.push(match &node.role {
                 Role::Dispatcher(list) => {
-                    Some(Rules::new(list, &mut places, |tests| manner(at, tests)))
+                    Some(Rules::new(list, &mut offsets, |tests| manner(at, tests)))
                 }
                 _ => None,
             });
         }
-        let mut graph = Graph { chain, rules, bits, words_behind: Vec::new(), places };
+        let mut graph = Graph { chain, rules, bits, words_behind: Vec::new(), offsets };
         graph.words_behind = graph.reach();
         graph
     }
@@ -147,12 +147,12 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether a word is tested from here on.
-    pub(super) fn matters(&self, state: &State, target: Target) -> impl Fn(Base, u16) -> bool {
-        let current = state.at.and_then(|place| {
-            let rules = self.rules[place.node as usize].as_ref()?;
-            Some(rules.words_from(target) | self.words_behind_outputs(place.node as usize))
+    pub(super) fn matters(&self, state: &WalkState, target: Target) -> impl Fn(Base, u16) -> bool {
+        let current = state.at.and_then(|visit| {
+            let rules = self.rules[visit.node as usize].as_ref()?;
+            Some(rules.words_from(target) | self.words_behind_outputs(visit.node as usize))
         });
-        let pending = state.pending.iter().map(|place| self.words_behind[place.node as usize]);
+        let pending = state.pending.iter().map(|visit| self.words_behind[visit.node as usize]);
         let words = pending.fold(current.unwrap_or(0), |all, words| all | words);
         move |base, at| words & self.bit(base, at) != 0
     }
@@ -163,14 +163,14 @@ impl<'a> Graph<'a> {
     }
 
     fn bit(&self, base: Base, at: u16) -> u128 {
-        bit_of(&self.places, base, at)
+        bit_of(&self.offsets, base, at)
     }
 
-    pub(super) fn start(&self, entry: usize) -> State {
-        let mut state = State {
+    pub(super) fn start(&self, entry: usize) -> WalkState {
+        let mut state = WalkState {
             entry: entry as u32,
             pending: VecDeque::new(),
-            met: vec![0; self.bits[self.bits.len() - 1].div_ceil(64)],
+            shared: vec![0; self.bits[self.bits.len() - 1].div_ceil(64)],
             hops: Vec::new(),
             functions: Vec::new(),
             lost: Vec::new(),
@@ -184,46 +184,46 @@ impl<'a> Graph<'a> {
         state
     }
 
-    fn follow(&self, state: &mut State, from: usize, changed: Changes, output: usize) {
+    fn follow(&self, state: &mut WalkState, from: usize, changed: Changes, output: usize) {
         let Some(Some((node, input))) = self.chain.nodes[from].outputs.get(output) else { return };
         let Some(to) = self.chain.nodes.get(*node) else { return };
         let input = (*input).min(to.passes.len().saturating_sub(1));
         let bit = self.bits[*node] + input * 4 + changed as usize;
-        if state.met[bit / 64] >> (bit % 64) & 1 == 0 {
-            state.met[bit / 64] |= 1 << (bit % 64);
-            let place = Place { node: *node as u32, input: input as u32, changed };
-            state.pending.push_back(place);
+        if state.shared[bit / 64] >> (bit % 64) & 1 == 0 {
+            state.shared[bit / 64] |= 1 << (bit % 64);
+            let visit = Visit { node: *node as u32, input: input as u32, changed };
+            state.pending.push_back(visit);
         }
     }
 
-    /// Goes on to the next dispatcher that decides ([`State::at`]), or to the end of all ways.
-    pub(super) fn advance(&self, state: &mut State) {
+    /// Goes on to the next dispatcher that decides ([`WalkState::at`]), or to the end of all ways.
+    pub(super) fn advance(&self, state: &mut WalkState) {
         state.at = None;
-        while let Some(place) = state.pending.pop_front() {
-            let node = &self.chain.nodes[place.node as usize];
+        while let Some(visit) = state.pending.pop_front() {
+            let node = &self.chain.nodes[visit.node as usize];
             match &node.role {
                 // Classification begins anew there.
                 Role::Entry => state.wanted = true,
-                Role::Function => self.pass(state, place, node),
+                Role::Function => self.pass(state, visit, node),
                 Role::Dispatcher(_) => {
                     state.wanted |= node.counts;
-                    if self.decides(place) {
-                        state.at = Some(place);
+                    if self.decides(visit) {
+                        state.at = Some(visit);
                         return;
                     }
                     state.wanted = true;
-                    state.set_hop(place.node, Hop::InPlace);
-                    self.ask(state, place, node);
-                    self.leave_by_all(state, place, node);
+                    state.set_hop(visit.node, Hop::InPlace);
+                    self.ask(state, visit, node);
+                    self.leave_by_all(state, visit, node);
                 }
             }
         }
     }
 
     /// Whether a dispatcher's rules can be decided before packets come there by this way.
-    fn decides(&self, place: Place) -> bool {
-        let rules = self.rules[place.node as usize].as_ref();
-        rules.is_some_and(|rules| match place.changed {
+    fn decides(&self, visit: Visit) -> bool {
+        let rules = self.rules[visit.node as usize].as_ref();
+        rules.is_some_and(|rules| match visit.changed {
             _ if rules.manner == Manner::InPlace => false,
             Changes::Nothing => true,
             Changes::Frame => !rules.frame,
@@ -231,62 +231,62 @@ impl<'a> Graph<'a> {
         })
     }
 
-    fn pass(&self, state: &mut State, place: Place, node: &Node) {
-        let passes = node.passes.get(place.input as usize);
+    fn pass(&self, state: &mut WalkState, visit: Visit, node: &Node) {
+        let passes = node.passes.get(visit.input as usize);
         let ends = passes.is_none_or(|outputs| outputs.is_empty());
         state.wanted |= ends || node.counts || node.demand.is_some();
-        self.ask(state, place, node);
-        if node.changes == Changes::Everything && place.changed < Changes::Everything {
-            state.changer = place.node;
+        self.ask(state, visit, node);
+        if node.changes == Changes::Everything && visit.changed < Changes::Everything {
+            state.changer = visit.node;
         }
-        self.leave_by_all(state, place, node);
+        self.leave_by_all(state, visit, node);
     }
 
     /// Notes the session that a node wants.
-    fn ask(&self, state: &mut State, place: Place, node: &Node) {
+    fn ask(&self, state: &mut WalkState, visit: Visit, node: &Node) {
         if node.demand.is_none() {
             return;
         }
-        if place.changed == Changes::Everything {
-            state.lost.push((place.node, state.changer));
-        } else if !state.functions.contains(&place.node) {
-            state.functions.push(place.node);
+        if visit.changed == Changes::Everything {
+            state.lost.push((visit.node, state.changer));
+        } else if !state.functions.contains(&visit.node) {
+            state.functions.push(visit.node);
         }
     }
 
-    fn leave_by_all(&self, state: &mut State, place: Place, node: &Node) {
-        let changed = place.changed.max(node.changes);
-        for output in node.passes.get(place.input as usize).into_iter().flatten() {
-            self.follow(state, place.node as usize, changed, *output);
+    fn leave_by_all(&self, state: &mut WalkState, visit: Visit, node: &Node) {
+        let changed = visit.changed.max(node.changes);
+        for output in node.passes.get(visit.input as usize).into_iter().flatten() {
+            self.follow(state, visit.node as usize, changed, *output);
         }
     }
 
     /// The state after the dispatcher at hand has given a verdict.
-    pub(super) fn decided(&self, state: &State, verdict: u32) -> State {
+    pub(super) fn decided(&self, state: &WalkState, verdict: u32) -> WalkState {
         let mut state = state.clone();
-        let Some(place) = state.at.take() else { return state };
-        let node = &self.chain.nodes[place.node as usize];
+        let Some(visit) = state.at.take() else { return state };
+        let node = &self.chain.nodes[visit.node as usize];
         let output = u16::try_from(verdict).ok().filter(|at| usize::from(*at) < node.outputs.len());
-        state.set_hop(place.node, output.map_or(Hop::Drop, Hop::Output));
+        state.set_hop(visit.node, output.map_or(Hop::Drop, Hop::Output));
         if let Some(output) = output {
-            self.ask(&mut state, place, node);
-            let changed = place.changed.max(node.changes);
-            self.follow(&mut state, place.node as usize, changed, usize::from(output));
+            self.ask(&mut state, visit, node);
+            let changed = visit.changed.max(node.changes);
+            self.follow(&mut state, visit.node as usize, changed, usize::from(output));
         }
         self.advance(&mut state);
         state
     }
 }
 
-fn bit_of(places: &[(Base, u16)], base: Base, at: u16) -> u128 {
-    let found = places.iter().position(|place| *place == (base, at));
-    1 << found.unwrap_or(PLACES_MAX - 1)
+fn bit_of(offsets: &[(Base, u16)], base: Base, at: u16) -> u128 {
+    let found = offsets.iter().position(|visit| *visit == (base, at));
+    1 << found.unwrap_or(OFFSETS_MAX - 1)
 }
 
 impl<'a> Rules<'a> {
     fn new(
         list: &'a [Rule],
-        places: &mut Vec<(Base, u16)>,
+        offsets: &mut Vec<(Base, u16)>,
         manner: impl Fn(usize) -> Manner,
     ) -> Rules<'a> {
         let tests: usize = list.iter().map(|rule| tests_in(&rule.expr)).sum();
@@ -301,13 +301,13 @@ impl<'a> Rules<'a> {
         // Jumps go to instructions emitted before.
         for at in 0..program.len() as Target {
             let Some(insn) = program.insn(at) else { break };
-            let place = (insn.word.base, insn.word.at);
-            if !places.contains(&place) && places.len() < PLACES_MAX {
-                places.push(place);
+            let visit = (insn.word.base, insn.word.at);
+            if !offsets.contains(&visit) && offsets.len() < OFFSETS_MAX {
+                offsets.push(visit);
             }
             frame |= insn.word.base == Base::Frame;
             let behind = |target: Target| words_from.get(target as usize).copied().unwrap_or(0);
-            let bit = bit_of(places, place.0, place.1);
+            let bit = bit_of(offsets, visit.0, visit.1);
             let words = bit | behind(insn.yes) | behind(insn.no);
             words_from.push(words);
         }

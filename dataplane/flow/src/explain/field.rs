@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_told_as_people_say_them() {
+    fn tests_are_shown_in_words() {
         let word = |base, at, mask, lo, hi| Field::condition(&Word { base, at, mask, lo, hi });
         let equal = |base, at, mask, value| word(base, at, mask, value, value);
         assert_eq!(equal(Base::Frame, 12, 0xffff_0000, 0x0800_0000), "ethertype == 0800");

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use crate::ast::{Expr, Rule};
 use crate::chain::{Chain, Role};
-use crate::plan::{Family, Hop, Leaf, Level, Plan};
+use crate::plan::{Family, Hop, Leaf, Plan, SessionTable};
 use table::Table;
 
 /// Most fields with a column of their own.
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// A level: its key, its records.
-    fn level(&self, chain: &Chain, at: usize, level: &Level) -> String {
+    fn level(&self, chain: &Chain, at: usize, level: &SessionTable) -> String {
         let mut out = String::new();
         let family = match level.family {
             Family::V4 => "IPv4",
@@ -145,19 +145,20 @@ impl Plan {
         let _ = writeln!(out, "  record: {size}, aligned to {}\n", level.scratch_align);
         let head = ["offset", "bytes", "function", "shares with"];
         let mut table = Table::new(head.map(str::to_owned).to_vec());
-        for room in &level.rooms {
-            let range =
-                |at: &crate::plan::Room| at.offset as usize..at.offset as usize + at.demand.size;
-            let own = range(room);
-            let shares = level.rooms.iter().filter(|other| {
+        for scratch_slot in &level.scratch_slots {
+            let range = |at: &crate::plan::ScratchSlot| {
+                at.offset as usize..at.offset as usize + at.demand.size
+            };
+            let own = range(scratch_slot);
+            let shares = level.scratch_slots.iter().filter(|other| {
                 let others = range(other);
-                other.node != room.node && own.start < others.end && others.start < own.end
+                other.node != scratch_slot.node && own.start < others.end && others.start < own.end
             });
             let shares: Vec<String> = shares.map(|other| name(chain, other.node)).collect();
             table.row(vec![
-                room.offset.to_string(),
-                room.demand.size.to_string(),
-                name(chain, room.node),
+                scratch_slot.offset.to_string(),
+                scratch_slot.demand.size.to_string(),
+                name(chain, scratch_slot.node),
                 if shares.is_empty() { "-".to_owned() } else { shares.join(", ") },
             ]);
         }
@@ -187,7 +188,8 @@ impl Plan {
         }
         let mut out = table.to_string();
         for (at, level) in self.levels.iter().enumerate() {
-            let alone: usize = level.rooms.iter().map(|room| room.demand.size).sum();
+            let alone: usize =
+                level.scratch_slots.iter().map(|scratch_slot| scratch_slot.demand.size).sum();
             let size = level.scratch_len;
             let _ = writeln!(
                 out,

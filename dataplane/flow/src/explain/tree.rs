@@ -18,30 +18,30 @@ struct Tree<'a> {
 }
 
 /// The ways of a step, with what they are taken for.
-fn ways(decision: &Decision, step: &Step) -> (String, Vec<(String, Goto)>) {
+fn branches(decision: &Decision, step: &Step) -> (String, Vec<(String, Goto)>) {
     match step {
         Step::Test { word, yes, no } => {
-            let ways = vec![("yes".to_owned(), *yes), ("no".to_owned(), *no)];
-            (format!("{}?", Field::condition(word)), ways)
+            let branches = vec![("yes".to_owned(), *yes), ("no".to_owned(), *no)];
+            (format!("{}?", Field::condition(word)), branches)
         }
         Step::Switch(switch) => {
             let field = Field::of(&switch.word);
-            let (ways, otherwise) = decision.ways(switch);
-            let ways = ways.into_iter().map(|(value, goto)| (field.value(value), goto));
-            let all = ways.chain([("else".to_owned(), otherwise)]).collect();
+            let (branches, otherwise) = decision.branches(switch);
+            let branches = branches.into_iter().map(|(value, goto)| (field.value(value), goto));
+            let all = branches.chain([("else".to_owned(), otherwise)]).collect();
             (format!("switch on {}", field.name()), all)
         }
         Step::Run { program, first, len } => {
             let verdicts = decision.verdicts(*first, *len);
             let last = verdicts.len().saturating_sub(1);
-            let mut ways: Vec<(String, Goto)> = Vec::new();
+            let mut branches: Vec<(String, Goto)> = Vec::new();
             for (verdict, goto) in verdicts.iter().enumerate().filter(|(at, _)| *at < last) {
                 if *goto != verdicts[last] {
-                    ways.push((format!("output {verdict}"), *goto));
+                    branches.push((format!("output {verdict}"), *goto));
                 }
             }
-            ways.extend(verdicts.last().map(|goto| ("else".to_owned(), *goto)));
-            (format!("rule list {program}, compiled as a whole"), ways)
+            branches.extend(verdicts.last().map(|goto| ("else".to_owned(), *goto)));
+            (format!("rule list {program}, compiled as a whole"), branches)
         }
     }
 }
@@ -73,9 +73,9 @@ impl Tree<'_> {
                 continue;
             }
             let decision = &self.plan.decision;
-            let (text, ways) = ways(decision, &decision.steps()[step as usize]);
+            let (text, branches) = branches(decision, &decision.steps()[step as usize]);
             let _ = writeln!(self.out, "{indent}{label}[{step}] {text}");
-            for (label, goto) in ways.into_iter().rev() {
+            for (label, goto) in branches.into_iter().rev() {
                 stack.push((depth + 1, label, goto));
             }
         }
@@ -106,7 +106,7 @@ pub(super) fn distances(plan: &Plan) -> Vec<Option<(usize, usize)>> {
     }
     for step in parents_first(plan) {
         let Some((least, most)) = to_step[step as usize] else { continue };
-        for (_, goto) in ways(&plan.decision, &steps[step as usize]).1 {
+        for (_, goto) in branches(&plan.decision, &steps[step as usize]).1 {
             reach(&mut to_step, goto, (least + 1, most + 1));
         }
     }
@@ -117,18 +117,19 @@ pub(super) fn distances(plan: &Plan) -> Vec<Option<(usize, usize)>> {
 fn parents_first(plan: &Plan) -> Vec<u32> {
     let steps = plan.decision.steps();
     let mut order = Vec::with_capacity(steps.len());
-    let mut met = vec![false; steps.len()];
+    let mut shared = vec![false; steps.len()];
     let mut stack: Vec<(u32, bool)> = Vec::new();
     for entry in &plan.entries {
         stack.extend(step_at(entry.start).map(|step| (step, false)));
         while let Some((step, done)) = stack.pop() {
             if done {
                 order.push(step);
-            } else if !std::mem::replace(&mut met[step as usize], true) {
+            } else if !std::mem::replace(&mut shared[step as usize], true) {
                 stack.push((step, true));
-                let ways = ways(&plan.decision, &steps[step as usize]).1;
-                stack
-                    .extend(ways.into_iter().filter_map(|(_, goto)| Some((step_at(goto)?, false))));
+                let branches = branches(&plan.decision, &steps[step as usize]).1;
+                stack.extend(
+                    branches.into_iter().filter_map(|(_, goto)| Some((step_at(goto)?, false))),
+                );
             }
         }
     }

@@ -7,12 +7,12 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 use crate::fcb::{Direction, Fcb};
 use crate::key::PacketView;
 use crate::life::{Ended, Life, TCP_SYN};
+use crate::manager::headers::{self, Kind, ParsedHeaders, USUAL_NETWORK, USUAL_TRANSPORT};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
-use crate::manager::look::{self, Kind, Look};
-use crate::manager::meeting::Begin;
+use crate::manager::owners::{HERE, HandoffContext, Served, here};
 use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
-use crate::manager::seats::{HERE, Place, Served, here};
-use crate::manager::way_back::WayBack;
+use crate::manager::reply_headers::ReplyHeaders;
+use crate::manager::shared_records::Begin;
 use crate::manager::{EndedSession, Manager, ticks};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -39,8 +39,6 @@ pub enum Refusal {
     NoRoom,
     /// This other thread serves its session, and is to have it.
     Elsewhere(u16),
-    /// That one takes no more now. (Not said by the flow manager itself.)
-    Crowded,
 }
 
 /// One packet that looks for its session.
@@ -125,7 +123,7 @@ impl Manager {
         }
         for level in 0..self.levels.len() {
             if !self.work[level].items.is_empty() {
-                refused |= self.settle(level, packets);
+                refused |= self.resolve(level, packets);
             }
         }
         if refused || self.is_handing {
@@ -137,27 +135,27 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let (look, view) = seen(input, packet);
+        let (headers, view) = seen(input, packet);
         let leaf = self.plan.classify(entry, &view);
-        let reader = &self.readers[usize::from(leaf)][look.family as usize];
+        let reader = &self.readers[usize::from(leaf)][headers.family as usize];
         let plain = Item {
             at,
             leaf,
-            protocol: look.protocol,
-            segment: look.segment,
+            protocol: headers.protocol,
+            segment: headers.segment,
             exchanged: false,
             related: false,
         };
         let mut unwanted = false;
         match reader {
-            Some(reader) if look.kind != Kind::Error && reader.takes(look.kind) => {
-                self.work[usize::from(reader.level)].add(plain, reader, &look, &view);
+            Some(reader) if headers.kind != Kind::Error && reader.takes(headers.kind) => {
+                self.work[usize::from(reader.level)].add(plain, reader, &headers, &view);
             }
             _ => {
-                self.sessionless[look.kind as usize] += 1;
+                self.sessionless[headers.kind as usize] += 1;
                 unwanted = self.plan.leaves[usize::from(leaf)].early_drop;
-                if look.kind == Kind::Error {
-                    self.look_up_quoted(entry, plain, &look, &view);
+                if headers.kind == Kind::Error {
+                    self.look_up_quoted(entry, plain, &headers, &view);
                 }
             }
         }
@@ -168,23 +166,29 @@ impl Manager {
     /// An ICMP error: its session is that of the packet that it quotes, and it goes the way of the
     /// session's packets in its own direction.
     #[cold]
-    fn look_up_quoted(&mut self, entry: u32, plain: Item, look: &Look, view: &PacketView<'_>) {
-        let Some(quoted) = look::quoted(look, view.transport) else { return };
-        let way = WayBack::new(&quoted);
-        let back =
-            PacketView { frame: view.frame, network: way.network(), transport: way.transport() };
+    fn look_up_quoted(
+        &mut self,
+        entry: u32,
+        plain: Item,
+        headers: &ParsedHeaders,
+        view: &PacketView<'_>,
+    ) {
+        let Some(quoted) = headers::quoted(headers, view.transport) else { return };
+        let reply = ReplyHeaders::new(&quoted);
+        let back = reply.view(view.frame);
         let leaf = self.plan.classify(entry, &back);
-        let Some(reader) = &self.readers[usize::from(leaf)][look.family as usize] else { return };
+        let readers = &self.readers[usize::from(leaf)];
+        let Some(reader) = &readers[headers.family as usize] else { return };
         if !reader.takes(Kind::Whole) {
             return;
         }
-        let protocol = quoted.look.protocol;
+        let protocol = quoted.headers.protocol;
         let item = Item { leaf, protocol, related: true, ..plain };
-        self.work[usize::from(reader.level)].add(item, reader, &quoted.look, &back);
+        self.work[usize::from(reader.level)].add(item, reader, &quoted.headers, &back);
     }
 
     /// Second and third pass: the packets of one level. Says whether some are refused.
-    fn settle(&mut self, level: usize, packets: &mut [Packet]) -> bool {
+    fn resolve(&mut self, level: usize, packets: &mut [Packet]) -> bool {
         let mut work = std::mem::take(&mut self.work[level]);
         let state = &mut self.levels[level];
         state.is_changed = false;
@@ -205,11 +209,11 @@ impl Manager {
                 // A packet before it may have begun or ended this session.
                 found = self.levels[level].find(&work.key(at));
             }
-            match self.meet(level, found, item) {
+            match self.join_session(level, found, item) {
                 Some(fcb) => packet.set_fcb(fcb.0),
                 None if item.related => {
                     // Where nobody knows the session its own class stays.
-                    if let Some(fcb) = self.join(level, &work.key(at), item) {
+                    if let Some(fcb) = self.join_related(level, &work.key(at), item) {
                         packet.set_fcb(fcb.0);
                     }
                 }
@@ -228,18 +232,18 @@ impl Manager {
         refused
     }
 
-    /// A packet meets the session that its key leads to; `None` if there is none, or it is over.
+    /// Finds the session of a packet's key; `None` if there is none, or it is over.
     ///
     /// PERF: a shorter way beside it for packets that tell nothing new, with one look at the head
     /// instead of two, gained nothing (30.3 and 30.2 ns, `bench flow --case lookup/10k/uniform`).
     #[inline]
-    fn meet(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
+    fn join_session(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
         let (index, now) = (found.index()?, self.now);
         let state = &mut self.levels[level];
         let head = *state.pool.head(index);
-        let shared = state.meeting.is_some();
+        let shared = state.shared_flows.is_some();
         let (mut life, seen, word, is_retired) =
-            if shared { state.look(index) } else { (Life(head.state), head.seen, HERE, false) };
+            if shared { state.snapshot(index) } else { (Life(head.state), head.seen, HERE, false) };
         let turned = if found.is_alias() {
             item.exchanged == (head.flags & REPLY_EXCHANGED != 0)
         } else {
@@ -252,8 +256,8 @@ impl Manager {
         }
         if word & here(direction) == 0 {
             match self.seek((level, index), direction, item) {
-                // It may have been a guest's.
-                Served::Here => life = self.levels[level].look(index).0,
+                // It may have been a remote entry's.
+                Served::Here => life = self.levels[level].snapshot(index).0,
                 Served::There(fcb) => return Some(fcb),
                 Served::Over => return self.over(level, index, Ended::Closed),
             }
@@ -278,7 +282,7 @@ impl Manager {
         }
         let state = &mut self.levels[level];
         let goes_on = state.touch(index, direction, item, now);
-        let after = if state.is_one_way {
+        let after = if state.is_unidirectional {
             life.opened()
         } else {
             let flags = match goes_on {
@@ -294,7 +298,7 @@ impl Manager {
             state.advance(index, after);
         }
         if shared {
-            state.tell(index, now, after);
+            state.publish_life(index, now, after);
         }
         if head.leaf != item.leaf {
             self.count_moved(head.leaf, item.leaf);
@@ -331,30 +335,31 @@ impl Manager {
         let now = self.now;
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])];
         let state = &self.levels[usize::from(level)];
-        let place = self.crew.as_ref().map(|crew| Place { crew, entry: self.entry });
-        let beginning = Begin { now, tcp_flags: item.segment.flags, limits, place };
-        let mut met = state.meet(key, item.exchanged, &beginning);
-        if let Some(owner) = met.as_mut().and_then(|met| self.server(level, met))
-            && let Some(met) = met
+        let context =
+            self.threads.as_ref().map(|threads| HandoffContext { threads, entry: self.entry });
+        let beginning = Begin { now, tcp_flags: item.segment.flags, limits, context };
+        let mut shared = state.find_or_publish(key, item.exchanged, &beginning);
+        if let Some(owner) = shared.as_mut().and_then(|shared| self.server(level, shared))
+            && let Some(shared) = shared
         {
-            return Ok(self.host_guest((level, key), item, met, owner));
+            return Ok(self.add_remote((level, key), item, shared, owner));
         }
-        let direction = met.as_ref().map_or(Direction::Forward, |met| met.direction);
+        let direction = shared.as_ref().map_or(Direction::Forward, |shared| shared.direction);
         let state = &self.levels[usize::from(level)];
-        let life = state.first_life(met.as_ref(), direction, item);
+        let life = state.first_life(shared.as_ref(), direction, item);
         let index = match self.insert(level, key, life) {
             Ok(index) => index,
             Err(refused) => {
-                self.levels[usize::from(level)].forget(met);
+                self.levels[usize::from(level)].forget(shared);
                 return Err(refused);
             }
         };
         let state = &mut self.levels[usize::from(level)];
         // Who knows of no other thread serves all.
-        state.set_served(index, met.as_ref().map_or(HERE, |met| met.here));
-        if let Some(met) = &met {
-            state.hold(index, met);
-            state.tell(index, now, life);
+        state.set_served(index, shared.as_ref().map_or(HERE, |shared| shared.here));
+        if let Some(shared) = &shared {
+            state.hold(index, shared);
+            state.publish_life(index, now, life);
         }
         state.begin_sides(index, direction, &item.segment);
         let head = state.pool.head_mut(index);
@@ -375,22 +380,22 @@ impl Manager {
     /// serves it. The error tells nothing of the session's life. Not where coarser sessions hang
     /// on it: the error does not have their fields.
     #[cold]
-    fn join(&mut self, level: usize, key: &Key, item: &Item) -> Option<Fcb> {
+    fn join_related(&mut self, level: usize, key: &Key, item: &Item) -> Option<Fcb> {
         if !self.plan.levels[level].links.is_empty() {
             return None;
         }
-        let met = self.levels[level].find_met(key, item.exchanged)?;
-        if let Some(owner) = self.server_of_error(level, &met) {
-            return Some(self.hand_error(level, met, owner));
+        let shared = self.levels[level].find_shared(key, item.exchanged)?;
+        if let Some(owner) = self.server_of_error(level, &shared) {
+            return Some(self.hand_error(level, shared, owner));
         }
-        let direction = met.direction;
+        let direction = shared.direction;
         let life = Life::begin(item.protocol, TCP_SYN, Direction::Forward);
         let Ok(index) = self.insert(level as LevelId, key, life) else {
-            self.levels[level].forget(Some(met));
+            self.levels[level].forget(Some(shared));
             return None;
         };
         let state = &mut self.levels[level];
-        state.hold(index, &met);
+        state.hold(index, &shared);
         let head = state.pool.head_mut(index);
         head.seen = self.now;
         head.leaf = item.leaf;
@@ -416,16 +421,16 @@ impl Manager {
         packet: &mut Packet,
     ) -> Result<(), Refused> {
         let now = self.now;
-        let look = look::look_marked(packet);
+        let headers = headers::parse_marked(packet);
         let view = PacketView {
             frame: packet.mac(),
             network: packet.network(),
             transport: packet.transport(),
         };
-        let reader = &self.readers[usize::from(item.leaf)][look.family as usize];
+        let reader = &self.readers[usize::from(item.leaf)][headers.family as usize];
         let links = reader.as_ref().map_or_else(Arc::default, |reader| Arc::clone(&reader.links));
         for (number, reader) in links.iter().enumerate() {
-            let (key, exchanged) = reader.key(&look, &view);
+            let (key, exchanged) = reader.key(&headers, &view);
             let coarse = usize::from(reader.level);
             let parent = match self.levels[coarse].find(&key).index() {
                 Some(parent) => parent,
@@ -456,15 +461,15 @@ impl Manager {
 
 impl Work {
     #[inline]
-    fn add(&mut self, item: Item, reader: &Reader, look: &Look, view: &PacketView<'_>) {
+    fn add(&mut self, item: Item, reader: &Reader, headers: &ParsedHeaders, view: &PacketView<'_>) {
         let exchanged = if reader.is_narrow {
-            let ends = reader::narrow_ends(look, view.network);
-            let (key, exchanged) = reader.narrow(&ends, look.protocol);
+            let ends = reader::narrow_ends(headers, view.network);
+            let (key, exchanged) = reader.narrow(&ends, headers.protocol);
             self.narrow.push(key);
             exchanged
         } else {
-            let ends = reader::wide_ends(look, view.network);
-            let (key, exchanged) = reader.wide(&ends, look.protocol, view);
+            let ends = reader::wide_ends(headers, view.network);
+            let (key, exchanged) = reader.wide(&ends, headers.protocol, view);
             self.wide.push(key);
             exchanged
         };
@@ -474,19 +479,20 @@ impl Work {
 
 /// What a packet is, its headers marked, and what classes look at.
 #[inline]
-fn seen(input: Input, packet: &mut Packet) -> (Look, PacketView<'_>) {
-    if let Some(look) = look::look_usual(packet.data()).filter(|_| input == Input::Ethernet) {
+fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
+    if let Some(headers) = headers::parse_common(packet.data()).filter(|_| input == Input::Ethernet)
+    {
         packet.set_mac_offset(0);
-        packet.set_network(look::USUAL_NETWORK, look::USUAL_TRANSPORT - look::USUAL_NETWORK);
+        packet.set_network(USUAL_NETWORK, USUAL_TRANSPORT - USUAL_NETWORK);
         let frame = packet.data();
-        let (network, transport) = (&frame[look::USUAL_NETWORK..], &frame[look::USUAL_TRANSPORT..]);
-        return (look, PacketView { frame, network, transport });
+        let (network, transport) = (&frame[USUAL_NETWORK..], &frame[USUAL_TRANSPORT..]);
+        return (headers, PacketView { frame, network, transport });
     }
-    let look = match input {
-        Input::Ethernet => look::look_ethernet(packet),
-        Input::Ip => look::look_ip(packet),
-        Input::Marked => look::look_marked(packet),
+    let headers = match input {
+        Input::Ethernet => headers::parse_ethernet(packet),
+        Input::Ip => headers::parse_ip(packet),
+        Input::Marked => headers::parse_marked(packet),
     };
     let (frame, network, transport) = (packet.mac(), packet.network(), packet.transport());
-    (look, PacketView { frame, network, transport })
+    (headers, PacketView { frame, network, transport })
 }

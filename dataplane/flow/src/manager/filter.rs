@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (text, wanted) in [
             ("colour red", "is no filter"),
             ("proto", "lacks a value"),

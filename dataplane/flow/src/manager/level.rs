@@ -7,8 +7,8 @@ use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
 use crate::manager::numbers::SIDE_WORDS;
 use crate::manager::reader::{Key, is_narrow};
-use crate::plan::{Level, Serving};
-use crate::rendezvous::Rendezvous;
+use crate::plan::{Serving, SessionTable};
+use crate::shared_flows::SharedFlows;
 use crate::table::{Found, Pool, Refused, Shape};
 
 /// Records beyond the bound, for sessions that have ended and are still to be told to functions.
@@ -72,16 +72,16 @@ pub(crate) struct Extra {
     pub children: Option<usize>,
     /// The first of its own links.
     pub links: usize,
-    /// Its record in the rendezvous and 1; where other threads serve sessions of the level.
-    pub meeting: Option<usize>,
-    /// The first word of the two [`crate::tcp::Side`]s, where they are not in the rendezvous.
+    /// The number of its shared flow record and 1; where other threads serve sessions of the level.
+    pub shared_flows: Option<usize>,
+    /// The first word of the two [`crate::tcp::Side`]s, where they are not in a shared flow record.
     pub sides: Option<usize>,
     len: usize,
 }
 
 impl Extra {
     /// Of a level that others link to or not, and that other threads serve too or not.
-    pub fn new(level: &Level, is_linked: bool, meets: bool) -> Extra {
+    pub fn new(level: &SessionTable, is_linked: bool, meets: bool) -> Extra {
         let links = usize::from(is_linked);
         let behind = links + level.links.len();
         let end = behind + usize::from(meets);
@@ -89,7 +89,7 @@ impl Extra {
         Extra {
             children: is_linked.then_some(0),
             links,
-            meeting: meets.then_some(behind),
+            shared_flows: meets.then_some(behind),
             sides: sides.then_some(end),
             len: end + if sides { SIDE_WORDS * 2 } else { 0 },
         }
@@ -101,15 +101,15 @@ pub(crate) struct LevelState {
     pub pool: Pool,
     pub extra: Extra,
     /// Where sessions of other threads are found.
-    pub meeting: Option<Arc<Rendezvous>>,
+    pub shared_flows: Option<Arc<SharedFlows>>,
     pub bounds: Bounds,
     pub counts: Counts,
     /// Sessions now, without those that have ended.
     pub now: u32,
     /// Embryonic ones among them.
     pub embryonic: u32,
-    /// Guests among them: see [`crate::manager::seats`].
-    pub guests: u32,
+    /// Guests among them: see [`crate::manager::owners`].
+    pub remotes: u32,
     /// Which threads serve its sessions.
     pub serving: Serving,
     /// Candidates for eviction, oldest first; stale entries are skipped.
@@ -117,7 +117,7 @@ pub(crate) struct LevelState {
     /// Where sweeping goes on.
     pub hand: u32,
     /// Whether it has only one direction.
-    pub is_one_way: bool,
+    pub is_unidirectional: bool,
     /// Whether its sessions are single connections, whose TCP segments tell of their life.
     pub follows_tcp: bool,
     /// Whether sessions were begun since the present batch was looked up.
@@ -125,7 +125,7 @@ pub(crate) struct LevelState {
 }
 
 impl LevelState {
-    pub fn new(level: &Level, extra: Extra, bounds: Bounds, seeds: [u64; 2]) -> LevelState {
+    pub fn new(level: &SessionTable, extra: Extra, bounds: Bounds, seeds: [u64; 2]) -> LevelState {
         let narrow = is_narrow(level);
         let sessions_max = bounds.sessions_max.min(RECORDS_MAX - SPARE);
         let pool = Pool::new(
@@ -143,18 +143,18 @@ impl LevelState {
         LevelState {
             pool,
             extra,
-            meeting: None,
+            shared_flows: None,
             bounds: Bounds { sessions_max, ..bounds },
             counts: Counts::default(),
             now: 0,
             embryonic: 0,
-            guests: 0,
+            remotes: 0,
             serving: level.serving(),
             // At once, though memory is only touched as it is used: a queue that grows is copied,
             // and a batch would wait for that.
             candidates: VecDeque::with_capacity(bounds.embryonic_max as usize * 2),
             hand: 0,
-            is_one_way: !level.session.both_ways,
+            is_unidirectional: !level.session.bidirectional,
             follows_tcp: level.follows_tcp(),
             is_changed: false,
         }
@@ -174,7 +174,7 @@ impl LevelState {
     }
 
     /// The same for one that another thread serves, and counts.
-    pub fn insert_guest(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
+    pub fn insert_remote(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
         let index = self.pool.insert(key.words())?;
         self.note(index, life.opened());
         Ok(index)
@@ -200,7 +200,7 @@ impl LevelState {
         self.forget_sides(index);
     }
 
-    /// Notes an embryonic session or a guest as one that may be evicted.
+    /// Notes an embryonic session or a remote entry as one that may be evicted.
     pub fn remember(&mut self, index: u32) {
         // Twice as many entries as there may be embryonic sessions: the oldest that fall out are
         // stale, or are found by the sweep.
@@ -222,10 +222,11 @@ impl LevelState {
         }
         let head = self.pool.head(index);
         let is_new = Life(head.state).phase() == Phase::New;
-        head.flags & ENDING == 0 && (is_new || self.is_guest(index))
+        head.flags & ENDING == 0 && (is_new || self.is_remote(index))
     }
 
-    /// The embryonic session or guest that has to go so that another can begin, if there is no room.
+    /// The embryonic session or remote entry that has to go so that another can begin, if there is
+    /// no room.
     pub fn victim(&mut self, life: Life) -> Result<Option<u32>, Refused> {
         let full = self.now >= self.bounds.sessions_max;
         let crowd = life.phase() == Phase::New && self.embryonic >= self.bounds.embryonic_max;
@@ -253,8 +254,8 @@ impl LevelState {
         let embryonic = Life(head.state).phase() == Phase::New;
         self.now -= 1;
         self.embryonic -= u32::from(embryonic);
-        if self.is_guest(index) {
-            self.guests -= 1;
+        if self.is_remote(index) {
+            self.remotes -= 1;
         } else {
             self.counts.count(why);
         }

@@ -9,7 +9,7 @@ use crate::life::{Life, Phase};
 use crate::manager::level::{ENDING, FORWARD_EXCHANGED, REPLY_EXCHANGED};
 use crate::manager::reader::{is_narrow, tuple_words};
 use crate::manager::{Manager, TICK_NS, ticks};
-use crate::plan::{Family, LeafId, Level};
+use crate::plan::{Family, LeafId, SessionTable};
 use crate::session::KeyField;
 
 /// Records that one call looks at.
@@ -81,7 +81,7 @@ impl Manager {
         if !state.pool.is_live(index) || state.pool.head(index).flags & ENDING != 0 {
             return None;
         }
-        if state.is_guest(index) {
+        if state.is_remote(index) {
             return None;
         }
         let head = *state.pool.head(index);
@@ -134,7 +134,7 @@ fn address(words: &[u32; 4], family: Family) -> IpAddr {
 }
 
 /// What of a key's parts says something: fields that the class fixes are not in it.
-fn ends(words: &TupleWords, level: &Level, life: Life) -> Ends {
+fn ends(words: &TupleWords, level: &SessionTable, life: Life) -> Ends {
     let has = |field: KeyField| level.fields.contains(&field);
     let port = |port: u32| port as u16;
     Ends {

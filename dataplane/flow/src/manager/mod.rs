@@ -7,32 +7,32 @@
 
 mod answer;
 mod classes;
-mod crew;
 mod entry;
 mod filter;
+mod headers;
 mod http;
 mod level;
 mod list;
-mod look;
-mod meeting;
 mod numbers;
+mod owners;
 mod reader;
-mod seats;
+mod reply_headers;
+mod shared_records;
 mod state;
 mod sweep;
 mod takeover;
-mod way_back;
+mod thread_set;
 
 pub use answer::NoAnswer;
 pub use classes::ClassCounts;
-pub use crew::{CREW_MAX, Crew, Crossed};
 pub use entry::{Input, Refusal};
 pub use filter::Filter;
+pub use headers::{Kind, ParsedHeaders, parse_ethernet, parse_ip};
 pub use level::{Bounds, Counts};
 pub use list::{Cursor, Ends, Flow};
-pub use look::{Kind, Look, look_ethernet, look_ip};
-pub use meeting::{Meetings, meetings};
-pub use state::{At, Ways};
+pub use shared_records::{SharedFlowsByLevel, shared_flows_of};
+pub use state::{AccessByLevel, At};
+pub use thread_set::{HandoffCounts, THREADS_MAX, ThreadSet};
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub struct Manager {
     /// Whether packets of it go to other threads.
     is_handing: bool,
     /// The other threads, where packets can be handed to them.
-    crew: Option<Crew>,
+    threads: Option<ThreadSet>,
 }
 
 impl Manager {
@@ -124,25 +124,26 @@ impl Manager {
     /// # Errors
     /// Keys for which there is no room.
     pub fn new(plan: Arc<Plan>, settings: &Settings) -> Result<Manager, PlanError> {
-        Manager::meeting(plan, settings, &Meetings::new())
+        Manager::with_shared_flows(plan, settings, &SharedFlowsByLevel::new())
     }
 
-    /// The same, of one of several threads, which find each other's sessions by `meetings`.
+    /// The same, of one of several threads, which find each other's sessions by `shared_flows_of`.
     ///
     /// # Errors
     /// As [`Manager::new`].
-    pub fn meeting(
+    pub fn with_shared_flows(
         plan: Arc<Plan>,
         settings: &Settings,
-        meetings: &Meetings,
+        shared_flows_of: &SharedFlowsByLevel,
     ) -> Result<Manager, PlanError> {
         let linked: Vec<LevelId> =
             plan.levels.iter().flat_map(|level| level.links.clone()).collect();
         let levels = plan.levels.iter().enumerate().map(|(at, level)| {
-            let meeting = meetings.get(at).cloned().flatten();
-            let extra = Extra::new(level, linked.contains(&(at as LevelId)), meeting.is_some());
+            let shared_flows = shared_flows_of.get(at).cloned().flatten();
+            let extra =
+                Extra::new(level, linked.contains(&(at as LevelId)), shared_flows.is_some());
             let mut state = LevelState::new(level, extra, settings.bounds, settings.seeds);
-            state.meeting = meeting;
+            state.shared_flows = shared_flows;
             state
         });
         let levels: Vec<LevelState> = levels.collect();
@@ -154,7 +155,10 @@ impl Manager {
             for (reader, key) in of_leaf.iter_mut().zip(&leaf.keys) {
                 let Some(key) = key else { continue };
                 let level = &plan.levels[usize::from(key.level)];
-                let node = level.rooms.first().map_or(0, |room| room.node as usize);
+                let node = level
+                    .scratch_slots
+                    .first()
+                    .map_or(0, |scratch_slot| scratch_slot.node as usize);
                 let error = |message| PlanError { node, arg: None, message };
                 *reader = Some(Reader::new(key, &plan.levels).map_err(error)?);
             }
@@ -186,7 +190,7 @@ impl Manager {
             now: 0,
             entry: 0,
             is_handing: false,
-            crew: None,
+            threads: None,
         })
     }
 
@@ -217,7 +221,7 @@ impl Manager {
     /// another thread serves are not counted, as far as they are only known here.
     pub fn counts(&self, level: LevelId) -> (u32, u32, Counts) {
         let level = &self.levels[usize::from(level)];
-        (level.now - level.guests, level.embryonic, level.counts)
+        (level.now - level.remotes, level.embryonic, level.counts)
     }
 
     /// Packets of a kind that had no session.
@@ -225,8 +229,8 @@ impl Manager {
         self.sessionless[kind as usize]
     }
 
-    /// TCP segments that changed nothing that is known of their sessions: their numbers are out of the
-    /// window, or their checksum is wrong.
+    /// TCP segments that changed nothing that is known of their sessions: their numbers are out of
+    /// the window, or their checksum is wrong.
     pub fn stray(&self) -> u64 {
         self.stray
     }
@@ -248,8 +252,8 @@ impl Manager {
     }
 }
 
-/// Limits in ticks; an open session's is what a function asked for, if one did, that of a closing or
-/// closed one at least what one asked for.
+/// Limits in ticks; an open session's is what a function asked for, if one did, that of a closing
+/// or closed one at least what one asked for.
 fn limits_of(timeouts: &Timeouts, (open, closed): (Option<u32>, Option<u32>)) -> Limits {
     use crate::life::Phase;
     let ticks_of = |seconds: u32| {

@@ -5,8 +5,8 @@ use crate::fcb::Direction;
 use crate::life::{Life, TCP_ACK, TCP_SYN};
 use crate::manager::entry::Item;
 use crate::manager::level::LevelState;
-use crate::manager::meeting::Met;
-use crate::rendezvous::{RecordId, Rendezvous};
+use crate::manager::shared_records::SharedRecord;
+use crate::shared_flows::{RecordId, SharedFlows};
 use crate::tcp::{Segment, Side, UNSOUND};
 use zerocopy::FromBytes;
 
@@ -19,20 +19,20 @@ type Sides = [Side; 2];
 /// What a segment of a connection tells that several threads may serve.
 #[inline]
 fn believe_shared(
-    meeting: &Rendezvous,
+    shared_flows: &SharedFlows,
     record: RecordId,
     direction: Direction,
     segment: &Segment,
 ) -> u8 {
-    let before = meeting.side(record, direction);
+    let before = shared_flows.side(record, direction);
     let mut own = before;
     if own.goes_on(segment) {
-        meeting.set_numbers(record, direction, &own);
+        shared_flows.set_numbers(record, direction, &own);
         return segment.flags;
     }
-    let flags = own.follow(&meeting.side(record, direction.reversed()), segment);
+    let flags = own.follow(&shared_flows.side(record, direction.reversed()), segment);
     if own != before {
-        meeting.set_side(record, direction, &own);
+        shared_flows.set_side(record, direction, &own);
     }
     flags
 }
@@ -46,12 +46,12 @@ impl LevelState {
         Sides::mut_from_bytes(bytes).ok()
     }
 
-    /// Notes a packet of a session, and says whether it is the usual segment, which goes on where its
-    /// side ended: then its flags count as they are.
+    /// Notes a packet of a session, and says whether it is the usual segment, which goes on where
+    /// its side ended: then its flags count as they are.
     ///
-    /// PERF: the record's place is computed once for both, and all else is out of line: by callgrind of
-    /// `session_bench` that took 80 of 170 instructions away (576 a packet without following TCP's
-    /// numbers, 665 with it).
+    /// PERF: the record's place is computed once for both, and all else is out of line: by
+    /// callgrind of `session_bench` that took 80 of 170 instructions away (576 a packet without
+    /// following TCP's numbers, 665 with it).
     #[inline(always)]
     pub(super) fn touch(
         &mut self,
@@ -67,8 +67,8 @@ impl LevelState {
         sides.is_some_and(|sides| sides[direction as usize].goes_on(&item.segment))
     }
 
-    /// The flags of a segment that count, once its numbers have been noted. Of a session that is more
-    /// than a connection only that there was an acknowledgement.
+    /// The flags of a segment that count, once its numbers have been noted. Of a session that is
+    /// more than a connection only that there was an acknowledgement.
     #[inline(never)]
     pub(super) fn believe(&mut self, index: u32, direction: Direction, segment: &Segment) -> u8 {
         if segment.flags == 0 {
@@ -80,7 +80,9 @@ impl LevelState {
             return own.follow(other, segment);
         }
         match self.record(index).filter(|_| self.follows_tcp) {
-            Some((meeting, record)) => believe_shared(meeting, record, direction, segment),
+            Some((shared_flows, record)) => {
+                believe_shared(shared_flows, record, direction, segment)
+            }
             None => segment.flags & TCP_ACK,
         }
     }
@@ -102,16 +104,23 @@ impl LevelState {
     /// The life of a session that this packet has not told anything of yet.
     pub(super) fn fresh_life(&self, item: &Item) -> Life {
         // One that several connections share has no protocol's end.
-        let protocol = if self.follows_tcp || self.is_one_way { item.protocol } else { 0 };
+        let protocol = if self.follows_tcp || self.is_unidirectional { item.protocol } else { 0 };
         Life::fresh(protocol, item.segment.flags)
     }
 
     /// The life of a session after its first packet here: by what others know of it, if any do.
-    pub(super) fn first_life(&self, met: Option<&Met>, direction: Direction, item: &Item) -> Life {
+    pub(super) fn first_life(
+        &self,
+        shared: Option<&SharedRecord>,
+        direction: Direction,
+        item: &Item,
+    ) -> Life {
         let segment = &item.segment;
-        let flags = match (&self.meeting, met) {
+        let flags = match (&self.shared_flows, shared) {
             _ if !self.follows_tcp => segment.flags & TCP_ACK,
-            (Some(meeting), Some(met)) => believe_shared(meeting, met.record, direction, segment),
+            (Some(shared_flows), Some(shared)) => {
+                believe_shared(shared_flows, shared.record, direction, segment)
+            }
             _ if segment.flags & UNSOUND != 0 => segment.flags & TCP_SYN,
             _ => segment.flags,
         };
@@ -120,12 +129,13 @@ impl LevelState {
 
     /// Takes the numbers of a session of another configuration.
     pub(super) fn take_sides(&mut self, at: u32, (old, index): (&LevelState, u32)) {
-        let sides = [Direction::Forward, Direction::Reply].map(|way| old.side(index, way));
+        let sides =
+            [Direction::Forward, Direction::Reply].map(|direction| old.side(index, direction));
         if let Some(own) = self.sides_mut(at) {
             *own = sides;
-        } else if let Some((meeting, record)) = self.record(at).filter(|_| self.follows_tcp) {
-            meeting.set_side(record, Direction::Forward, &sides[0]);
-            meeting.set_side(record, Direction::Reply, &sides[1]);
+        } else if let Some((shared_flows, record)) = self.record(at).filter(|_| self.follows_tcp) {
+            shared_flows.set_side(record, Direction::Forward, &sides[0]);
+            shared_flows.set_side(record, Direction::Reply, &sides[1]);
         }
     }
 
@@ -138,6 +148,8 @@ impl LevelState {
             return Side { end, ack, meta };
         }
         let record = self.record(index).filter(|_| self.follows_tcp);
-        record.map_or_else(Side::default, |(meeting, record)| meeting.side(record, direction))
+        record.map_or_else(Side::default, |(shared_flows, record)| {
+            shared_flows.side(record, direction)
+        })
     }
 }

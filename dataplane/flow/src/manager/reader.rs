@@ -6,10 +6,10 @@ use thruway_wire::flow::FiveTuple;
 
 use crate::ast::Base;
 use crate::key::PacketView;
+use crate::manager::headers::{Kind, ParsedHeaders};
 use crate::manager::http;
 use crate::manager::list::TupleWords;
-use crate::manager::look::{Kind, Look};
-use crate::plan::{Family, KeyPlan, Level, LevelId, Orientation};
+use crate::plan::{Family, KeyPlan, LevelId, Orientation, SessionTable};
 use crate::session::{KeyField, KeyProgram, KeyWord};
 
 /// Key of IPv4 sessions of five-tuple fields: source, destination, ports, protocol.
@@ -66,7 +66,7 @@ pub struct Reader {
 }
 
 /// Whether all fields of a level fit into a narrow key.
-pub fn is_narrow(level: &Level) -> bool {
+pub fn is_narrow(level: &SessionTable) -> bool {
     let raw = level.session.fields.iter().any(|field| field.mirrored().is_none());
     level.family == Family::V4 && !raw
 }
@@ -76,7 +76,7 @@ impl Reader {
     ///
     /// # Errors
     /// A key has more words than there is room for.
-    pub fn new(plan: &KeyPlan, levels: &[Level]) -> Result<Reader, String> {
+    pub fn new(plan: &KeyPlan, levels: &[SessionTable]) -> Result<Reader, String> {
         let level = &levels[usize::from(plan.level)];
         let links: Result<Vec<Reader>, String> =
             plan.links.iter().map(|link| Reader::new(link, levels)).collect();
@@ -131,7 +131,7 @@ impl Reader {
         match self.orientation {
             Orientation::Compared => src > dst,
             Orientation::Exchanged => true,
-            Orientation::OneWay | Orientation::AsIs => false,
+            Orientation::Unidirectional | Orientation::AsIs => false,
         }
     }
 
@@ -190,13 +190,14 @@ impl Reader {
     }
 
     /// The key of a packet, either form.
-    pub fn key(&self, look: &Look, view: &PacketView<'_>) -> (Key, bool) {
+    pub fn key(&self, headers: &ParsedHeaders, view: &PacketView<'_>) -> (Key, bool) {
         if self.is_narrow {
-            let (key, exchanged) = self.narrow(&narrow_ends(look, view.network), look.protocol);
+            let (key, exchanged) =
+                self.narrow(&narrow_ends(headers, view.network), headers.protocol);
             (Key::Narrow(key), exchanged)
         } else {
-            let ends = wide_ends(look, view.network);
-            let (key, exchanged) = self.wide(&ends, look.protocol, view);
+            let ends = wide_ends(headers, view.network);
+            let (key, exchanged) = self.wide(&ends, headers.protocol, view);
             (Key::Wide(key), exchanged)
         }
     }
@@ -251,8 +252,8 @@ fn words(bytes: &[u8; 16]) -> [u32; 4] {
 
 /// Of an IPv4 packet, from its header; zeros when it is not one.
 #[inline]
-pub fn narrow_ends(look: &Look, network: &[u8]) -> Ends<u32> {
-    let ports = u32::from(look.ports[0]) << 16 | u32::from(look.ports[1]);
+pub fn narrow_ends(headers: &ParsedHeaders, network: &[u8]) -> Ends<u32> {
+    let ports = u32::from(headers.ports[0]) << 16 | u32::from(headers.ports[1]);
     match network.first_chunk::<20>() {
         Some(head) => {
             let word = |at: usize| {
@@ -265,17 +266,17 @@ pub fn narrow_ends(look: &Look, network: &[u8]) -> Ends<u32> {
 }
 
 /// Of any packet.
-pub fn wide_ends(look: &Look, network: &[u8]) -> Ends<[u32; 4]> {
-    match (look.family, network.first_chunk::<40>()) {
+pub fn wide_ends(headers: &ParsedHeaders, network: &[u8]) -> Ends<[u32; 4]> {
+    match (headers.family, network.first_chunk::<40>()) {
         (Family::V6, Some(head)) => {
             let (mut src, mut dst) = ([0; 16], [0; 16]);
             src.copy_from_slice(&head[8..24]);
             dst.copy_from_slice(&head[24..40]);
-            let ports = u32::from(look.ports[0]) << 16 | u32::from(look.ports[1]);
+            let ports = u32::from(headers.ports[0]) << 16 | u32::from(headers.ports[1]);
             Ends { src: words(&src), dst: words(&dst), ports }
         }
         _ => {
-            let Ends { src, dst, ports } = narrow_ends(look, network);
+            let Ends { src, dst, ports } = narrow_ends(headers, network);
             Ends { src: [src, 0, 0, 0], dst: [dst, 0, 0, 0], ports }
         }
     }

@@ -1,9 +1,9 @@
 //! From a packet's FCB word to a function's state.
 
 use crate::fcb::{Direction, Fcb};
-use crate::life::Life;
+use crate::life::{Ended, Life, Phase, Transport};
 use crate::manager::Manager;
-use crate::manager::level::{END_ASKED, LINK_TURNED};
+use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
 use crate::plan::{Access, LEVELS_MAX, LevelId};
 
 /// Where a function's state for a packet's session is.
@@ -24,9 +24,9 @@ pub struct At {
 }
 
 /// A function's ways to its state, by the level that packets' records are of.
-pub type Ways = [Option<Access>; LEVELS_MAX];
+pub type AccessByLevel = [Option<Access>; LEVELS_MAX];
 
-const NO_WAY: &Ways = &[None; LEVELS_MAX];
+const NO_ACCESS: &AccessByLevel = &[None; LEVELS_MAX];
 
 impl At {
     /// The function's bit among those that have opened the session.
@@ -43,15 +43,15 @@ impl At {
 impl Manager {
     /// How `node` comes to its state.
     #[inline]
-    pub fn ways(&self, node: u32) -> &Ways {
-        self.plan.nodes.get(node as usize).map_or(NO_WAY, |node| &node.access)
+    pub fn access(&self, node: u32) -> &AccessByLevel {
+        self.plan.nodes.get(node as usize).map_or(NO_ACCESS, |node| &node.access)
     }
 
     /// Where a function's state for a packet is, if the packet has a session that concerns it.
     #[inline]
-    pub fn locate(&self, ways: &Ways, fcb: Fcb) -> Option<At> {
+    pub fn locate(&self, access: &AccessByLevel, fcb: Fcb) -> Option<At> {
         let (level, index) = fcb.session()?;
-        let access = ways[usize::from(level)].as_ref()?;
+        let access = access[usize::from(level)].as_ref()?;
         // A packet that was held while the configuration was swapped may bear any number.
         if index >= self.levels[usize::from(level)].pool.extent() {
             return None;
@@ -89,9 +89,9 @@ impl Manager {
 
     /// What a function's scratch begins with; zeros follow.
     pub fn initial(&self, at: &At) -> &[u8] {
-        let rooms = &self.plan.levels[usize::from(at.level)].rooms;
-        let own = rooms.iter().find(|room| 1 << room.bit == at.opened);
-        own.map_or(&[], |room| &room.demand.initial)
+        let scratch_slots = &self.plan.levels[usize::from(at.level)].scratch_slots;
+        let own = scratch_slots.iter().find(|scratch_slot| 1 << scratch_slot.bit == at.opened);
+        own.map_or(&[], |scratch_slot| &scratch_slot.demand.initial)
     }
 
     /// Whether the function has opened the session.
@@ -126,7 +126,7 @@ impl Manager {
     #[inline(always)]
     pub fn enter(&mut self, at: &At) -> Option<(Life, &mut [u8])> {
         let state = &mut self.levels[usize::from(at.level)];
-        let known = state.meeting.is_some().then(|| state.both(at.index).0);
+        let known = state.shared_flows.is_some().then(|| state.both(at.index).0);
         let (head, scratch) = state.pool.head_and_scratch(at.index);
         if head.opened & at.opened == 0 {
             return None;
@@ -144,6 +144,36 @@ impl Manager {
             self.set_opened(at);
         }
         self.enter(at)
+    }
+
+    /// Ends session `index`, of the level of `at`, for the sake of the session at `at`: if it is an
+    /// embryonic TCP session, the function has opened it, and `take` accepts the function's
+    /// scratch. Functions are told as of any end, with the scratch as `take` left it.
+    pub fn evict_embryonic(
+        &mut self,
+        at: &At,
+        index: u32,
+        take: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> bool {
+        let state = &self.levels[usize::from(at.level)];
+        let other = At { index, ..*at };
+        if index == at.index || index >= state.pool.extent() || !state.pool.is_live(index) {
+            return false;
+        }
+        let has_children = state.extra.children.is_some_and(|at| state.pool.extra(index, at) > 0);
+        let is_ending = state.pool.head(index).flags & ENDING != 0;
+        if is_ending || has_children || !self.is_opened(&other) {
+            return false;
+        }
+        let life = self.life(&other);
+        let is_embryonic = (life.transport(), life.phase()) == (Transport::Tcp, Phase::New);
+        if !is_embryonic || !take(self.scratch_mut(&other)) {
+            return false;
+        }
+        self.end(at.level, index, Ended::Evicted);
+        // At once, for all threads: the next session may have the same replies.
+        self.levels[usize::from(at.level)].retire(index);
+        true
     }
 
     /// Has the session ended before its next packet, or when its time is up.

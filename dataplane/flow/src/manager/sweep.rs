@@ -60,7 +60,7 @@ impl Manager {
         let limits = &self.limits[usize::from(self.leaf_limits[usize::from(leaf)])];
         let late = idle >= limits[usize::from(life.0)] && idle < u32::MAX / 2;
         let is_over = late || head.flags & END_ASKED != 0 || state.is_retired(index);
-        children == 0 && is_over && !self.is_under_way(level, index)
+        children == 0 && is_over && !self.has_in_flight(level, index)
     }
 
     /// Ends all sessions, as when a configuration stops. A few at a time: false when none is left.
@@ -88,16 +88,20 @@ impl Manager {
 
     /// The functions that have opened it, one after the other: the `nth`, and a copy of its
     /// scratch in `state`.
-    pub fn telling(&self, ended: &EndedSession, nth: usize, state: &mut Vec<u8>) -> Option<u32> {
+    pub fn end_report(&self, ended: &EndedSession, nth: usize, state: &mut Vec<u8>) -> Option<u32> {
         let pool = &self.levels[usize::from(ended.level)].pool;
         let opened = pool.head(ended.index).opened;
-        let rooms = &self.plan.levels[usize::from(ended.level)].rooms;
-        let room = rooms.iter().filter(|room| opened & 1 << room.bit != 0).nth(nth)?;
-        let begin = room.offset as usize;
+        let scratch_slots = &self.plan.levels[usize::from(ended.level)].scratch_slots;
+        let scratch_slot = scratch_slots
+            .iter()
+            .filter(|scratch_slot| opened & 1 << scratch_slot.bit != 0)
+            .nth(nth)?;
+        let begin = scratch_slot.offset as usize;
         let scratch = pool.scratch(ended.index);
         state.clear();
-        state.extend_from_slice(scratch.get(begin..begin + room.demand.size).unwrap_or(&[]));
-        Some(room.node)
+        state
+            .extend_from_slice(scratch.get(begin..begin + scratch_slot.demand.size).unwrap_or(&[]));
+        Some(scratch_slot.node)
     }
 
     /// All functions have been told: the record may be used again.

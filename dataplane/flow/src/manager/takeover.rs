@@ -4,10 +4,10 @@ use crate::fcb::Fcb;
 use crate::manager::Manager;
 use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED};
 use crate::manager::reader::Reader;
-use crate::plan::{LeafId, Level, LevelId, Room};
+use crate::plan::{LeafId, LevelId, ScratchSlot, SessionTable};
 use crate::table::Head;
 
-/// Of a session that no packet has met since it was taken over: its class is found out by the
+/// Of a session without a packet since it was taken over: its class is found out by the
 /// next one.
 const LEAF_UNKNOWN: LeafId = LeafId::MAX;
 
@@ -16,7 +16,7 @@ struct Move<'a> {
     from: usize,
     to: usize,
     /// Rooms of the old level and those of the same functions in the new one.
-    rooms: Vec<(&'a Room, &'a Room)>,
+    scratch_slots: Vec<(&'a ScratchSlot, &'a ScratchSlot)>,
     /// Links of the old level and the new one to levels that go over.
     links: Vec<(usize, usize)>,
 }
@@ -34,7 +34,7 @@ impl Manager {
         let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         for (to, level) in new_plan.levels.iter().enumerate() {
-            let same = |(from, other): (usize, &Level)| {
+            let same = |(from, other): (usize, &SessionTable)| {
                 let alike = other.session == level.session && other.family == level.family;
                 (alike && self.is_key_alike(to, old, from)).then_some((from, to))
             };
@@ -42,14 +42,14 @@ impl Manager {
         }
         // Coarser levels first: finer sessions need their new places.
         pairs.sort_by_key(|(_, to)| new_plan.levels[*to].links.len());
-        let mut places: Vec<Vec<u32>> = vec![Vec::new(); old_plan.levels.len()];
+        let mut new_records: Vec<Vec<u32>> = vec![Vec::new(); old_plan.levels.len()];
         let mut moved = 0;
         for (from, to) in &pairs {
             let (before, after) = (&old_plan.levels[*from], &new_plan.levels[*to]);
-            let rooms = before.rooms.iter().filter_map(|room| {
-                let node = node_of(room.node)?;
-                let same = after.rooms.iter().find(|other| other.node == node)?;
-                (same.demand.size == room.demand.size).then_some((room, same))
+            let scratch_slots = before.scratch_slots.iter().filter_map(|scratch_slot| {
+                let node = node_of(scratch_slot.node)?;
+                let same = after.scratch_slots.iter().find(|other| other.node == node)?;
+                (same.demand.size == scratch_slot.demand.size).then_some((scratch_slot, same))
             });
             let links = before.links.iter().enumerate().filter_map(|(at, coarse)| {
                 let goes = |(_, other): &(usize, &LevelId)| {
@@ -57,16 +57,21 @@ impl Manager {
                 };
                 Some((at, after.links.iter().enumerate().find(goes)?.0))
             });
-            let way = Move { from: *from, to: *to, rooms: rooms.collect(), links: links.collect() };
-            moved += self.take_level(old, &way, &mut places);
+            let mapping = Move {
+                from: *from,
+                to: *to,
+                scratch_slots: scratch_slots.collect(),
+                links: links.collect(),
+            };
+            moved += self.take_level(old, &mapping, &mut new_records);
             self.levels[*to].counts = old.levels[*from].counts;
         }
         moved
     }
 
-    /// When all threads have taken over: sessions find what their other halves have published.
-    pub fn meet_again(&mut self) {
-        self.levels.iter_mut().for_each(LevelState::meet_again);
+    /// When all threads have taken over: sessions find what the other threads have published.
+    pub fn rejoin(&mut self) {
+        self.levels.iter_mut().for_each(LevelState::rejoin);
     }
 
     /// Whether sessions of a level here have keys of the same form as those of an old one.
@@ -84,32 +89,37 @@ impl Manager {
         readers.find(|reader| usize::from(reader.level) == level)
     }
 
-    fn take_level(&mut self, old: &mut Manager, way: &Move<'_>, places: &mut [Vec<u32>]) -> u64 {
-        let extent = old.levels[way.from].pool.extent();
-        places[way.from] = vec![Fcb::NONE.0; extent as usize];
+    fn take_level(
+        &mut self,
+        old: &mut Manager,
+        mapping: &Move<'_>,
+        new_records: &mut [Vec<u32>],
+    ) -> u64 {
+        let extent = old.levels[mapping.from].pool.extent();
+        new_records[mapping.from] = vec![Fcb::NONE.0; extent as usize];
         let mut moved = 0;
         for index in 0..extent {
-            if !old.levels[way.from].pool.is_linked(index) {
+            if !old.levels[mapping.from].pool.is_linked(index) {
                 continue;
             }
-            let state = &mut self.levels[way.to];
-            let here = state.pool.find(old.levels[way.from].pool.key(index));
+            let state = &mut self.levels[mapping.to];
+            let here = state.pool.find(old.levels[mapping.from].pool.key(index));
             if let Some(at) = here.index().filter(|_| !here.is_alias()) {
-                take_state((state, at), (&mut old.levels[way.from], index), way);
-                places[way.from][index as usize] = at + 1;
+                take_state((state, at), (&mut old.levels[mapping.from], index), mapping);
+                new_records[mapping.from][index as usize] = at + 1;
                 moved += 1;
                 continue;
             }
-            let links = self.new_links(old, way, index, places);
-            let state = &mut self.levels[way.to];
-            let Some(at) = take_record(state, &mut old.levels[way.from], way, index) else {
+            let links = self.new_links(old, mapping, index, new_records);
+            let state = &mut self.levels[mapping.to];
+            let Some(at) = take_record(state, &mut old.levels[mapping.from], mapping, index) else {
                 continue;
             };
             for (number, word) in links {
                 let extra = state.extra.links + number;
                 *state.pool.extra_mut(at, extra) = word;
             }
-            places[way.from][index as usize] = at + 1;
+            new_records[mapping.from][index as usize] = at + 1;
             moved += 1;
         }
         moved
@@ -119,26 +129,27 @@ impl Manager {
     fn new_links(
         &mut self,
         old: &Manager,
-        way: &Move<'_>,
+        mapping: &Move<'_>,
         index: u32,
-        places: &[Vec<u32>],
+        new_records: &[Vec<u32>],
     ) -> Vec<(usize, u32)> {
-        let mut words = Vec::with_capacity(way.links.len());
-        for (before, after) in &way.links {
-            let state = &old.levels[way.from];
+        let mut words = Vec::with_capacity(mapping.links.len());
+        for (before, after) in &mapping.links {
+            let state = &old.levels[mapping.from];
             let word = state.pool.extra(index, state.extra.links + before);
-            let coarse = usize::from(old.plan.levels[way.from].links[*before]);
+            let coarse = usize::from(old.plan.levels[mapping.from].links[*before]);
             let Some(parent) = (word & !LINK_TURNED).checked_sub(1) else { continue };
-            let Some(place) = places[coarse].get(parent as usize).and_then(|at| at.checked_sub(1))
+            let Some(record) =
+                new_records[coarse].get(parent as usize).and_then(|at| at.checked_sub(1))
             else {
                 continue;
             };
-            let to = usize::from(self.plan.levels[way.to].links[*after]);
+            let to = usize::from(self.plan.levels[mapping.to].links[*after]);
             let state = &mut self.levels[to];
             if let Some(children) = state.extra.children {
-                *state.pool.extra_mut(place, children) += 1;
+                *state.pool.extra_mut(record, children) += 1;
             }
-            words.push((*after, (place + 1) | word & LINK_TURNED));
+            words.push((*after, (record + 1) | word & LINK_TURNED));
         }
         words
     }
@@ -148,7 +159,7 @@ impl Manager {
 fn take_record(
     new: &mut LevelState,
     old: &mut LevelState,
-    way: &Move<'_>,
+    mapping: &Move<'_>,
     index: u32,
 ) -> Option<u32> {
     let head = *old.pool.head(index);
@@ -166,12 +177,12 @@ fn take_record(
         let _ = new.pool.alias(at, &whole);
         aliased = Some(whole);
     }
-    take_state((new, at), (old, index), way);
+    take_state((new, at), (old, index), mapping);
     let copy = new.pool.head_mut(at);
     copy.leaf = LEAF_UNKNOWN;
     copy.flags |= head.flags & Head::USER_FLAGS;
     new.set_served(at, new.served_as(old.word(index)));
-    new.publish_again(at, (old, index), &way.rooms);
+    new.publish_again(at, (old, index), &mapping.scratch_slots);
     new.take_sides(at, (old, index));
     if let Some(whole) = aliased {
         // As above.
@@ -184,11 +195,11 @@ fn take_record(
 fn take_state(
     (new, at): (&mut LevelState, u32),
     (old, index): (&mut LevelState, u32),
-    way: &Move<'_>,
+    mapping: &Move<'_>,
 ) {
     let head = *old.pool.head(index);
     let mut opened = 0;
-    for (before, after) in &way.rooms {
+    for (before, after) in &mapping.scratch_slots {
         let (from, to) = (before.offset as usize, after.offset as usize);
         let size = before.demand.size;
         if let (Some(source), Some(target)) = (

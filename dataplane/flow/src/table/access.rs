@@ -39,8 +39,8 @@ impl Pool {
         &mut self.records.extra_mut(index)[number]
     }
 
-    /// A record's head, and the bytes of its extra words from `number` on; `None` if there are not so
-    /// many.
+    /// A record's head, and the bytes of its extra words from `number` on; `None` if there are not
+    /// so many.
     #[inline(always)]
     pub fn head_and_extra_bytes<const N: usize>(
         &mut self,

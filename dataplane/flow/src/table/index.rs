@@ -124,7 +124,7 @@ pub struct Load {
     /// Entries that went from one bucket to another when it was split, since the beginning.
     pub moved: u64,
     /// Insertions refused because a chain was too long or no line was left.
-    pub crowded: u64,
+    pub refused_full: u64,
 }
 
 /// See the module.
@@ -219,7 +219,7 @@ impl Index {
         }
         let done = self.append(self.bucket_of(hash), Tag::of(hash), entry);
         self.load.slots_used += u32::from(done);
-        self.load.crowded += u64::from(!done);
+        self.load.refused_full += u64::from(!done);
         done
     }
 

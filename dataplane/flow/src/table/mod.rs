@@ -66,7 +66,7 @@ pub enum Refused {
     Full,
     /// No room in the index near this key: chance, or somebody who knows the seed of the hash.
     #[error("no room in the index for this key")]
-    Crowded,
+    IndexFull,
     /// The key belongs to a session already.
     #[error("another session has this key")]
     Taken,
@@ -188,7 +188,7 @@ impl Pool {
     /// 0. No session may have the key.
     ///
     /// # Errors
-    /// [`Refused::Full`] or [`Refused::Crowded`].
+    /// [`Refused::Full`] or [`Refused::IndexFull`].
     ///
     /// # Panics
     /// The key has not as many words as the shape says.
@@ -215,7 +215,7 @@ impl Pool {
         self.records.extra_mut(index).fill(0);
         if !self.index.insert(hash, index) {
             self.records.release(index);
-            return Err(Refused::Crowded);
+            return Err(Refused::IndexFull);
         }
         self.records.head_mut(index).flags = Head::LIVE | Head::LINKED;
         Ok(index)
@@ -224,7 +224,7 @@ impl Pool {
     /// Gives a session its second key, which goes with it.
     ///
     /// # Errors
-    /// [`Refused::Taken`] (also by the session itself), [`Refused::Crowded`], or
+    /// [`Refused::Taken`] (also by the session itself), [`Refused::IndexFull`], or
     /// [`Refused::NoRoom`] if the key's last word is not that of the first key, too.
     ///
     /// # Panics
@@ -242,7 +242,7 @@ impl Pool {
         }
         self.records.alias_mut(index).copy_from_slice(rest);
         if !self.index.insert(hash, index | ALIAS) {
-            return Err(Refused::Crowded);
+            return Err(Refused::IndexFull);
         }
         self.records.head_mut(index).flags |= Head::ALIASED;
         Ok(())

@@ -235,7 +235,7 @@ impl Records {
     }
 
     #[inline]
-    fn place(&self, index: u32) -> (usize, usize) {
+    fn position(&self, index: u32) -> (usize, usize) {
         let bits = self.layout.segment_bits;
         ((index >> bits) as usize, (index as usize & ((1 << bits) - 1)) * self.layout.stride)
     }
@@ -243,13 +243,13 @@ impl Records {
     /// The bytes of a record from its begin to its segment's end.
     #[inline]
     fn bytes(&self, index: u32) -> &[u8] {
-        let (segment, at) = self.place(index);
+        let (segment, at) = self.position(index);
         &self.segments[segment].as_bytes()[at..]
     }
 
     #[inline]
     fn bytes_mut(&mut self, index: u32) -> &mut [u8] {
-        let (segment, at) = self.place(index);
+        let (segment, at) = self.position(index);
         &mut self.segments[segment].as_mut_bytes()[at..]
     }
 
@@ -373,7 +373,7 @@ impl Records {
     /// Asks the processor to fetch a record: of a long one the first [`AHEAD`] bytes.
     #[inline]
     pub fn prefetch(&self, index: u32) {
-        let (segment, at) = self.place(index);
+        let (segment, at) = self.position(index);
         if let Some(bytes) = self.segments.get(segment).and_then(|lines| lines.as_bytes().get(at..))
         {
             prefetch_bytes(bytes);

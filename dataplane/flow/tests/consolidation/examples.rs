@@ -1,7 +1,7 @@
 //! Chains whose plan is known beforehand.
 
 use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
-use thruway_flow::plan::{Family, Hop, Level, Orientation, Plan};
+use thruway_flow::plan::{Family, Hop, Orientation, Plan, SessionTable};
 use thruway_flow::{
     Base, Expr, KeyField, NoNames, PacketView, Rule, SessionDef, Word, consolidate, parse_class,
 };
@@ -106,7 +106,7 @@ fn classify(plan: &Plan, protocol: u8, ports: [u16; 2]) -> u16 {
     plan.classify(0, &view)
 }
 
-fn key_of(plan: &Plan, leaf: u16) -> (&Level, Vec<String>, Orientation) {
+fn key_of(plan: &Plan, leaf: u16) -> (&SessionTable, Vec<String>, Orientation) {
     let key = plan.leaves[usize::from(leaf)].keys[Family::V4 as usize].as_ref().unwrap();
     let fields = key.fields.iter().map(ToString::to_string).collect();
     (&plan.levels[usize::from(key.level)], fields, key.orientation)
@@ -129,12 +129,15 @@ fn the_example_of_the_thesis() {
     let (level, fields, orientation) = key_of(&plan, http);
     assert_eq!(
         (fields.join(", ").as_str(), orientation),
-        ("src, dst, src port", Orientation::OneWay)
+        ("src, dst, src port", Orientation::Unidirectional)
     );
     assert_eq!(level.scratch_len, 44);
     let (level, fields, _) = key_of(&plan, udp);
     assert_eq!(fields.join(", "), "src, dst, src port, dst port");
-    assert_eq!((level.rooms.len(), level.rooms[0].offset, level.scratch_len), (1, 0, 4));
+    assert_eq!(
+        (level.scratch_slots.len(), level.scratch_slots[0].offset, level.scratch_len),
+        (1, 0, 4)
+    );
     assert!(plan.leaves.len() <= 8, "{}", plan.leaves.len());
     let text = plan.explain(&build.chain);
     let lines: Vec<String> =
@@ -153,7 +156,7 @@ fn the_example_of_the_thesis() {
 }
 
 #[test]
-fn what_cannot_be_had_is_told() {
+fn impossible_demands_are_reported() {
     let mut build = small_system("flow");
     let late = build.stateful("late", "pair", 4);
     assert_eq!(
@@ -213,7 +216,8 @@ fn both_directions_leave_out_the_port_that_tells_them_apart() {
     assert_eq!(fields.join(", "), "src, dst, src port, dst port");
     // No session meets both functions, so they have the same bytes.
     let (level, ..) = key_of(&plan, classify(&plan, 6, [5, 6]));
-    let places: Vec<(u32, usize)> = level.rooms.iter().map(|r| (r.offset, r.demand.size)).collect();
+    let places: Vec<(u32, usize)> =
+        level.scratch_slots.iter().map(|r| (r.offset, r.demand.size)).collect();
     assert_eq!(places, [(0, 40), (0, 24)]);
     assert!(plan.explain(build.chain()).contains("other     http") || level.scratch_len == 40);
 }
@@ -227,7 +231,7 @@ fn sessions_that_change_class_keep_their_bytes_apart() {
     build.link(entry, tos).link(tos, a).link(tos, b);
     let plan = build.plan();
     let places: Vec<(u32, usize)> =
-        plan.levels[0].rooms.iter().map(|r| (r.offset, r.demand.size)).collect();
+        plan.levels[0].scratch_slots.iter().map(|r| (r.offset, r.demand.size)).collect();
     assert_eq!((plan.levels.len(), places), (1, vec![(0, 8), (8, 16)]));
 }
 
@@ -240,7 +244,7 @@ fn translation_keeps_whole_keys() {
     assert_eq!(fields.join(", "), "src, dst, src port, dst port");
     assert_eq!((orientation, level.translates), (Orientation::Compared, true));
     // Replies come under other addresses and so, perhaps, to the other function.
-    assert_eq!(level.rooms[1].offset, 40);
+    assert_eq!(level.scratch_slots[1].offset, 40);
 }
 
 /// Figure 5.9: pairs of addresses counted before connections.

@@ -1,5 +1,5 @@
-//! Configurations that would grow a decision structure without bounds: a plan comes in bounded time,
-//! and is right.
+//! Configurations that would grow a decision structure without bounds: a plan comes in bounded
+//! time, and is right.
 
 use std::time::{Duration, Instant};
 

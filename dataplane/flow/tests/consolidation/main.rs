@@ -36,9 +36,9 @@ fn plan_of(chain: &mut Chain) -> Plan {
 
 fn hops_are_right(chain: &Chain, plan: &Plan, entry: u32, packet: &Packet) {
     let leaf = plan.classify(entry, &packet.view());
-    let met = walking::walk(chain, plan.entries[entry as usize].node as usize, packet);
+    let shared = walking::walk(chain, plan.entries[entry as usize].node as usize, packet);
     let class = &plan.leaves[usize::from(leaf)];
-    for (node, verdicts) in &met.dispatchers {
+    for (node, verdicts) in &shared.dispatchers {
         let hop = plan.nodes[*node].hops[usize::from(leaf)];
         for verdict in verdicts {
             assert!(
@@ -47,30 +47,30 @@ fn hops_are_right(chain: &Chain, plan: &Plan, entry: u32, packet: &Packet) {
             );
         }
     }
-    for function in &met.functions {
+    for function in &shared.functions {
         assert!(class.functions.contains(&(*function as u32)), "function {function}");
     }
-    assert!(!class.early_drop || (chain.early_drop && !met.wanted), "dropped though wanted");
+    assert!(!class.early_drop || (chain.early_drop && !shared.wanted), "dropped though wanted");
 }
 
 /// Where nothing is changed and nothing is beyond the bounds, every hop is decided, and leaves have
 /// the functions that packets come to and no others.
 fn nothing_is_left_open(chain: &Chain, plan: &Plan, entry: u32, packet: &Packet) {
     let leaf = plan.classify(entry, &packet.view());
-    let met = walking::walk(chain, plan.entries[entry as usize].node as usize, packet);
+    let shared = walking::walk(chain, plan.entries[entry as usize].node as usize, packet);
     for (node, plan) in plan.nodes.iter().enumerate() {
         if let Some(hop) = plan.hops.get(usize::from(leaf)) {
-            let expected = met.dispatchers.get(&node).map_or(Hop::Never, |verdicts| verdicts[0]);
+            let expected = shared.dispatchers.get(&node).map_or(Hop::Never, |verdicts| verdicts[0]);
             assert_eq!(*hop, expected, "node {node}");
         }
     }
-    let mut functions: Vec<u32> = met.functions.iter().map(|node| *node as u32).collect();
-    let mut told = plan.leaves[usize::from(leaf)].functions.clone();
+    let mut functions: Vec<u32> = shared.functions.iter().map(|node| *node as u32).collect();
+    let mut reports = plan.leaves[usize::from(leaf)].functions.clone();
     functions.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(functions, told);
+    reports.sort_unstable();
+    assert_eq!(functions, reports);
     if chain.early_drop {
-        assert_eq!(plan.leaves[usize::from(leaf)].early_drop, !met.wanted);
+        assert_eq!(plan.leaves[usize::from(leaf)].early_drop, !shared.wanted);
     }
 }
 
@@ -175,10 +175,10 @@ fn apart(plan: &Plan, a: &Seen<'_>, b: &Seen<'_>) {
         }
         let room = |seen: &Seen<'_>, node: u32| {
             let on = plan.leaves[usize::from(seen.leaf)].functions.contains(&node);
-            level.rooms.iter().find(|room| on && room.node == node)
+            level.scratch_slots.iter().find(|room| on && room.node == node)
         };
-        for one in &level.rooms {
-            for other in level.rooms.iter().filter(|other| other.node != one.node) {
+        for one in &level.scratch_slots {
+            for other in level.scratch_slots.iter().filter(|other| other.node != one.node) {
                 assert_ne!(one.bit, other.bit);
                 if let (Some(one), Some(other)) = (room(a, one.node), room(b, other.node)) {
                     let (f, g) = (&one.demand, &other.demand);
@@ -198,7 +198,7 @@ fn apart(plan: &Plan, a: &Seen<'_>, b: &Seen<'_>) {
 fn rooms_are_sound(plan: &Plan) {
     let mut offsets: HashMap<u32, u32> = HashMap::new();
     for level in &plan.levels {
-        for room in &level.rooms {
+        for room in &level.scratch_slots {
             assert_eq!(*offsets.entry(room.node).or_insert(room.offset), room.offset);
             assert_eq!(room.offset as usize % room.demand.align, 0);
             assert!(room.offset as usize + room.demand.size <= level.scratch_len);

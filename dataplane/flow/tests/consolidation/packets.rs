@@ -177,7 +177,7 @@ impl Packet {
         let theirs: Vec<u64> = theirs.collect::<Option<_>>()?;
         let mirrored = session.fields.iter().map(|f| other.field(&f.mirrored()?));
         let mirrored: Option<Vec<u64>> = mirrored.collect();
-        let same = mine == theirs || session.both_ways && Some(mine) == mirrored;
+        let same = mine == theirs || session.bidirectional && Some(mine) == mirrored;
         Some(same && (!of_ip || self.family() == other.family()))
     }
 }

@@ -9,7 +9,7 @@ use crate::packets::Packet;
 
 /// What a packet comes to.
 #[derive(Default)]
-pub struct Met {
+pub struct SharedRecord {
     /// Dispatchers with all that they decided (a packet may come twice, changed).
     pub dispatchers: HashMap<usize, Vec<Hop>>,
     /// Elements with a demand that it comes to while it is the packet that was classified.
@@ -30,8 +30,8 @@ fn changed(packet: &Packet, changes: Changes) -> Packet {
     packet
 }
 
-pub fn walk(chain: &Chain, entry: usize, packet: &Packet) -> Met {
-    let mut met = Met::default();
+pub fn walk(chain: &Chain, entry: usize, packet: &Packet) -> SharedRecord {
+    let mut shared = SharedRecord::default();
     let mut been = HashSet::new();
     let mut next: Vec<(usize, usize, Changes)> = Vec::new();
     let leave = |node: usize, output: usize, so_far: Changes| {
@@ -45,27 +45,27 @@ pub fn walk(chain: &Chain, entry: usize, packet: &Packet) -> Met {
             continue;
         }
         let node = &chain.nodes[at];
-        met.wanted |= node.counts;
+        shared.wanted |= node.counts;
         let asks = node.demand.is_some() && so_far < Changes::Everything;
         let behind = so_far.max(node.changes);
         match &node.role {
-            Role::Entry => met.wanted = true,
+            Role::Entry => shared.wanted = true,
             Role::Function => {
                 let outputs = &node.passes[input];
-                met.wanted |= outputs.is_empty() || node.demand.is_some();
-                met.functions.extend(asks.then_some(at));
+                shared.wanted |= outputs.is_empty() || node.demand.is_some();
+                shared.functions.extend(asks.then_some(at));
                 next.extend(outputs.iter().filter_map(|output| leave(at, *output, behind)));
             }
             Role::Dispatcher(rules) => {
                 let verdict = evaluate_naive(rules, &changed(packet, so_far).view()) as usize;
                 let known = verdict < node.outputs.len();
                 // What is dropped needs no session.
-                met.functions.extend((asks && known).then_some(at));
+                shared.functions.extend((asks && known).then_some(at));
                 let hop = if known { Hop::Output(verdict as u16) } else { Hop::Drop };
-                met.dispatchers.entry(at).or_default().push(hop);
+                shared.dispatchers.entry(at).or_default().push(hop);
                 next.extend(leave(at, verdict, behind));
             }
         }
     }
-    met
+    shared
 }

@@ -173,8 +173,9 @@ fn a_connection_that_is_picked_up_ends_by_its_own_numbers() {
 fn two_threads_know_the_numbers_of_both_directions() {
     let settings = bounded(1 << 10, 1 << 8);
     let plan = Arc::new(consolidate(&chain(&[demand("connection", 8)])).unwrap());
-    let meetings = meetings(&plan, &settings, 2).unwrap();
-    let new = || Manager::meeting(Arc::clone(&plan), &settings, &meetings).unwrap();
+    let shared_flows_of = shared_flows_of(&plan, &settings, 2).unwrap();
+    let new =
+        || Manager::with_shared_flows(Arc::clone(&plan), &settings, &shared_flows_of).unwrap();
     let mut threads = [new(), new()];
     let mut words = [Fcb::NONE; 2];
     for sent in opening() {
@@ -200,8 +201,8 @@ fn two_threads_know_the_numbers_of_both_directions() {
 }
 
 proptest! {
-    /// A connection of honest ends, whose segments may be lost behind this place or come twice, among
-    /// forged ones without knowledge of its numbers: it is as if the forger were not there.
+    /// A connection of honest ends, whose segments may be lost behind this place or come twice,
+    /// among forged ones without knowledge of its numbers: it is as if the forger were not there.
     #[test]
     fn forgers_are_not_there(
         steps in prop::collection::vec((any::<bool>(), 0usize..1400, 0u8..4), 0..40),

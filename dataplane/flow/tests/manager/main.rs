@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
-use thruway_flow::manager::{At, Bounds, Input, Manager, Refusal, Settings, meetings};
+use thruway_flow::manager::{At, Bounds, Input, Manager, Refusal, Settings, shared_flows_of};
 use thruway_flow::{Direction, Ended, Fcb, Phase, SessionDef, Timeouts, consolidate};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -51,8 +51,8 @@ fn bounded(sessions_max: u32, embryonic_max: u32) -> Settings {
     Settings { bounds: Bounds { sessions_max, embryonic_max }, ..Settings::default() }
 }
 
-/// An Ethernet frame with an IPv4 packet of this five-tuple; of TCP with the numbers of ends that begin
-/// with 0 and send nothing.
+/// An Ethernet frame with an IPv4 packet of this five-tuple; of TCP with the numbers of ends that
+/// begin with 0 and send nothing.
 fn frame(tuple: &FiveTuple<u32>, tcp_flags: u8) -> Packet {
     let mut transport = [tuple.src_port.to_be_bytes(), tuple.dst_port.to_be_bytes()].concat();
     if tuple.protocol == 6 {
@@ -117,17 +117,17 @@ type States = Vec<(u32, Vec<u8>)>;
 
 /// Frees what has ended, and says why and with which states.
 fn release(manager: &mut Manager) -> Vec<(Ended, States)> {
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     while let Some(ended) = manager.next_ended() {
         let mut states = Vec::new();
         let mut state = Vec::new();
-        while let Some(node) = manager.telling(&ended, states.len(), &mut state) {
+        while let Some(node) = manager.end_report(&ended, states.len(), &mut state) {
             states.push((node, state.clone()));
         }
         manager.release(&ended);
-        told.push((ended.why, states));
+        reports.push((ended.why, states));
     }
-    told
+    reports
 }
 
 fn one(manager: &mut Manager, packet: Packet, now: i64) -> Fcb {
@@ -135,7 +135,7 @@ fn one(manager: &mut Manager, packet: Packet, now: i64) -> Fcb {
 }
 
 fn at(manager: &Manager, node: u32, fcb: Fcb) -> At {
-    manager.locate(&manager.ways(node).clone(), fcb).expect("a session")
+    manager.locate(&manager.access(node).clone(), fcb).expect("a session")
 }
 
 #[test]
@@ -191,17 +191,17 @@ fn closed_sessions_are_kept_as_long_as_a_function_asks() {
 fn coarser_sessions_are_shared_by_finer_ones() {
     let demands = [demand("connection", 8), demand("pair", 4)];
     let mut manager = manager(&demands, &Settings::default());
-    let one_way = one(&mut manager, frame(&udp(9, 2, 3, 4), 0), 0);
+    let unidirectional = one(&mut manager, frame(&udp(9, 2, 3, 4), 0), 0);
     let other = one(&mut manager, frame(&udp(2, 9, 70, 8), 0), 0);
-    assert_ne!(one_way.session(), other.session());
-    let (first, second) = (at(&manager, 2, one_way), at(&manager, 2, other));
+    assert_ne!(unidirectional.session(), other.session());
+    let (first, second) = (at(&manager, 2, unidirectional), at(&manager, 2, other));
     assert_eq!((first.level, first.index), (second.level, second.index));
     // The second connection was opened the other way round.
     assert_eq!((first.direction, second.direction), (Direction::Forward, Direction::Reply));
     manager.scratch_mut(&first).fill(1);
     assert_eq!(manager.scratch_mut(&second), [1; 4]);
     // The pair goes when its last connection is gone, and not before its own time.
-    let (pair_level, fine) = (first.level, one_way.session().unwrap().0);
+    let (pair_level, fine) = (first.level, unidirectional.session().unwrap().0);
     for second in 1..2000 {
         manager.sweep(second * SECOND);
         release(&mut manager);
@@ -262,9 +262,9 @@ fn replies_of_a_translated_session_find_it() {
         let host = if flip { 0xc000_0000 } else { 5 };
         let tuple = udp(host, 0x0808_0808, 4000, 53);
         let fcb = one(&mut manager, frame(&tuple, 0), 0);
-        let place = at(&manager, 1, fcb);
+        let state_at = at(&manager, 1, fcb);
         let outside = udp(0x0101_0101, 0x0808_0808, 61_000 + u16::from(flip), 53).reversed();
-        manager.answer(&place, &outside).unwrap();
+        manager.answer(&state_at, &outside).unwrap();
         let reply = one(&mut manager, frame(&outside, 0), 0);
         assert_eq!((reply.session(), reply.direction()), (fcb.session(), Direction::Reply));
         assert!(one(&mut manager, frame(&tuple, 0), 0).direction() == Direction::Forward);
@@ -272,8 +272,8 @@ fn replies_of_a_translated_session_find_it() {
         let stranger = one(&mut manager, frame(&tuple.reversed(), 0), 0);
         assert_eq!((stranger.session(), stranger.leaf().is_some()), (None, true));
         let other = one(&mut manager, frame(&udp(host, 0x0808_0808, 4001, 53), 0), 0);
-        let place = at(&manager, 1, other);
-        assert!(manager.answer(&place, &outside).is_err(), "the reply's key is taken");
+        let state_at = at(&manager, 1, other);
+        assert!(manager.answer(&state_at, &outside).is_err(), "the reply's key is taken");
         // An error about the translated packet, from a router outside.
         let related = one(&mut manager, unreachable(&outside.reversed()), 0);
         assert_eq!((related.session(), related.is_related()), (fcb.session(), true));
@@ -282,13 +282,13 @@ fn replies_of_a_translated_session_find_it() {
 }
 
 #[test]
-fn a_closed_connection_makes_way_for_a_new_one() {
+fn a_closed_connection_is_replaced_by_a_new_one() {
     let mut manager = manager(&[demand("connection", 8)], &Settings::default());
     let tuple = tcp(7, 1000);
     let first = one(&mut manager, frame(&tuple, 0x02), 0);
-    let place = at(&manager, 1, first);
-    manager.set_opened(&place);
-    manager.scratch_mut(&place).fill(9);
+    let state_at = at(&manager, 1, first);
+    manager.set_opened(&state_at);
+    manager.scratch_mut(&state_at).fill(9);
     one(&mut manager, frame(&tuple.reversed(), 0x14), 0);
     let mut batch = Batch::with_room();
     batch.push(frame(&tuple, 0x02));
@@ -302,8 +302,10 @@ fn a_closed_connection_makes_way_for_a_new_one() {
 /// The managers of two threads.
 fn two(demands: &[Demand], settings: &Settings) -> [Manager; 2] {
     let plan = Arc::new(consolidate(&chain(demands)).unwrap());
-    let meetings = meetings(&plan, settings, 2).unwrap();
-    std::array::from_fn(|_| Manager::meeting(plan.clone(), settings, &meetings).unwrap())
+    let shared_flows_of = shared_flows_of(&plan, settings, 2).unwrap();
+    std::array::from_fn(|_| {
+        Manager::with_shared_flows(plan.clone(), settings, &shared_flows_of).unwrap()
+    })
 }
 
 #[test]
@@ -315,17 +317,17 @@ fn two_threads_serve_the_two_directions() {
             two(&[silent.clone(), speaking.clone()], &bounded(100, 100));
         let tuple = tcp(7, 1000);
         let opened = one(&mut inside, frame(&tuple, 0x02), 0);
-        let place = at(&inside, 2, opened);
-        assert_eq!(inside.published(&place), None);
-        inside.publish(&place, &[11, 12]);
+        let state_at = at(&inside, 2, opened);
+        assert_eq!(inside.published(&state_at), None);
+        inside.publish(&state_at, &[11, 12]);
         let mut reply = tuple.reversed();
         if translated {
             // One that is taken, and would stand the other way round in its key.
             let taken = udp(0xff00_0000, 1, 2, 3);
             one(&mut outside, frame(&taken, 0), 0);
-            assert!(inside.answer(&place, &taken).is_err());
+            assert!(inside.answer(&state_at, &taken).is_err());
             (reply.dst, reply.dst_port) = (0xc102_0304, 61_234);
-            inside.answer(&place, &reply).unwrap();
+            inside.answer(&state_at, &reply).unwrap();
         }
         let other = one(&mut outside, frame(&reply, 0x12), 0);
         assert_eq!((opened.direction(), other.direction()), (Direction::Forward, Direction::Reply));
@@ -368,10 +370,10 @@ fn an_error_finds_the_session_of_the_other_thread() {
         assert_eq!((early.session(), outside.counts(0).0), (None, 0));
         let opened = one(&mut inside, frame(&tuple, 0x02), 0);
         inside.publish(&at(&inside, 1, opened), &[11]);
-        let place = at(&inside, 1, opened);
+        let state_at = at(&inside, 1, opened);
         let mut answer = tuple.reversed();
         (answer.dst, answer.dst_port) = (0xc102_0304, 61_234);
-        inside.answer(&place, &answer).unwrap();
+        inside.answer(&state_at, &answer).unwrap();
         // It quotes the packet as it left, and is the first that this thread sees.
         let error = one(&mut outside, unreachable(&answer.reversed()), 0);
         assert!(error.session().is_some() && error.is_related());
@@ -379,12 +381,12 @@ fn an_error_finds_the_session_of_the_other_thread() {
         let other = at(&outside, 1, error);
         assert_eq!(outside.published(&other), Some([11, 0, 0, 0]));
         // It is no reply; one that comes later is of the same session.
-        assert_eq!(inside.life(&place).phase(), Phase::New);
+        assert_eq!(inside.life(&state_at).phase(), Phase::New);
         let reply = one(&mut outside, frame(&answer, 0x12), 0);
         assert_eq!((reply.session(), reply.is_related()), (error.session(), false));
         assert_eq!(reply.direction(), Direction::Reply);
         one(&mut inside, frame(&tuple, 0x10), 0);
-        assert_eq!(inside.life(&place).phase(), Phase::Open);
+        assert_eq!(inside.life(&state_at).phase(), Phase::Open);
         for manager in [&mut inside, &mut outside] {
             manager.end_some(Ended::Removed);
             release(manager);
@@ -401,14 +403,14 @@ fn a_new_connection_in_an_old_ones_place_is_met_by_both_threads() {
         let tuple = tcp(7, 1000);
         for (round, port) in (1..6).zip(61_000..) {
             let opened = one(&mut inside, frame(&tuple, 0x02), SECOND);
-            let place = at(&inside, 1, opened);
-            assert!(!inside.is_opened(&place), "round {round} is a session of its own");
-            inside.set_opened(&place);
-            inside.publish(&place, &[round]);
+            let state_at = at(&inside, 1, opened);
+            assert!(!inside.is_opened(&state_at), "round {round} is a session of its own");
+            inside.set_opened(&state_at);
+            inside.publish(&state_at, &[round]);
             let mut reply = tuple.reversed();
             if translated {
                 (reply.dst, reply.dst_port) = (0x0102_0304, port);
-                inside.answer(&place, &reply).unwrap();
+                inside.answer(&state_at, &reply).unwrap();
             }
             let other = one(&mut outside, frame(&reply, 0x12), SECOND);
             let there = at(&outside, 1, other);
@@ -450,7 +452,7 @@ proptest! {
         // With a raw word that is the same for all, keys are wide.
         let session =
             if narrow { "connection" } else { "src, dst, src port, dst port, proto, frame[0]/ff" };
-        let both_ways = narrow;
+        let bidirectional = narrow;
         let mut manager = manager(&[demand(session, 8)], &settings);
         let mut map: HashMap<FiveTuple<u32>, (Fcb, i64)> = HashMap::new();
         let mut now = 0;
@@ -462,7 +464,7 @@ proptest! {
             let words = classify(&mut manager, packets, now);
             for (tuple, word) in tuples.iter().zip(words) {
                 let word = word.unwrap();
-                let key = if both_ways { *tuple.min(&tuple.reversed()) } else { *tuple };
+                let key = if bidirectional { *tuple.min(&tuple.reversed()) } else { *tuple };
                 let known = map.get(&key).filter(|(_, seen)| now - seen < 20 * SECOND);
                 match known {
                     Some((first, _)) => {

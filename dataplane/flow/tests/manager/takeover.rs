@@ -15,9 +15,9 @@ fn another_configuration_takes_sessions_over() {
     for (n, tuple) in tuples.iter().enumerate() {
         let fcb = one(&mut old, frame(tuple, 0), 0);
         for (node, byte) in [(1, n as u8), (2, (tuple.dst % 251) as u8)] {
-            let place = at(&old, node, fcb);
-            old.set_opened(&place);
-            old.scratch_mut(&place).fill(byte);
+            let state_at = at(&old, node, fcb);
+            old.set_opened(&state_at);
+            old.scratch_mut(&state_at).fill(byte);
         }
     }
     // A new function comes first, the others keep their state: 1 is now 2, and 2 is now 3.
@@ -68,9 +68,9 @@ fn sessions_keep_their_numbers() {
         assert!(fcb.session().is_some_and(|(_, index)| index < 600), "{fcb:?}");
     }
     // Numbers that were never given mean nothing.
-    let ways = *new.ways(1);
+    let access = *new.access(1);
     let stray = Fcb::of_session(0, 600, Direction::Forward, false);
-    assert!(new.locate(&ways, words[0]).is_some() && new.locate(&ways, stray).is_none());
+    assert!(new.locate(&access, words[0]).is_some() && new.locate(&access, stray).is_none());
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn what_a_failed_configuration_took_is_given_back() {
     while new.end_some(Ended::Removed) {
         assert!(release(&mut new).iter().all(|(_, states)| states.is_empty()));
     }
-    let mut told = 0;
+    let mut reports = 0;
     while old.end_some(Ended::Removed) {
-        told += release(&mut old).iter().map(|(_, states)| states.len()).sum::<usize>();
+        reports += release(&mut old).iter().map(|(_, states)| states.len()).sum::<usize>();
     }
-    assert_eq!(told, 300 + 40, "each function is told once of each of its sessions");
+    assert_eq!(reports, 300 + 40, "each function is told once of each of its sessions");
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn halves_of_two_threads_are_taken_over() {
             let mut old = two(std::slice::from_ref(&speaking), &bounded(100, 100));
             let tuple = tcp(7, 1000);
             let opened = one(&mut old[begins], frame(&tuple, 0x02), 0);
-            let place = at(&old[begins], 1, opened);
-            old[begins].publish(&place, &[11, 12]);
+            let state_at = at(&old[begins], 1, opened);
+            old[begins].publish(&state_at, &[11, 12]);
             let mut reply = tuple.reversed();
             if translated {
                 (reply.dst, reply.dst_port) = (0xc102_0304, 61_234);
-                old[begins].answer(&place, &reply).unwrap();
+                old[begins].answer(&state_at, &reply).unwrap();
             }
             if has_replied {
                 one(&mut old[1 - begins], frame(&reply, 0x12), 0);
@@ -137,7 +137,7 @@ fn halves_of_two_threads_are_taken_over() {
             for (new, old) in new.iter_mut().zip(&mut old) {
                 new.take_over(old, |node| Some(node + 1));
             }
-            new.iter_mut().for_each(Manager::meet_again);
+            new.iter_mut().for_each(Manager::rejoin);
             let other = one(&mut new[1 - begins], frame(&reply, 0x12), SECOND);
             assert_eq!(other.direction(), Direction::Reply, "{has_replied} {translated}");
             let far = &new[1 - begins];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use thruway_flow::manager::{Crew, Crossed};
+use thruway_flow::manager::{HandoffCounts, ThreadSet};
 
 use super::*;
 
@@ -37,7 +37,7 @@ struct Town {
     /// Of so many packets served one ends its session; 0: none.
     ends: usize,
     /// Nobody replies.
-    one_way: bool,
+    unidirectional: bool,
     now: i64,
 }
 
@@ -45,12 +45,13 @@ struct Town {
 fn town(demand: &Demand, apart: Option<usize>) -> Town {
     let plan = Arc::new(consolidate(&chain(std::slice::from_ref(demand))).unwrap());
     let settings = bounded(100, 100);
-    let meetings = meetings(&plan, &settings, THREADS).unwrap();
-    let crossed = Arc::new(Crossed::new(THREADS));
+    let shared_flows_of = shared_flows_of(&plan, &settings, THREADS).unwrap();
+    let handoffs = Arc::new(HandoffCounts::new(THREADS));
     let reach = vec![(0..THREADS).map(|thread| Some(thread) != apart).collect::<Vec<bool>>()];
     let manager = |me| {
-        let mut manager = Manager::meeting(plan.clone(), &settings, &meetings).unwrap();
-        manager.join_crew(Crew::new(me, reach.clone(), crossed.clone()));
+        let mut manager =
+            Manager::with_shared_flows(plan.clone(), &settings, &shared_flows_of).unwrap();
+        manager.join_threads(ThreadSet::new(me, reach.clone(), handoffs.clone()));
         manager
     };
     Town {
@@ -60,7 +61,7 @@ fn town(demand: &Demand, apart: Option<usize>) -> Town {
         served: Vec::new(),
         translates: demand.translates,
         ends: 0,
-        one_way: false,
+        unidirectional: false,
         now: 0,
     }
 }
@@ -110,27 +111,27 @@ impl Town {
         let number = packet.timestamp() as usize - 1;
         let Came { connection, reply, .. } = self.came[number];
         let manager = &mut self.managers[thread];
-        let place = at(manager, 1, Fcb(packet.fcb()));
+        let state_at = at(manager, 1, Fcb(packet.fcb()));
         // Without translation the first packet of a connection may be any.
-        assert!(!self.translates || reply == (place.direction == Direction::Reply));
-        if !manager.is_opened(&place) {
-            manager.scratch_mut(&place).fill(0);
-            manager.set_opened(&place);
+        assert!(!self.translates || reply == (state_at.direction == Direction::Reply));
+        if !manager.is_opened(&state_at) {
+            manager.scratch_mut(&state_at).fill(0);
+            manager.set_opened(&state_at);
             if self.translates && !reply {
-                manager.publish(&place, &[u64::from(connection)]);
+                manager.publish(&state_at, &[u64::from(connection)]);
                 let answer = self.tuple(connection, true);
-                self.managers[thread].answer(&place, &answer).unwrap();
+                self.managers[thread].answer(&state_at, &answer).unwrap();
             } else if self.translates {
-                assert_eq!(manager.published(&place).unwrap()[0], u64::from(connection));
+                assert_eq!(manager.published(&state_at).unwrap()[0], u64::from(connection));
             }
         }
         let manager = &mut self.managers[thread];
-        let half = &mut manager.scratch_mut(&place)[usize::from(reply) * 4..][..4];
+        let half = &mut manager.scratch_mut(&state_at)[usize::from(reply) * 4..][..4];
         let before = u32::from_ne_bytes(half.try_into().unwrap());
         half.copy_from_slice(&(before + 1).to_ne_bytes());
         self.served.push(Served { number, thread, before });
         if self.ends > 0 && self.served.len().is_multiple_of(self.ends) {
-            manager.ask_end(&place);
+            manager.ask_end(&state_at);
         }
     }
 
@@ -144,11 +145,11 @@ impl Town {
             self.take(to, packets);
             self.managers[to].took(from, taken, before);
         }
-        (0..THREADS).for_each(|from| self.managers[to].tell_served(from));
+        (0..THREADS).for_each(|from| self.managers[to].report_served(from));
         taken > 0
     }
 
-    fn settle(&mut self) {
+    fn drain(&mut self) {
         let pairs = || (0..THREADS).flat_map(|from| (0..THREADS).map(move |to| (from, to)));
         for round in 0.. {
             if !pairs().any(|(from, to)| self.deliver(from, to, 2)) {
@@ -227,7 +228,7 @@ fn a_flow_that_moves_to_another_thread_keeps_its_state() {
             let handed = town.take(thread, vec![packet]);
             assert_eq!(handed, usize::from(thread != if whole { 0 } else { 1 }));
         }
-        town.settle();
+        town.drain();
         town.check_order();
         // Without translation and seats for both the half of thread 1 begins as a guest's.
         town.check_one_server(whole);
@@ -256,7 +257,7 @@ fn sessions_of_one_flow_have_one_server_and_coarser_ones_have_many() {
             let packet = town.packet(came(thread));
             assert_eq!(town.take(thread, vec![packet]), handed, "{session}");
         }
-        town.settle();
+        town.drain();
         town.check_order();
     }
 }
@@ -283,7 +284,7 @@ fn errors_go_to_who_serves_what_they_are_about() {
             if replied {
                 let packet = town.packet(Came { thread: 2, connection: 0, reply: true });
                 town.take(2, vec![packet]);
-                town.settle();
+                town.drain();
             }
             let server = if replied && !whole { 2 } else { 0 };
             let about = town.tuple(0, true).reversed();
@@ -326,13 +327,13 @@ fn guests_make_room() {
         let packet = town.packet(Came { thread: 1, connection, reply: false });
         assert_eq!(town.take(1, vec![packet]), 1);
     }
-    town.settle();
+    town.drain();
     town.check_order();
     town.check_one_server(false);
 }
 
 #[test]
-fn seats_are_taken_over_by_another_configuration() {
+fn owners_are_taken_over_by_another_configuration() {
     for (translates, whole) in [(false, false), (true, false), (false, true), (true, true)] {
         let demand = counting(translates, whole);
         let mut old = town(&demand, None);
@@ -340,12 +341,12 @@ fn seats_are_taken_over_by_another_configuration() {
             let packet = old.packet(Came { thread, connection: 0, reply });
             old.take(thread, vec![packet]);
         }
-        old.settle();
+        old.drain();
         let mut new = town(&demand, None);
         for (new, old) in new.managers.iter_mut().zip(&mut old.managers) {
             new.take_over(old, Some);
         }
-        new.managers.iter_mut().for_each(Manager::meet_again);
+        new.managers.iter_mut().for_each(Manager::rejoin);
         (new.came, new.served) = (old.came, old.served);
         for thread in 0..THREADS {
             for reply in [true, false] {
@@ -353,7 +354,7 @@ fn seats_are_taken_over_by_another_configuration() {
                 new.take(thread, vec![packet]);
             }
         }
-        new.settle();
+        new.drain();
         new.check_order();
         new.check_one_server(whole);
         let sessions: u32 = new.managers.iter().map(|manager| manager.counts(0).0).sum();
@@ -386,7 +387,7 @@ fn play(town: &mut Town, steps: Vec<Step>) {
             Step::Come(thread, packets) => {
                 let mut batch = Vec::new();
                 for (connection, reply) in packets {
-                    let reply = reply && !town.one_way;
+                    let reply = reply && !town.unidirectional;
                     // Nobody answers to an address that nobody was told of.
                     if !town.translates || !reply || town.begun(connection) {
                         batch.push(town.packet(Came { thread, connection, reply }));
@@ -400,7 +401,7 @@ fn play(town: &mut Town, steps: Vec<Step>) {
             Step::Sweep => town.sweep(),
         }
     }
-    town.settle();
+    town.drain();
     town.check_order();
 }
 
@@ -418,7 +419,7 @@ proptest! {
     #[test]
     fn nothing_overtakes_where_sessions_end(steps in steps(), whole: bool, ends in 1usize..9) {
         let mut town = town(&counting(false, whole), None);
-        (town.ends, town.one_way) = (ends, !whole);
+        (town.ends, town.unidirectional) = (ends, !whole);
         play(&mut town, steps);
     }
 }

@@ -171,7 +171,7 @@ mod tests {
         let piece =
             Piece { facts: &facts, bytes, kind: Kind::Head, now: 1_790_000_000_123_456_789 };
         inspector.stream(&mut session, piece, &mut found);
-        assert_eq!(found.told, [0]);
+        assert_eq!(found.alerts, [0]);
         let mut out = String::new();
         let alert = Alert {
             now: piece.now,

@@ -1,8 +1,8 @@
 //! The automaton of patterns of one kind: with or without regard to case.
 
 use super::openings::{GRAM_MAX, Openings};
+use super::pattern::{Pattern, PatternError};
 use super::trie::{NONE, ROOT, Trie, sorted};
-use super::{Pattern, PatternError};
 
 /// What flows, as one call sees it.
 #[derive(Clone, Copy)]

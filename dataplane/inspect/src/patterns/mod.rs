@@ -1,10 +1,10 @@
 //! Many patterns at once, in streams that come in pieces.
 //!
-//! The states are those of Aho and Corasick's automaton, so four bytes remember all of a stream that
-//! matters, but few steps are made in it: while less than four bytes of any pattern have been read,
-//! the next place where one may begin is looked for, by a bitmap of hashed beginnings, or by vectors
-//! (Teddy, from aho-corasick) when beginnings are few. Those look-ups do not wait for one another;
-//! the steps of an automaton do. From there on the tree of patterns is followed.
+//! The states are those of Aho and Corasick's automaton, so four bytes remember all of a stream
+//! that matters, but few steps are made in it: while less than four bytes of any pattern have been
+//! read, the next place where one may begin is looked for, by a bitmap of hashed beginnings, or by
+//! vectors (Teddy, from aho-corasick) when beginnings are few. Those look-ups do not wait for one
+//! another; the steps of an automaton do. From there on the tree of patterns is followed.
 //!
 //! Measured for the choice, without regard to case, over the payload of two captures (24 MB each: a
 //! campus, an ISP's mix), one of two cores, ns a byte; patterns of at least 3 bytes are the fast
@@ -20,69 +20,26 @@
 //! | noncontiguous NFA | 1.9 MB | 10.1 | 8.1 MB | 9.4 |
 //!
 //! In the largest set zeros match at more than half of the campus' bytes: that is what it takes
-//! there to tell of them. Streams by turns, which hide a DFA's waits for memory, gain nothing where a
-//! branch that is not foreseen stops them all, nor here. Up to about 16 words without regard to case:
-//! 0.1 to 0.2 ns (DFA: 1.4 to 2). Patterns with and without regard to case have an automaton each,
-//! which is the sum of both; who can compare letters later asks for all of them without.
+//! there to tell of them. Streams by turns, which hide a DFA's waits for memory, gain nothing where
+//! a branch that is not foreseen stops them all, nor here. Up to about 16 words without regard to
+//! case: 0.1 to 0.2 ns (DFA: 1.4 to 2). Patterns with and without regard to case have an automaton
+//! each, which is the sum of both; who can compare letters later asks for all of them without.
 //!
-//! A stream's bytes can make it slow, within a bound: each byte is read at most as often as openings
-//! are long, and each step of the tree that fails gives back a step that was made.
+//! A stream's bytes can make it slow, within a bound: each byte is read at most as often as
+//! openings are long, and each step of the tree that fails gives back a step that was made.
 
 mod machine;
 mod openings;
+mod pattern;
 mod trie;
 mod words;
 
 use std::ops::ControlFlow;
 
 use machine::{Machine, Run};
+pub use pattern::{PATTERN_LEN_MAX, PATTERNS_MAX, Pattern, PatternError};
 pub use words::{Found, Seek, Words};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-/// Most patterns.
-pub const PATTERNS_MAX: usize = 1 << 20;
-/// Longest pattern, bytes.
-pub const PATTERN_LEN_MAX: usize = u16::MAX as usize;
-
-/// What is looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    /// At least one byte.
-    pub bytes: Vec<u8>,
-    /// Whether upper and lower case (of ASCII letters) are the same.
-    pub nocase: bool,
-}
-
-/// Why patterns were not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
-    /// A pattern without bytes would be found everywhere.
-    #[error("pattern {pattern} is empty; it must have at least one byte")]
-    Empty {
-        /// Its number, from 0.
-        pattern: usize,
-    },
-    /// One pattern is too long.
-    #[error("pattern {pattern} has {len} bytes; at most {PATTERN_LEN_MAX} can be looked for")]
-    TooLong {
-        /// Its number, from 0.
-        pattern: usize,
-        /// Its length, bytes.
-        len: usize,
-    },
-    /// There are too many.
-    #[error("there are {count} patterns; at most {PATTERNS_MAX} can be looked for at once")]
-    TooMany {
-        /// How many.
-        count: usize,
-    },
-    /// All together are too large.
-    #[error("the patterns have more than {max} bytes together; use fewer or shorter ones")]
-    TooLarge {
-        /// Most bytes.
-        max: usize,
-    },
-}
 
 /// What is remembered of a stream between two pieces of it: plain data, zeros at the beginning. It
 /// belongs to the [`Patterns`] that made it; others read it as some state of their own.
@@ -90,7 +47,7 @@ pub enum PatternError {
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
 #[repr(C)]
-pub struct State {
+pub struct SearchState {
     folded: u32,
     exact: u32,
 }
@@ -99,11 +56,11 @@ pub struct State {
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use thruway_inspect::patterns::{Pattern, Patterns, State};
+/// use thruway_inspect::patterns::{Pattern, Patterns, SearchState};
 ///
 /// let pattern = |bytes: &[u8], nocase| Pattern { bytes: bytes.to_vec(), nocase };
 /// let patterns = Patterns::new(&[pattern(b"attack", true), pattern(b"TA", false)])?;
-/// let (mut state, mut found) = (State::default(), Vec::new());
+/// let (mut state, mut found) = (SearchState::default(), Vec::new());
 /// for piece in ["an atT", "Ack"] {
 ///     patterns.feed(&mut state, piece.as_bytes(), |pattern, end| {
 ///         found.push((pattern, end));
@@ -171,7 +128,7 @@ impl Patterns {
     #[inline]
     pub fn feed(
         &self,
-        state: &mut State,
+        state: &mut SearchState,
         bytes: &[u8],
         mut on: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
@@ -183,7 +140,7 @@ impl Patterns {
             match feed(machine, before.exact, bytes, &mut on) {
                 ControlFlow::Continue(node) => state.exact = node,
                 ControlFlow::Break(()) => {
-                    *state = State::default();
+                    *state = SearchState::default();
                     return ControlFlow::Break(());
                 }
             }
@@ -193,7 +150,7 @@ impl Patterns {
 
     /// How many of the bytes read last may be the beginning of a pattern: the length of the
     /// longest beginning of any pattern that they end with.
-    pub fn depth(&self, state: State) -> usize {
+    pub fn depth(&self, state: SearchState) -> usize {
         let depth = |machine: &Option<Machine>, node| {
             machine.as_ref().map_or(0, |it| it.trie().string(it.checked(node)).len())
         };

@@ -61,7 +61,7 @@ fn by_feeding(
     patterns: &Patterns,
     pieces: &[Vec<u8>],
 ) -> Result<Vec<(usize, usize)>, TestCaseError> {
-    let (mut state, mut before, mut found) = (State::default(), 0, Vec::new());
+    let (mut state, mut before, mut found) = (SearchState::default(), 0, Vec::new());
     for piece in pieces {
         let flow = patterns.feed(&mut state, piece, |pattern, end| {
             found.push((pattern, before + end));
@@ -78,7 +78,7 @@ fn check_all(wanted: &[Pattern], pieces: &[Vec<u8>]) -> Result<(), TestCaseError
     let patterns = Patterns::new(wanted).unwrap();
     let found = by_feeding(&patterns, pieces)?;
     prop_assert_eq!(found, by_windows(wanted, &pieces.concat()));
-    let mut state = State::default();
+    let mut state = SearchState::default();
     let mut read = Vec::new();
     for piece in pieces {
         let _ = patterns.feed(&mut state, piece, |_, _| ControlFlow::Continue(()));
@@ -159,7 +159,7 @@ proptest! {
     #[test]
     fn any_state_is_read(wanted in patterns(8, 1), numbers in any::<[u32; 2]>(), piece in bytes(0..9)) {
         let patterns = Patterns::new(&wanted).unwrap();
-        let mut state = State { folded: numbers[0], exact: numbers[1] };
+        let mut state = SearchState { folded: numbers[0], exact: numbers[1] };
         let _ = patterns.depth(state);
         let _ = patterns.feed(&mut state, &piece, |_, _| ControlFlow::Continue(()));
     }
@@ -179,9 +179,9 @@ fn all_bytes_may_follow_a_beginning() {
 fn who_breaks_begins_again() {
     let pattern = Pattern { bytes: b"ab".to_vec(), nocase: true };
     let patterns = Patterns::new(&[pattern]).unwrap();
-    let mut state = State::default();
+    let mut state = SearchState::default();
     let flow = patterns.feed(&mut state, b"xaba", |_, _| ControlFlow::Break(()));
-    assert_eq!((flow, state), (ControlFlow::Break(()), State::default()));
+    assert_eq!((flow, state), (ControlFlow::Break(()), SearchState::default()));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn feeding_does_not_allocate() {
         |(at, it): (usize, &&str)| Pattern { bytes: it.as_bytes().into(), nocase: at < 3 };
     let patterns =
         Patterns::new(&words.iter().enumerate().map(pattern).collect::<Vec<_>>()).unwrap();
-    let mut state = State::default();
+    let mut state = SearchState::default();
     let mut found = 0;
     let info = allocation_counter::measure(|| {
         for piece in ["an atta", "ck GE", "T bb", "b"] {

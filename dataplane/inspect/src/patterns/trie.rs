@@ -1,7 +1,7 @@
 //! The tree of all patterns' beginnings, with where to go on when a byte does not fit (Aho and
 //! Corasick, 1975): built once, then only read.
 
-use super::{Pattern, PatternError};
+use super::pattern::{Pattern, PatternError};
 
 /// Stands for no node.
 pub(super) const NONE: u32 = u32::MAX;
@@ -49,7 +49,7 @@ pub(super) struct Trie {
     /// The distinct patterns, folded, sorted, one behind the other.
     text: Vec<u8>,
     /// By node: where its beginning stands in `text`.
-    places: Vec<u32>,
+    starts: Vec<u32>,
 }
 
 /// Children of nodes while they are made.
@@ -83,7 +83,7 @@ impl Trie {
             outs: Vec::new(),
             ids: sorted.iter().map(|(_, id)| *id).collect(),
             text: Vec::new(),
-            places: vec![0],
+            starts: vec![0],
         };
         let mut growth = Growth {
             parents: vec![ROOT],
@@ -104,11 +104,11 @@ impl Trie {
         for (at, (pattern, _)) in sorted.iter().enumerate() {
             let same = pattern.iter().zip(before).take_while(|(a, b)| a == b).count();
             path.truncate(same + 1);
-            let place = self.text.len() as u32; // at most NODES_MAX, as below
+            let start = self.text.len() as u32; // at most NODES_MAX, as below
             for depth in same..pattern.len() {
                 let (id, parent) = (self.nodes.len() as u32, path[depth]);
                 self.nodes.push(Node { depth: depth as u16 + 1, ..self.nodes[0] });
-                self.places.push(place);
+                self.starts.push(start);
                 to.parents.push(parent);
                 to.bytes.push(pattern[depth]);
                 to.children.push(Vec::new());
@@ -216,8 +216,8 @@ impl Trie {
 
     /// The beginning that a node stands for, folded.
     pub(super) fn string(&self, node: u32) -> &[u8] {
-        let (place, depth) = (self.places[node as usize], self.nodes[node as usize].depth);
-        &self.text[place as usize..][..usize::from(depth)]
+        let (start, depth) = (self.starts[node as usize], self.nodes[node as usize].depth);
+        &self.text[start as usize..][..usize::from(depth)]
     }
 
     /// The longest suffix of `bytes` that is a beginning.
@@ -249,7 +249,7 @@ impl Trie {
             + size_of_val(&self.edge_nodes[..])
             + size_of_val(&self.outs[..])
             + size_of_val(&self.ids[..])
-            + size_of_val(&self.places[..])
+            + size_of_val(&self.starts[..])
             + self.edge_bytes.len()
             + self.text.len()
     }

@@ -78,8 +78,8 @@ impl Words {
         (at, None)
     }
 
-    /// No more is waited for: the word that might have become a longer one, if there is one. What is
-    /// behind it is to be read again.
+    /// No more is waited for: the word that might have become a longer one, if there is one. What
+    /// is behind it is to be read again.
     pub fn finish(&self, seek: &mut Seek) -> Option<Found> {
         let best = seek.best?;
         *seek = Seek::default();

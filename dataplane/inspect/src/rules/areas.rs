@@ -9,31 +9,31 @@ use crate::rules::fast::FastPattern;
 
 /// What is looked for together: the fewer patterns, the faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Traffic {
     /// TCP, one of its sides.
     Tcp(Side),
     /// Everything else.
     Other,
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::Tcp(Side::ToServer), Way::Tcp(Side::ToClient), Way::Other];
+impl Traffic {
+    const ALL: [Traffic; 3] =
+        [Traffic::Tcp(Side::ToServer), Traffic::Tcp(Side::ToClient), Traffic::Other];
 
     fn index(self) -> usize {
         match self {
-            Way::Tcp(side) => side.index(),
-            Way::Other => 2,
+            Traffic::Tcp(side) => side.index(),
+            Traffic::Other => 2,
         }
     }
 
     /// Whether a rule can match there.
     fn is_of(self, rule: &Compiled) -> bool {
         match (self, rule.protocol) {
-            (_, Protocol::Ip | Protocol::Dns) | (Way::Other, Protocol::Udp | Protocol::Icmp) => {
-                true
-            }
-            (Way::Other, _) | (Way::Tcp(_), Protocol::Udp | Protocol::Icmp) => false,
-            (Way::Tcp(side), _) => rule.side.is_none_or(|wanted| wanted == side),
+            (_, Protocol::Ip | Protocol::Dns)
+            | (Traffic::Other, Protocol::Udp | Protocol::Icmp) => true,
+            (Traffic::Other, _) | (Traffic::Tcp(_), Protocol::Udp | Protocol::Icmp) => false,
+            (Traffic::Tcp(side), _) => rule.side.is_none_or(|wanted| wanted == side),
         }
     }
 }
@@ -52,8 +52,9 @@ pub(super) struct Areas(Vec<Option<Area>>);
 
 impl Areas {
     pub(super) fn new(fast: &[FastPattern], rules: &[Compiled]) -> Result<Areas, Reason> {
-        let places =
-            Way::ALL.iter().flat_map(|way| Buffer::ALL.iter().map(|buffer| (*way, *buffer)));
+        let places = Traffic::ALL
+            .iter()
+            .flat_map(|traffic| Buffer::ALL.iter().map(|buffer| (*traffic, *buffer)));
         places.map(|place| area(fast, rules, place)).collect::<Result<_, _>>().map(Areas)
     }
 
@@ -62,15 +63,15 @@ impl Areas {
         self.0.iter().flatten().map(|area| area.patterns.memory()).max().unwrap_or(0)
     }
 
-    pub(super) fn get(&self, way: Way, buffer: Buffer) -> Option<&Area> {
-        self.0.get(way.index() * Buffer::COUNT + buffer.index())?.as_ref()
+    pub(super) fn get(&self, traffic: Traffic, buffer: Buffer) -> Option<&Area> {
+        self.0.get(traffic.index() * Buffer::COUNT + buffer.index())?.as_ref()
     }
 }
 
 fn area(
     fast: &[FastPattern],
     rules: &[Compiled],
-    (way, buffer): (Way, Buffer),
+    (traffic, buffer): (Traffic, Buffer),
 ) -> Result<Option<Area>, Reason> {
     let (mut patterns, mut owners) = (Vec::new(), Vec::new());
     for pattern in fast {
@@ -78,7 +79,7 @@ fn area(
         if buffer == Buffer::FileData || !(pattern.buffer == buffer || is_either) {
             continue;
         }
-        let is_here = |rule: &u32| way.is_of(&rules[*rule as usize]);
+        let is_here = |rule: &u32| traffic.is_of(&rules[*rule as usize]);
         let mine: Vec<u32> = pattern.rules.iter().copied().filter(is_here).collect();
         if !mine.is_empty() {
             patterns.push(Pattern { bytes: pattern.bytes.clone(), nocase: pattern.nocase });

@@ -36,8 +36,8 @@ pub enum Condition {
     IcmpSeq(u16),
     /// `flags` of TCP.
     TcpFlags {
-        /// Those named, as in the header's byte (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64,
-        /// CWR 128).
+        /// Those named, as in the header's byte (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE
+        /// 64, CWR 128).
         flags: u8,
         /// How they are compared.
         mode: FlagsMode,

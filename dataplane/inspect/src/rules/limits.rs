@@ -11,6 +11,6 @@ pub const CONTENT_BYTES_MAX: usize = 2048;
 /// Bytes of a regular expression, as written.
 pub const PCRE_BYTES_MAX: usize = 8192;
 /// Places, distances, lengths in a rule. Suricata's limit for a content is the same.
-pub const PLACE_MAX: u32 = 65_535;
+pub const OFFSET_MAX: u32 = 65_535;
 /// Flow bits of one rule.
 pub const FLOW_BITS_A_RULE_MAX: usize = 64;

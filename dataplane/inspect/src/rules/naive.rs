@@ -35,7 +35,7 @@ fn chain_matches(chain: &[&Match], view: View<'_>) -> Option<bool> {
         Match::Size(_) => false,
     });
     let size_new = chain.iter().any(|one| matches!(one, Match::Size(_))) && view.fresh;
-    let mut ways = vec![(-(view.base as i64), false)];
+    let mut cursors = vec![(-(view.base as i64), false)];
     let asks_for_no_end = chain.iter().any(|one| match one {
         Match::Content(it) => it.negated && it.ends,
         Match::Pcre(it) => it.negated && pcre::compile(it).unwrap().looks_ahead,
@@ -48,36 +48,36 @@ fn chain_matches(chain: &[&Match], view: View<'_>) -> Option<bool> {
         let beginning = -(view.base as i64);
         let next: Vec<(i64, bool)> = match (is_relative(one), after(one, beginning, view)) {
             (false, None) => return None,
-            (false, Some(Ways::Moves(places))) => {
-                any_new |= ways.iter().any(|(_, new)| *new);
+            (false, Some(Advance::Moves(places))) => {
+                any_new |= cursors.iter().any(|(_, new)| *new);
                 places
             }
-            (false, Some(Ways::Stays(new))) => {
+            (false, Some(Advance::Stays(new))) => {
                 any_new |= new;
-                ways
+                cursors
             }
             (true, _) => {
                 let behind = |(from, old): &(i64, bool)| match after(one, *from, view) {
-                    Some(Ways::Moves(places)) => {
+                    Some(Advance::Moves(places)) => {
                         places.iter().map(|(at, new)| (*at, new | old)).collect()
                     }
-                    Some(Ways::Stays(new)) => vec![(*from, new | old)],
+                    Some(Advance::Stays(new)) => vec![(*from, new | old)],
                     None => Vec::new(),
                 };
-                ways.iter().flat_map(behind).collect()
+                cursors.iter().flat_map(behind).collect()
             }
         };
-        ways = next;
-        ways.sort();
-        ways.dedup();
-        if ways.is_empty() {
+        cursors = next;
+        cursors.sort();
+        cursors.dedup();
+        if cursors.is_empty() {
             return None;
         }
     }
-    Some(any_new || ways.iter().any(|(_, new)| *new))
+    Some(any_new || cursors.iter().any(|(_, new)| *new))
 }
 
-enum Ways {
+enum Advance {
     /// Places behind it, and whether something new was needed to get there.
     Moves(Vec<(i64, bool)>),
     /// It holds.
@@ -95,35 +95,37 @@ fn is_relative(one: &Match) -> bool {
     }
 }
 
-fn after(one: &Match, from: i64, view: View<'_>) -> Option<Ways> {
+fn after(one: &Match, from: i64, view: View<'_>) -> Option<Advance> {
     let is_new = |end: i64| end > 0 && end as usize > view.since;
-    let moves = |places: Vec<(i64, bool)>| (!places.is_empty()).then_some(Ways::Moves(places));
+    let moves = |places: Vec<(i64, bool)>| (!places.is_empty()).then_some(Advance::Moves(places));
     match one {
         Match::Content(it) => {
             let ends = content(it, from, view);
             if it.negated {
-                return ends.is_empty().then_some(Ways::Stays(false));
+                return ends.is_empty().then_some(Advance::Stays(false));
             }
             moves(ends.into_iter().map(|end| (end, is_new(end))).collect())
         }
         Match::Pcre(it) => {
             let ends = expression(it, from, view);
             if it.negated {
-                return ends.is_empty().then_some(Ways::Stays(false));
+                return ends.is_empty().then_some(Advance::Stays(false));
             }
             moves(ends)
         }
         Match::DataAt(it) => {
             let end = from + i64::from(it.bytes) + i64::from(!it.relative);
             let is_there = end <= view.bytes.len() as i64;
-            (is_there != it.negated).then_some(Ways::Stays(!it.negated && is_new(end)))
+            (is_there != it.negated).then_some(Advance::Stays(!it.negated && is_new(end)))
         }
-        Match::ByteTest(it) => test(it, from, view).map(|end| Ways::Stays(is_new(end))),
+        Match::ByteTest(it) => test(it, from, view).map(|end| Advance::Stays(is_new(end))),
         Match::ByteJump(it) => {
             let (to, all) = jump(it, from, view)?;
             moves(vec![(to, is_new(all.max(to + 1)))])
         }
-        Match::Size(range) => range.contains(view.bytes.len() as u32).then_some(Ways::Stays(false)),
+        Match::Size(range) => {
+            range.contains(view.bytes.len() as u32).then_some(Advance::Stays(false))
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! Which rules are obeyed first.
 
-use crate::rules::buffer::Buffer;
 use crate::rules::compiled::Compiled;
-use crate::rules::compiled::chain::What;
 
 /// For each rule its place in the order: first those that let pass, then those that drop, reject,
 /// tell; among them those that set flow bits before those that ask for them; then by priority.
@@ -20,26 +18,12 @@ pub(super) fn ranks(rules: &[Compiled]) -> Vec<u32> {
 }
 
 fn bits_class(rule: &Compiled) -> u8 {
-    let asks = rule.bits.iter().any(|bit| bit.op.is_question());
-    let sets = rule.bits.iter().any(|bit| !bit.op.is_question());
+    let asks = rule.bits.iter().any(|bit| bit.op.is_test());
+    let sets = rule.bits.iter().any(|bit| !bit.op.is_test());
     match (sets, asks) {
         (true, false) => 0,
         (true, true) => 1,
         (false, true) => 2,
         (false, false) => 3,
-    }
-}
-
-/// Whether bytes that come after the fast pattern may be what makes the rule match. They are not
-/// where everything is in heads, nor where the fast pattern is the only condition.
-pub(super) fn waits(rule: &Compiled) -> bool {
-    if !rule.chains.iter().any(|chain| chain.buffer.is_stream()) {
-        return false;
-    }
-    match &rule.chains[..] {
-        [chain] if chain.buffer == Buffer::Payload => {
-            !matches!(&chain.steps[..], [step] if matches!(&step.what, What::Content(_)))
-        }
-        _ => true,
     }
 }

@@ -1,10 +1,11 @@
 //! Regular expressions as PCRE writes them, in the words of the regex crate, which runs in time
 //! linear in what is searched, whatever the expression.
 //!
-//! What cannot be said so is refused by its name: lookaround, backreferences, possessive quantifiers,
-//! atomic groups, recursion, conditions. Bytes are bytes: no Unicode.
+//! What cannot be said so is refused by its name: lookaround, backreferences, possessive
+//! quantifiers, atomic groups, recursion, conditions. Bytes are bytes: no Unicode.
 
 mod class;
+mod rest;
 mod walk;
 
 use regex::bytes::{Regex, RegexBuilder};

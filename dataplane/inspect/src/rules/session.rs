@@ -48,7 +48,7 @@ impl FlowBitOp {
     ];
 
     /// Whether it asks rather than does.
-    pub const fn is_question(self) -> bool {
+    pub const fn is_test(self) -> bool {
         matches!(self, FlowBitOp::IsSet | FlowBitOp::IsNotSet)
     }
 }

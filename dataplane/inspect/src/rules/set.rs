@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::rules::areas::{Area, Areas, Way};
+use crate::rules::areas::{Area, Areas, Traffic};
 use crate::rules::ast::Rule;
 use crate::rules::bits::BitNames;
 use crate::rules::buffer::Buffer;
@@ -103,8 +103,8 @@ impl RuleSet {
     }
 
     /// The patterns that are looked for in a buffer.
-    pub(super) fn area(&self, way: Way, buffer: Buffer) -> Option<&Area> {
-        self.areas.get(way, buffer)
+    pub(super) fn area(&self, traffic: Traffic, buffer: Buffer) -> Option<&Area> {
+        self.areas.get(traffic, buffer)
     }
 
     /// Those of the rules that have nothing to look for that are worth a look, whoever speaks.

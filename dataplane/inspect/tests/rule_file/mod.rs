@@ -1,5 +1,5 @@
-//! Bytes as a file of rules and as traffic that the rules are looked for in. Nothing may panic, what
-//! is printed is read again, and every rule is either loaded or refused with a reason.
+//! Bytes as a file of rules and as traffic that the rules are looked for in. Nothing may panic,
+//! what is printed is read again, and every rule is either loaded or refused with a reason.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn flow(mut inspector: Inspector, mut traffic: &[u8]) {
         } else {
             inspector.stream(&mut session, piece, &mut found);
         }
-        for rule in &found.told {
+        for rule in &found.alerts {
             out.clear();
             let rule = &inspector.set().rules()[*rule as usize];
             let http = inspector.message();

@@ -134,7 +134,7 @@ impl Expander<'_, '_> {
     }
 }
 
-/// What tells the compound elements around elements apart.
+/// What distinguishes the compound elements around elements.
 fn scope(node: &Node) -> Option<*const Context> {
     node.context.as_ref().map(std::rc::Rc::as_ptr)
 }

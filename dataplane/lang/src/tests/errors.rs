@@ -146,7 +146,7 @@ fn push_and_pull() {
 }
 
 #[test]
-fn unreachable_elements_are_told_to_people_only() {
+fn unreachable_elements_are_reported_to_people_only() {
     let text = "a :: Null -> b :: Null -> a; InfiniteSource -> Discard";
     assert_eq!(click(text), "");
     let shown = loaded(text).unwrap().warnings.render(false);

@@ -52,7 +52,7 @@ fn names_that_are_taken_are_counted_past() {
 }
 
 #[test]
-fn links_within_a_compound_stand_in_the_place_of_the_link_to_it() {
+fn links_within_a_compound_replace_the_link_to_it() {
     let g = graph(
         "a, x, y :: Any; a ~> x; a ~> c :: { input -> n :: Null -> Discard;
              input -> m :: Counter -> Discard }; a ~> y",
@@ -160,7 +160,7 @@ fn a_catalog_without_dispatchers_has_no_context_links() {
 }
 
 #[test]
-fn an_own_class_of_the_name_does_not_take_its_place() {
+fn an_own_class_of_the_name_does_not_replace_it() {
     let g = graph("elementclass FlowDispatcher { input -> Null -> output }; Any ~> Any");
     assert_eq!(elements(&g)[2], "FlowDispatcher@3 :: FlowDispatcher");
 }

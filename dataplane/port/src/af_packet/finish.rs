@@ -1,9 +1,11 @@
 //! Finishes received frames: what their senders left to hardware is done here, in software.
 
+use super::frame::{Bytes, Frame, PacketStatistics, PacketType};
+use super::options::PacketOptions;
 use super::ring::SlotHeader;
 use super::segment::Segmenter;
+use super::vnet::{GSO_NONE, GSO_TCP_IPV4, GSO_TCP_IPV6, GSO_UDP, VNET_LEN, VnetHeader};
 use super::whole;
-use super::{Bytes, Frame, PacketOptions, PacketStatistics, PacketType};
 use std::io;
 use std::os::fd::OwnedFd;
 use thruway_packet::Packet;
@@ -11,40 +13,8 @@ use thruway_wire::checksum::Sum;
 
 /// Room before a frame for a VLAN tag that the kernel took out.
 const VLAN_LEN: usize = 4;
-/// `struct virtio_net_hdr`.
-pub(super) const VNET_LEN: usize = 10;
 /// The largest frame that a stack hands down without "big TCP": 64 kB and headers.
 const LARGE_FRAME_LEN: usize = 65_536 + 256;
-
-/// `struct virtio_net_hdr`, in the machine's byte order.
-#[derive(Debug, Clone, Copy, Default)]
-struct VnetHeader {
-    needs_checksum: bool,
-    gso_type: u8,
-    gso_len: usize,
-    checksum_start: usize,
-    checksum_offset: usize,
-}
-
-impl VnetHeader {
-    fn parse(bytes: [u8; VNET_LEN]) -> VnetHeader {
-        let u16_at = |at: usize| usize::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]));
-        VnetHeader {
-            needs_checksum: bytes[0] & 1 != 0,
-            // The top bit says that the ECN rule for the CWR flag applies: it always does here.
-            gso_type: bytes[1] & 0x7F,
-            gso_len: u16_at(4),
-            checksum_start: u16_at(6),
-            checksum_offset: u16_at(8),
-        }
-    }
-}
-
-// Values of `gso_type`.
-const GSO_NONE: u8 = 0;
-pub(super) const GSO_TCP_IPV4: u8 = 1;
-pub(super) const GSO_TCP_IPV6: u8 = 4;
-const GSO_UDP: u8 = 5;
 
 /// Finishes what senders left to hardware.
 pub(super) struct Finisher {
@@ -115,8 +85,8 @@ impl Finisher {
         true
     }
 
-    /// A frame that did not fit its slot: the kernel queued it whole, if it had the room. It is read
-    /// straight into the memory of packets.
+    /// A frame that did not fit its slot: the kernel queued it whole, if it had the room. It is
+    /// read straight into the memory of packets.
     pub(super) fn finish_queued(
         &mut self,
         socket: &OwnedFd,
@@ -154,8 +124,8 @@ impl Finisher {
         true
     }
 
-    /// `room` is [`VLAN_LEN`] bytes and then the frame. `None` if there is no frame to be given now:
-    /// it was dropped, or is to be segmented and only taken in hand.
+    /// `room` is [`VLAN_LEN`] bytes and then the frame. `None` if there is no frame to be given
+    /// now: it was dropped, or is to be segmented and only taken in hand.
     fn finish(&mut self, room: &mut [u8], vnet: VnetHeader, header: &SlotHeader) -> Option<Done> {
         if self.ignore_outgoing && header.packet_type == PacketType::Outgoing {
             return None;
@@ -200,9 +170,9 @@ impl Finisher {
         match vlan {
             Some((protocol, tag)) if self.is_ethernet && room.len() >= ADDRESSES_LEN + VLAN_LEN => {
                 room.copy_within(VLAN_LEN..VLAN_LEN + ADDRESSES_LEN, 0);
-                let place = &mut room[ADDRESSES_LEN..ADDRESSES_LEN + VLAN_LEN];
-                place[..2].copy_from_slice(&protocol.to_be_bytes());
-                place[2..].copy_from_slice(&tag.to_be_bytes());
+                let field = &mut room[ADDRESSES_LEN..ADDRESSES_LEN + VLAN_LEN];
+                field[..2].copy_from_slice(&protocol.to_be_bytes());
+                field[2..].copy_from_slice(&tag.to_be_bytes());
                 self.statistics.tags_restored += 1;
                 0
             }

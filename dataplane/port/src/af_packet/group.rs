@@ -41,9 +41,9 @@ impl Group {
         };
         system::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
             .map_err(|e| PortError::system(name, "setsockopt(PACKET_FANOUT)", e))?;
-        let told = system::option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)
+        let id = system::option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)
             .map_err(|e| PortError::system(name, "getsockopt(PACKET_FANOUT)", e))?;
-        self.number = Some(told as u16);
+        self.number = Some(id as u16);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Frames out by `sendmmsg`: those that fit no slot of the ring, and all when it is full.
 
 use super::OutFrame;
-use super::finish::VNET_LEN;
 use super::options;
+use super::vnet::VNET_LEN;
 use super::whole::Head;
 use crate::error::PortError;
 use crate::interface::Interface;

@@ -6,9 +6,10 @@
 //! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
 //! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
-//! A ring for each direction, shared with the kernel: see ADR 27.
+//! A ring for each direction, shared with the kernel: see ADR 24.
 
 mod finish;
+mod frame;
 mod group;
 mod messages;
 mod options;
@@ -17,8 +18,10 @@ mod segment;
 mod sender;
 mod slots;
 mod transmit_ring;
+mod vnet;
 mod whole;
 
+pub use frame::{Bytes, Frame, PacketStatistics, PacketType};
 pub use messages::SEND_BATCH;
 pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
@@ -30,75 +33,14 @@ use crate::interface::{self, Interface};
 use finish::Finisher;
 use ring::Ring;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use thruway_packet::Packet;
-
-/// To whom a frame was addressed, seen from the interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PacketType {
-    /// This interface.
-    Host,
-    /// All.
-    Broadcast,
-    /// A group.
-    Multicast,
-    /// Another host; seen because of promiscuous mode.
-    OtherHost,
-    /// Sent by this host through the interface.
-    Outgoing,
-}
-
-impl PacketType {
-    fn from_number(number: u8) -> PacketType {
-        match number {
-            1 => PacketType::Broadcast,
-            2 => PacketType::Multicast,
-            3 => PacketType::OtherHost,
-            4 => PacketType::Outgoing,
-            _ => PacketType::Host,
-        }
-    }
-}
-
-/// The bytes of a received frame.
-#[derive(Debug)]
-pub enum Bytes<'a> {
-    /// For the time of the callback.
-    Borrowed(&'a [u8]),
-    /// In the memory of packets already: long ones.
-    Owned(Packet),
-}
-
-impl std::ops::Deref for Bytes<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Borrowed(bytes) => bytes,
-            Bytes::Owned(packet) => packet.data(),
-        }
-    }
-}
-
-/// A received frame.
-#[derive(Debug)]
-pub struct Frame<'a> {
-    /// The whole frame: tagged, checksummed, of a size that fits the wire (but for `segments`).
-    pub bytes: Bytes<'a>,
-    /// Nanoseconds since 1970 when the kernel saw the frame.
-    pub timestamp_ns: u64,
-    /// To whom it was addressed.
-    pub packet_type: PacketType,
-    /// Frames that it stands for: more than 1 with [`PacketOptions::whole`] only.
-    pub segments: u8,
-}
 
 /// A frame to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct OutFrame<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Frames that it stands for: of a TCP frame with more than 1, the kernel or the interface makes
-    /// as many of about equal length.
+    /// Frames that it stands for: of a TCP frame with more than 1, the kernel or the interface
+    /// makes as many of about equal length.
     pub segments: u8,
 }
 
@@ -111,27 +53,6 @@ impl<'a> From<&'a [u8]> for OutFrame<'a> {
     fn from(bytes: &'a [u8]) -> OutFrame<'a> {
         OutFrame { bytes, segments: 1 }
     }
-}
-
-/// What a socket has done, in frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PacketStatistics {
-    /// Given out.
-    pub received: u64,
-    /// Dropped by the kernel because the ring was full.
-    pub dropped_ring_full: u64,
-    /// Dropped because they fitted no slot, and the kernel had no room for them elsewhere.
-    pub dropped_too_long: u64,
-    /// Dropped because a sender's offload is one that is not done here (a tunnel, a fragment).
-    pub dropped_offload: u64,
-    /// Checksums that were completed here for the sender.
-    pub checksums_completed: u64,
-    /// Frames that were segmented here for the sender.
-    pub frames_segmented: u64,
-    /// Frames given out that stand for several.
-    pub frames_whole: u64,
-    /// VLAN tags put back into their frames.
-    pub tags_restored: u64,
 }
 
 /// A packet socket that only receives.
@@ -149,15 +70,15 @@ impl PacketSocket {
     /// Opens `name` for receiving.
     ///
     /// # Errors
-    /// There is no such interface, it is down, the process may not open packet sockets, or the kernel
-    /// refused a step.
+    /// There is no such interface, it is down, the process may not open packet sockets, or the
+    /// kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
         PacketSocket::make(name, options, options::attach)
     }
 
     /// Opens `name` for `count` threads: each frame goes to one of the sockets, those of a flow to
-    /// the same, and by their addresses and ports those of the other direction, too. Fragments go by
-    /// their addresses alone. No socket receives before all are there.
+    /// the same, and by their addresses and ports those of the other direction, too. Fragments go
+    /// by their addresses alone. No socket receives before all are there.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].

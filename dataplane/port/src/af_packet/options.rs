@@ -15,8 +15,8 @@ pub struct PacketOptions {
     pub ignore_outgoing: bool,
     /// Size of the receive ring, in bytes.
     pub ring_len: usize,
-    /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they are:
-    /// of up to 64 kB, with right lengths and checksums. Others are cut here.
+    /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they
+    /// are: of up to 64 kB, with right lengths and checksums. Others are cut here.
     pub whole: bool,
     /// Keep what is received from the host's stack, as long as the socket is there (Linux 6.6).
     pub exclusive: bool,
@@ -68,7 +68,8 @@ pub(super) fn use_version_2(name: &str, socket: &OwnedFd) -> Result<(), PortErro
         .map_err(|e| PortError::system(name, "setsockopt(PACKET_VERSION)", e))
 }
 
-/// A packet socket that only sends, bound to nothing yet. Every frame has a virtio header before it.
+/// A packet socket that only sends, bound to nothing yet. Every frame has a virtio header before
+/// it.
 pub(super) fn send_socket(name: &str, bypass: bool) -> Result<OwnedFd, PortError> {
     let flags = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
     let socket = system::socket(libc::AF_PACKET, flags, 0)
@@ -147,11 +148,11 @@ pub(super) fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io
 pub(super) fn take_drops(socket: &OwnedFd) -> u64 {
     let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let (fd, place) = (socket.as_raw_fd(), (&raw mut counts).cast());
+    let (fd, pointer) = (socket.as_raw_fd(), (&raw mut counts).cast());
     // JUSTIFICATION: the statistics of packet sockets are not offered elsewhere.
     // SAFETY: the place is writable for the length given.
     let result = unsafe {
-        libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &raw mut len)
+        libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, pointer, &raw mut len)
     };
     if result == 0 { u64::from(counts.tp_drops) } else { 0 }
 }

@@ -7,7 +7,7 @@
 //! frame that does not fit one (64 kB from a local stack) is queued by the kernel whole, and read
 //! from the socket.
 
-use super::PacketType;
+use super::frame::PacketType;
 use super::slots::{Direction, HEADER_LEN, Slots};
 use crate::error::PortError;
 use std::os::fd::OwnedFd;

@@ -75,7 +75,7 @@ proptest! {
         let plan = plan(&frame, segment_len, true).expect("plain headers");
         let segments = segments(&frame, segment_len).expect("plain headers");
         prop_assert_eq!(segments.len(), payload_len.div_ceil(segment_len).max(1));
-        let mut carried = Vec::new();
+        let mut payload = Vec::new();
         for (i, segment) in segments.iter().enumerate() {
             assert_checksums(segment, &plan);
             let u16_at = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
@@ -97,9 +97,9 @@ proptest! {
             } else {
                 prop_assert_eq!(usize::from(u16_at(plan.l4 + 4)), segment.len() - plan.l4);
             }
-            carried.extend_from_slice(&segment[plan.payload..]);
+            payload.extend_from_slice(&segment[plan.payload..]);
         }
-        prop_assert_eq!(&carried[..], &frame[plan.payload..]);
+        prop_assert_eq!(&payload[..], &frame[plan.payload..]);
     }
 
     #[test]

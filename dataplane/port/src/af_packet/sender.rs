@@ -64,7 +64,7 @@ impl PacketSender {
 
     /// Some frames from the front, at least one: how many were sent, or why the first was not.
     fn send_some(&mut self, frames: &[OutFrame<'_>]) -> io::Result<usize> {
-        let unfit = frames.iter().take_while(|frame| !self.ring.suits(frame)).count();
+        let unfit = frames.iter().take_while(|frame| !self.ring.fits(frame)).count();
         if unfit > 0 {
             return self.messages.send(&frames[..unfit]);
         }

@@ -4,7 +4,7 @@
 //! A slot is owned by the kernel or by us, as the status word at its start says. A header follows
 //! (`struct tpacket2_hdr`, of which the status is the first field), then the frame.
 
-use super::finish::VNET_LEN;
+use super::vnet::VNET_LEN;
 use crate::error::PortError;
 use crate::system;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

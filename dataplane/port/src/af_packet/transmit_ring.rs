@@ -1,18 +1,20 @@
 //! The ring by which frames leave (TPACKET_V2): copied to slots, then one system call for a batch.
 //!
-//! A frame is in the ring for the time of a call only: what the kernel did not take is taken back, and
-//! stays the caller's. So a frame waits in one place, and the rules of `sendmmsg` hold here, too.
+//! A frame is in the ring for the time of a call only: what the kernel did not take is taken back,
+//! and stays the caller's. So a frame waits in one place, and the rules of `sendmmsg` hold here,
+//! too.
 //!
-//! The virtio header of each frame says that all of it is header. So the kernel copies it whole into
-//! its own packet, and is done with the slot's bytes when the call returns. (It would otherwise have
-//! its packet point to the slot, and copy it, a page for each, as soon as a virtual link takes the
-//! packet over; before Linux 5.0 the receiver then saw what was written to the slot next.) The slot is
-//! not free before the packet is gone, all the same: frames that wait in a long queue keep theirs.
+//! The virtio header of each frame says that all of it is header. So the kernel copies it whole
+//! into its own packet, and is done with the slot's bytes when the call returns. (It would
+//! otherwise have its packet point to the slot, and copy it, a page for each, as soon as a virtual
+//! link takes the packet over; before Linux 5.0 the receiver then saw what was written to the slot
+//! next.) The slot is not free before the packet is gone, all the same: frames that wait in a long
+//! queue keep theirs.
 
 use super::OutFrame;
-use super::finish::VNET_LEN;
 use super::options;
 use super::slots::{Direction, HEADER_LEN, Slots};
+use super::vnet::VNET_LEN;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use rustix::net::{SendFlags, send};
@@ -20,7 +22,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use thruway_sync::atomic::Ordering;
 
-/// Memory of a ring: 1,024 slots for frames of 1,500 bytes, 128 for the longest. More were no faster.
+/// Memory of a ring: 1,024 slots for frames of 1,500 bytes, 128 for the longest. More were no
+/// faster.
 const RING_LEN: usize = 2 << 20;
 /// Shorter frames fit every MTU: what every host must accept by RFC 791 section 3.1, in Ethernet.
 const SHORT_LEN: usize = 576 + 14;
@@ -57,15 +60,15 @@ impl TransmitRing {
 
     /// Whether a frame may be put to a slot. The kernel itself does not compare its length with the
     /// MTU where there are virtio headers.
-    pub(super) fn suits(&self, frame: &OutFrame<'_>) -> bool {
+    pub(super) fn fits(&self, frame: &OutFrame<'_>) -> bool {
         let len = frame.bytes.len();
         let room = self.slots.slot_len() - HEADER_LEN - VNET_LEN;
         let fits = len >= self.header_len.max(1) && len <= self.frame_len_max.min(room);
         frame.segments <= 1 && fits
     }
 
-    /// Sends frames from the front of `frames` that suit; how many, which is 0 if the first does not
-    /// suit or finds no free slot. One system call.
+    /// Sends frames from the front of `frames` that suit; how many, which is 0 if the first does
+    /// not suit or finds no free slot. One system call.
     ///
     /// # Errors
     /// Why the first was not sent.
@@ -104,7 +107,7 @@ impl TransmitRing {
             // Acquire: what the kernel did with the slot is over before we write to it; pairs with
             // its barrier before it frees the slot (tpacket_destruct_skb).
             let status = self.slots.status(number).load(Ordering::Acquire);
-            if status != libc::TP_STATUS_AVAILABLE || !self.suits(frame) {
+            if status != libc::TP_STATUS_AVAILABLE || !self.fits(frame) {
                 break;
             }
             self.put(number, frame.bytes);
@@ -136,8 +139,9 @@ impl TransmitRing {
         frame[..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Frees the slots, of `count` that were filled, that the kernel did not take: from the first on
-    /// that it refused for now (it left the status) or for ever (it set another one). How many it took.
+    /// Frees the slots, of `count` that were filled, that the kernel did not take: from the first
+    /// on that it refused for now (it left the status) or for ever (it set another one). How many
+    /// it took.
     fn take_back(&mut self, count: usize) -> usize {
         let left = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
         // Relaxed: only the call that is over set these statuses, in this thread.

@@ -112,15 +112,15 @@ fn what_the_kernel_refuses_is_taken_back() {
 fn frames_that_fit_no_slot_or_no_mtu_do_not_suit() {
     apart("frames_that_fit_no_slot_or_no_mtu_do_not_suit", |lo| {
         let mut ring = TransmitRing::open(lo, false).expect("root may");
-        let suits = |ring: &TransmitRing, len| ring.suits(&frame(0, len)[..].into());
+        let fits = |ring: &TransmitRing, len| ring.fits(&frame(0, len)[..].into());
         // The MTU of lo is 64 kB, the longest slot 16.
-        assert!(suits(&ring, 16_000) && !suits(&ring, 16_384));
-        assert!(!ring.suits(&[0; 13][..].into()) && ring.suits(&[0; 14][..].into()));
+        assert!(fits(&ring, 16_000) && !fits(&ring, 16_384));
+        assert!(!ring.fits(&[0; 13][..].into()) && ring.fits(&[0; 14][..].into()));
         let whole = frame(0, 9000);
-        assert!(!ring.suits(&OutFrame { bytes: &whole, segments: 6 }));
+        assert!(!ring.fits(&OutFrame { bytes: &whole, segments: 6 }));
         // The MTU is looked at again before a long frame is sent.
         set_mtu(1500);
         assert_eq!(ring.send(&out(&[whole])).expect("lo is up"), 0);
-        assert!(suits(&ring, 1514) && !suits(&ring, 1515));
+        assert!(fits(&ring, 1514) && !fits(&ring, 1515));
     });
 }

@@ -7,8 +7,8 @@
 //! it. Beside it only the number of frames that it stands for is kept. The length of the segments
 //! follows from that number: as equal as possible, hence never longer than the sender's.
 
-use super::finish::{GSO_TCP_IPV4, GSO_TCP_IPV6, VNET_LEN};
 use super::segment::{Plan, TCP_CWR, plan, pseudo_header, put_u16};
+use super::vnet::{GSO_TCP_IPV4, GSO_TCP_IPV6, VNET_LEN};
 
 /// Where TCP's checksum stands in its header.
 const CHECKSUM_AT: usize = 16;
@@ -88,8 +88,8 @@ fn vnet_header(frame: &[u8], plan: &Plan, segment_len: usize) -> [u8; VNET_LEN] 
     header[1] = kind | if is_reduced { GSO_ECN } else { 0 };
     // Lossless: headers and payload are within a frame of 64 kB.
     let words = [plan.payload, segment_len, plan.l4, CHECKSUM_AT].map(|word| word as u16);
-    for (place, word) in header[2..].chunks_exact_mut(2).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
+    for (field, word) in header[2..].chunks_exact_mut(2).zip(words) {
+        field.copy_from_slice(&word.to_ne_bytes());
     }
     header
 }
@@ -151,9 +151,9 @@ mod tests {
             prop_assert_eq!(cut.len(), usize::from(count));
             let longest = cut.iter().map(|one| one.len() - plan.payload).max();
             prop_assert!(longest <= Some(segment_len));
-            let carried: Vec<u8> =
+            let payload: Vec<u8> =
                 cut.iter().flat_map(|one| one[plan.payload..].to_vec()).collect();
-            prop_assert_eq!(&carried[..], &frame[plan.payload..]);
+            prop_assert_eq!(&payload[..], &frame[plan.payload..]);
         }
 
         #[test]

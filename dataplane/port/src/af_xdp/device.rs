@@ -1,6 +1,6 @@
 //! An interface that is used by AF_XDP: a socket for each of its receive queues.
 
-use super::socket::{self, FRAME_MAX, Place, Rings, RxEnd, TxEnd};
+use super::socket::{self, Binding, FRAME_MAX, Rings, RxEnd, TxEnd};
 use super::steering::Steering;
 use super::{Mode, Receiver, Sender, XdpOptions};
 use crate::af_packet::promiscuous_guard;
@@ -109,18 +109,18 @@ impl Device {
         let is_native = steering.as_ref().is_some_and(|s| s.mode() == Mode::Native);
         // A device sees physical pages, and of normal ones a frame may need two.
         let may_zero_copy = is_native && Memory::get().small().stats().pages == Pages::Huge;
-        let place = |zero_copy| Place {
+        let binding = |zero_copy| Binding {
             name,
             interface: interface.index,
             queue: 0,
             shared: None,
             zero_copy,
         };
-        let (zero_copy, queues) = match may_zero_copy.then(|| bind_all(place(true), count, options))
-        {
-            Some(Ok(queues)) => (true, queues),
-            _ => (false, bind_all(place(false), count, options)?),
-        };
+        let (zero_copy, queues) =
+            match may_zero_copy.then(|| bind_all(binding(true), count, options)) {
+                Some(Ok(queues)) => (true, queues),
+                _ => (false, bind_all(binding(false), count, options)?),
+            };
         lock(&LINGERING).retain(|(lingering, queue, _)| *lingering != key || *queue >= count);
         let guard = options.promiscuous.then(|| promiscuous_guard(&interface)).transpose()?;
         Ok(Device {
@@ -291,7 +291,7 @@ impl Device {
             }
             false => format!("ethtool -K {} rxvlan off", self.interface.name),
         };
-        let lost = "VLAN tags that were taken out of frames do not come by AF_XDP";
+        let lost = "VLAN tags stripped by hardware offload are invisible to AF_XDP";
         is_news.then(|| format!("{lost}; to keep them in, {remedy}"))
     }
 
@@ -310,13 +310,17 @@ impl Device {
 }
 
 /// Sockets on `count` queues; they share the memory that the first one registers.
-fn bind_all(place: Place<'_>, count: u32, options: &XdpOptions) -> Result<Vec<Queue>, PortError> {
+fn bind_all(
+    binding: Binding<'_>,
+    count: u32,
+    options: &XdpOptions,
+) -> Result<Vec<Queue>, PortError> {
     let capacity = Memory::get().small().stats().capacity as usize;
     let frames = (capacity / FILL_SHARE / count as usize).max(1);
     let mut queues: Vec<Queue> = Vec::new();
     for queue in 0..count {
         let shared = queues.first().map(|first| &first.socket);
-        let (socket, rings) = socket::open(Place { queue, shared, ..place }, options)?;
+        let (socket, rings) = socket::open(Binding { queue, shared, ..binding }, options)?;
         let Rings { received, fill, transmit, done } = rings;
         let rx = RxEnd::new(received, fill, frames);
         let tx = TxEnd { transmit, done, lent: Lending::new() };
@@ -346,8 +350,8 @@ impl Queue {
     /// Closes the socket, and gives the frames that it had: from then on nobody has them (but see
     /// [`LINGERING`]).
     fn close(self) -> Vec<Lending> {
-        fn end<T>(place: Mutex<Option<T>>) -> Option<T> {
-            place.into_inner().unwrap_or_else(|poison| poison.into_inner())
+        fn end<T>(binding: Mutex<Option<T>>) -> Option<T> {
+            binding.into_inner().unwrap_or_else(|poison| poison.into_inner())
         }
         // Every mapping of a ring keeps the socket open, too; they go here.
         let rx = end(self.rx).map(RxEnd::into_lent);

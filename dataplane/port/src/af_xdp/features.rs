@@ -1,5 +1,5 @@
-//! What an interface's driver offers for XDP, as the kernel tells it (Linux 6.3): by generic netlink,
-//! family "netdev".
+//! What an interface's driver offers for XDP, as the kernel tells it (Linux 6.3): by generic
+//! netlink, family "netdev".
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{netlink, recv, send, socket_with};

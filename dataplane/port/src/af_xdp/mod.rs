@@ -4,9 +4,9 @@
 //! A [`Device`] is an interface with a socket for every receive queue. Its memory is the pool of
 //! small frames, registered as it is; whoever has a frame is its only owner, also where that is the
 //! kernel: a frame in the fill ring belongs to the kernel until it is received, one in the transmit
-//! ring until its completion. Both are kept in a [`Lending`](thruway_packet::Lending) and freed when
-//! the socket is closed. A [`Receiver`] and a [`Sender`] are the ends of a device that a thread has
-//! to itself; a queue's two ends share its socket.
+//! ring until its completion. Both are kept in a [`Lending`](thruway_packet::Lending) and freed
+//! when the socket is closed. A [`Receiver`] and a [`Sender`] are the ends of a device that a
+//! thread has to itself; a queue's two ends share its socket.
 //!
 //! What is received here does not reach the host's stack. Nothing that is set outlives the process,
 //! however it ends: the steering program hangs on a link that goes with its descriptor.
@@ -32,8 +32,8 @@ use std::fmt;
 pub enum Mode {
     /// In the driver, before the kernel makes a packet of its own of the frame.
     Native,
-    /// In the kernel's stack: any interface, but the kernel makes a packet of its own. What was merged
-    /// before (GRO, or 64 kB from a local stack) fits no frame and is lost.
+    /// In the kernel's stack: any interface, but the kernel makes a packet of its own. What was
+    /// merged before (GRO, or 64 kB from a local stack) fits no frame and is lost.
     Generic,
 }
 

@@ -1,5 +1,6 @@
-//! The four rings that an AF_XDP socket shares with the kernel: one side writes slots and a producer
-//! index, the other reads them and writes a consumer index. Indices run freely modulo 2^32.
+//! The four rings that an AF_XDP socket shares with the kernel: one side writes slots and a
+//! producer index, the other reads them and writes a consumer index. Indices run freely modulo
+//! 2^32.
 
 use crate::error::PortError;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -13,8 +14,8 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Descriptor {
-    /// Its address: where it begins, from the start of the registered memory; see [`place_of`].
-    pub(super) place: u64,
+    /// Its address: where it begins, from the start of the registered memory; see [`offset_of`].
+    pub(super) offset: u64,
     /// Bytes.
     pub(super) len: u32,
     pub(super) options: u32,
@@ -23,7 +24,7 @@ pub(super) struct Descriptor {
 /// The place that an address of the unaligned mode means: a chunk's, and an offset in the top 16
 /// bits.
 #[inline]
-pub(super) fn place_of(address: u64) -> u64 {
+pub(super) fn offset_of(address: u64) -> u64 {
     const OFFSET_SHIFT: u32 = 48;
     (address & ((1 << OFFSET_SHIFT) - 1)) + (address >> OFFSET_SHIFT)
 }

@@ -86,9 +86,9 @@ fn the_wakeup_flag_is_seen() {
 
 #[test]
 fn addresses_are_a_chunk_and_an_offset() {
-    assert_eq!(place_of(0x1234_5678), 0x1234_5678);
-    assert_eq!(place_of(320 << 48 | 0x1_0000_0040), 0x1_0000_0040 + 320);
-    assert_eq!(place_of(u64::MAX), (1 << 48) - 1 + 0xFFFF);
+    assert_eq!(offset_of(0x1234_5678), 0x1234_5678);
+    assert_eq!(offset_of(320 << 48 | 0x1_0000_0040), 0x1_0000_0040 + 320);
+    assert_eq!(offset_of(u64::MAX), (1 << 48) - 1 + 0xFFFF);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Frames out: the sending end of a queue of a device.
 
 use super::Device;
-use super::ring::{Descriptor, place_of};
+use super::ring::{Descriptor, offset_of};
 use super::socket::TxEnd;
 use crate::error::PortError;
 use crate::interface::Interface;
@@ -57,7 +57,7 @@ impl Sender {
         let mut result = SendResult::default();
         let Some(end) = &mut self.end else { return result };
         let (lent, done) = (&mut end.lent, &mut self.done);
-        end.done.take(usize::MAX, |address| done.extend(lent.take_back(place_of(address), 0)));
+        end.done.take(usize::MAX, |address| done.extend(lent.take_back(offset_of(address), 0)));
         done.clear();
         if self.is_stuck {
             // Nothing more goes into the ring before the kernel takes from it.
@@ -139,12 +139,12 @@ fn put(end: &mut TxEnd, packet: Packet, mtu: usize) -> Option<usize> {
     if !(ETHERNET_LEN..=len_max).contains(&len) {
         return None;
     }
-    let place = match end.lent.lend(packet) {
-        Ok(place) => place,
+    let offset = match end.lent.lend(packet) {
+        Ok(offset) => offset,
         // In a large frame, which is not in the memory that the kernel knows.
         Err(packet) => end.lent.lend(Packet::new(packet.data())?).ok()?,
     };
-    end.transmit.put(Descriptor { place, len: len as u32, options: 0 });
+    end.transmit.put(Descriptor { offset, len: len as u32, options: 0 });
     Some(len)
 }
 

@@ -1,7 +1,7 @@
 //! A socket of one queue: its rings, its memory, bound.
 
 use super::XdpOptions;
-use super::ring::{Area, Consumer, Descriptor, Producer, place_of};
+use super::ring::{Area, Consumer, Descriptor, Producer, offset_of};
 use crate::error::PortError;
 use crate::system;
 use rustix::net::sockopt::{
@@ -43,7 +43,7 @@ pub(super) struct Rings {
 
 /// Where to bind a socket.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Binding<'a> {
     pub(super) name: &'a str,
     pub(super) interface: u32,
     pub(super) queue: u32,
@@ -54,50 +54,53 @@ pub(super) struct Place<'a> {
 }
 
 /// Opens and binds a socket; a queue that is still bound is tried again for some time.
-pub(super) fn open(place: Place<'_>, options: &XdpOptions) -> Result<(OwnedFd, Rings), PortError> {
+pub(super) fn open(
+    binding: Binding<'_>,
+    options: &XdpOptions,
+) -> Result<(OwnedFd, Rings), PortError> {
     let begin = Instant::now();
     loop {
-        let (socket, rings) = prepare(place, options)?;
-        let error = match bind_to(&socket, place) {
+        let (socket, rings) = prepare(binding, options)?;
+        let error = match bind_to(&socket, binding) {
             Ok(()) => return Ok((socket, rings)),
             Err(error) => error,
         };
         if error.raw_os_error() != Some(libc::EBUSY) {
-            return Err(PortError::xdp(place.name, "bind of an AF_XDP socket", error));
+            return Err(PortError::xdp(binding.name, "bind of an AF_XDP socket", error));
         }
         if begin.elapsed() > BUSY_MAX {
             let what = format!(
                 "queue {} is bound by another AF_XDP socket; stop the program that has it",
-                place.queue
+                binding.queue
             );
-            return Err(PortError::unfit(place.name, what));
+            return Err(PortError::unfit(binding.name, what));
         }
         std::thread::sleep(BUSY_PAUSE);
     }
 }
 
-fn bind_to(socket: &OwnedFd, place: Place<'_>) -> io::Result<()> {
-    if let Some(shared_umem) = place.shared {
+fn bind_to(socket: &OwnedFd, binding: Binding<'_>) -> io::Result<()> {
+    if let Some(shared_umem) = binding.shared {
         let flags = SocketAddrXdpFlags::XDP_SHARED_UMEM;
-        let addr = SocketAddrXdp::new(flags, place.interface, place.queue);
+        let addr = SocketAddrXdp::new(flags, binding.interface, binding.queue);
         let shared_umem_fd = shared_umem.as_fd();
         return Ok(bind(socket, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })?);
     }
-    let copy = match place.zero_copy {
+    let copy = match binding.zero_copy {
         true => SocketAddrXdpFlags::XDP_ZEROCOPY,
         false => SocketAddrXdpFlags::XDP_COPY,
     };
     let flags = copy | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-    Ok(bind(socket, &SocketAddrXdp::new(flags, place.interface, place.queue))?)
+    Ok(bind(socket, &SocketAddrXdp::new(flags, binding.interface, binding.queue))?)
 }
 
 /// A socket with its rings, not bound.
-fn prepare(place: Place<'_>, options: &XdpOptions) -> Result<(OwnedFd, Rings), PortError> {
-    let name = place.name;
+fn prepare(binding: Binding<'_>, options: &XdpOptions) -> Result<(OwnedFd, Rings), PortError> {
+    let name = binding.name;
     let failed = |step| move |e: rustix::io::Errno| PortError::xdp(name, step, io::Error::from(e));
     let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)
         .map_err(failed("socket(AF_XDP)"))?;
-    if place.shared.is_none() {
+    if binding.shared.is_none() {
         register_memory(name, &socket)?;
     }
     let slots = options.ring_slots.clamp(64, 1 << 16).next_power_of_two();
@@ -199,7 +202,7 @@ impl RxEnd {
     pub(super) fn take(&mut self, max: usize, batch: &mut Batch) -> usize {
         let lent = &mut self.lent;
         self.received.take(max, |slot| {
-            let Some(packet) = lent.take_back(place_of(slot.place), slot.len) else { return };
+            let Some(packet) = lent.take_back(offset_of(slot.offset), slot.len) else { return };
             // Another core wrote it, often.
             packet.prefetch_data();
             batch.push(packet);

@@ -1,4 +1,5 @@
-//! The few commands of bpf(2) that are needed here: maps and their entries, a program, a link, a run.
+//! The few commands of bpf(2) that are needed here: maps and their entries, a program, a link, a
+//! run.
 
 pub(crate) mod assembly;
 pub(crate) mod program;
@@ -73,11 +74,11 @@ fn pointer<T>(of: *const T) -> [u32; 2] {
 }
 
 fn call(command: i32, attributes: &Attributes) -> io::Result<i32> {
-    let (place, len) = (std::ptr::from_ref(attributes), size_of::<Attributes>());
+    let (pointer, len) = (std::ptr::from_ref(attributes), size_of::<Attributes>());
     // JUSTIFICATION: bpf(2) has no safe interface without a library of its own.
     // SAFETY: the attributes are readable for their length, and the addresses in them are of values
     // that outlive the call and are as long as the kernel takes them for (every caller below).
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, place, len) };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, len) };
     crate::system::check(result as i32)
 }
 
@@ -207,8 +208,8 @@ pub(crate) fn hide(name: &str, interface: u32) -> Result<OwnedFd, PortError> {
         })
 }
 
-/// Runs an XDP program so many times, each time with a frame that goes where the program says; those
-/// of the kernel's pages that are new begin as `frame`.
+/// Runs an XDP program so many times, each time with a frame that goes where the program says;
+/// those of the kernel's pages that are new begin as `frame`.
 pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32) -> io::Result<()> {
     let [f0, f1] = pointer(frame.as_ptr());
     let mut words = [0; 19];

@@ -1,4 +1,4 @@
-//! The programs of the ports; see ADR 12.
+//! The programs of the ports; see ADR 9.
 
 use super::assembly::{Alu, Assembly, By, Function, Register, Width};
 use std::os::fd::BorrowedFd;

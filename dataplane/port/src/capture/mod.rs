@@ -7,6 +7,7 @@ mod linktype;
 mod pcap;
 mod pcapng;
 mod source;
+mod step;
 mod trace;
 mod writer;
 
@@ -21,6 +22,7 @@ use source::Source;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
+use step::{Located, Step};
 
 /// A capture file's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,23 +48,6 @@ pub struct CapturedFrame<'a> {
     pub link: LinkType,
     /// Interface of the section (pcapng), or zero.
     pub interface: u32,
-}
-
-/// A frame's place: the next `len` bytes of the source, then `padding`.
-struct Located {
-    len: usize,
-    wire_len: u32,
-    timestamp_ns: u64,
-    link: LinkType,
-    interface: u32,
-    padding: usize,
-}
-
-/// What one step in a file came upon.
-enum Step {
-    Frame(Located),
-    Other,
-    End,
 }
 
 enum Format {

@@ -1,8 +1,9 @@
 //! The classic capture format: a 24-byte header, then records of 16 bytes and the frame
 //! (draft-ietf-opsawg-pcap).
 
+use super::linktype::LinkType;
 use super::source::{Endian, RECORD_LEN_MAX, Source};
-use super::{LinkType, Located, Step};
+use super::step::{Located, Step};
 use crate::error::CaptureError;
 
 pub(super) const HEADER_LEN: usize = 24;

@@ -1,8 +1,9 @@
 //! The next-generation capture format: blocks with a type and a length before and after
 //! (draft-ietf-opsawg-pcapng). Sections may differ in byte order and each has its own interfaces.
 
+use super::linktype::LinkType;
 use super::source::{Endian, RECORD_LEN_MAX, Source};
-use super::{LinkType, Located, Step};
+use super::step::{Located, Step};
 use crate::error::CaptureError;
 
 /// Type of a section header block; the same in both byte orders.

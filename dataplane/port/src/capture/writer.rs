@@ -156,8 +156,8 @@ impl CaptureWriter {
         self.write_commented(timestamp_ns, bytes, wire_len, "")
     }
 
-    /// Writes one frame with a comment, which formats other than pcapng leave out; of a long comment
-    /// the first 65,535 bytes are kept.
+    /// Writes one frame with a comment, which formats other than pcapng leave out; of a long
+    /// comment the first 65,535 bytes are kept.
     ///
     /// # Errors
     /// As [`CaptureWriter::write`].

@@ -1,6 +1,6 @@
 //! What stands here where the program was built without DPDK: it says so.
 
-use super::{About, Counters, Link, Wish};
+use super::{About, Counters, Link, PortConfig};
 use crate::error::PortError;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Device {
     ///
     /// # Errors
     /// Always.
-    pub fn open(_name: &str, _wish: &Wish) -> Result<Arc<Device>, PortError> {
+    pub fn open(_name: &str, _wish: &PortConfig) -> Result<Arc<Device>, PortError> {
         start(&[]).and(Err(PortError::Dpdk { what: String::new() }))
     }
 

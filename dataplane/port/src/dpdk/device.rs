@@ -2,8 +2,8 @@
 //! when the last of them is gone.
 
 use super::eal::{self, Eal, control, lock, logged, wrong};
-use super::sys::{self, Counts, LinkState, PortConf, PortInfo, Room, Xstat};
-use super::{About, Counters, Link, Receiver, Sender, Wish};
+use super::sys::{self, Counts, LinkState, PortConf, PortInfo, TextBuffer, Xstat};
+use super::{About, Counters, Link, PortConfig, Receiver, Sender};
 use crate::error::PortError;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, Weak};
@@ -24,7 +24,7 @@ pub struct Device {
     /// Whether its device is there because of us.
     is_made: bool,
     about: About,
-    wish: Wish,
+    config: PortConfig,
     taken: Mutex<Taken>,
 }
 
@@ -44,7 +44,7 @@ impl Device {
     /// # Errors
     /// DPDK does not run; there is no such device, or the kernel has it; it has not as many queues;
     /// its frames are longer than ours; somebody uses it otherwise; its driver refused.
-    pub fn open(name: &str, wish: &Wish) -> Result<Arc<Device>, PortError> {
+    pub fn open(name: &str, config: &PortConfig) -> Result<Arc<Device>, PortError> {
         let Some(eal) = eal::running() else {
             return Err(wrong("DPDK does not run"));
         };
@@ -54,18 +54,18 @@ impl Device {
         let (port, is_made) = find(name)?;
         let found = lock(&OPEN).iter().filter_map(Weak::upgrade).find(|open| open.port == port);
         if let Some(device) = found {
-            return device.check_shared(wish).map(|()| device);
+            return device.check_shared(config).map(|()| device);
         }
-        match start(name, port, wish, eal) {
+        match start(name, port, config, eal) {
             Ok(about) => {
                 let taken = Taken {
-                    rx: vec![false; wish.rx_queues.into()],
+                    rx: vec![false; config.rx_queues.into()],
                     tx: vec![false; about.tx_queues.into()],
                     is_resting: false,
                 };
                 let taken = Mutex::new(taken);
-                let wish = Wish { tx_queues: about.tx_queues, ..*wish };
-                let device = Arc::new(Device { port, eal, is_made, about, wish, taken });
+                let config = PortConfig { tx_queues: about.tx_queues, ..*config };
+                let device = Arc::new(Device { port, eal, is_made, about, config, taken });
                 let mut open = lock(&OPEN);
                 open.retain(|device| device.strong_count() > 0);
                 open.push(Arc::downgrade(&device));
@@ -81,15 +81,15 @@ impl Device {
     }
 
     /// Whether it is as somebody else wants it.
-    fn check_shared(&self, wish: &Wish) -> Result<(), PortError> {
-        let have = &self.wish;
+    fn check_shared(&self, config: &PortConfig) -> Result<(), PortError> {
+        let have = &self.config;
         // A queue that nobody reads would swallow its share.
-        let suits = have.rx_queues == wish.rx_queues
-            && have.tx_queues >= wish.tx_queues.min(self.about.tx_queues_max)
-            && (have.promiscuous, have.checks) == (wish.promiscuous, wish.checks)
-            && (wish.mtu.is_none() || have.mtu == wish.mtu)
-            && (wish.rx_slots, wish.tx_slots) == (have.rx_slots, have.tx_slots);
-        if suits {
+        let matches = have.rx_queues == config.rx_queues
+            && have.tx_queues >= config.tx_queues.min(self.about.tx_queues_max)
+            && (have.promiscuous, have.checks) == (config.promiscuous, config.checks)
+            && (config.mtu.is_none() || have.mtu == config.mtu)
+            && (config.rx_slots, config.tx_slots) == (have.rx_slots, have.tx_slots);
+        if matches {
             return Ok(());
         }
         Err(wrong(format!(
@@ -109,11 +109,12 @@ impl Device {
         queues: std::ops::Range<u16>,
     ) -> Result<Receiver, PortError> {
         let mut taken = lock(&self.taken);
-        let places = taken.rx.get_mut(usize::from(queues.start)..usize::from(queues.end));
-        let Some(places) = places.filter(|places| !places.is_empty()) else {
-            return Err(self.no_queue("receive", self.wish.rx_queues));
+        let queues_taken = taken.rx.get_mut(usize::from(queues.start)..usize::from(queues.end));
+        let Some(queues_taken) = queues_taken.filter(|queues_taken| !queues_taken.is_empty())
+        else {
+            return Err(self.no_queue("receive", self.config.rx_queues));
         };
-        if places.contains(&true) {
+        if queues_taken.contains(&true) {
             return Err(wrong(format!(
                 "DPDK device '{}': somebody else receives by queues {}-{}; give each \
                  FromDPDKDevice queues of its own (QUEUE, N_QUEUES)",
@@ -122,8 +123,8 @@ impl Device {
                 queues.end - 1
             )));
         }
-        places.fill(true);
-        self.rouse(&mut taken)?;
+        queues_taken.fill(true);
+        self.restart(&mut taken)?;
         drop(taken);
         Ok(Receiver::new(self.clone(), self.eal.mbufs.table(), queues))
     }
@@ -135,9 +136,9 @@ impl Device {
     pub fn sender(self: &Arc<Device>, queue: Option<u16>) -> Result<Sender, PortError> {
         let mut taken = lock(&self.taken);
         let free = taken.tx.iter().position(|taken| !taken).map(|at| at as u16);
-        let queue = queue.or(free).ok_or_else(|| self.no_queue("send", self.wish.tx_queues))?;
+        let queue = queue.or(free).ok_or_else(|| self.no_queue("send", self.config.tx_queues))?;
         match taken.tx.get_mut(usize::from(queue)) {
-            None => return Err(self.no_queue("send", self.wish.tx_queues)),
+            None => return Err(self.no_queue("send", self.config.tx_queues)),
             Some(true) => {
                 return Err(wrong(format!(
                     "DPDK device '{}': somebody else sends by queue {queue}; leave QUEUE, or give \
@@ -145,9 +146,9 @@ impl Device {
                     self.about.name
                 )));
             }
-            Some(place) => *place = true,
+            Some(free_queue) => *free_queue = true,
         }
-        self.rouse(&mut taken)?;
+        self.restart(&mut taken)?;
         drop(taken);
         Ok(Sender::new(self.clone(), self.eal.mbufs.table(), queue))
     }
@@ -167,7 +168,7 @@ impl Device {
     }
 
     /// Lets a port that rests run again.
-    fn rouse(&self, taken: &mut Taken) -> Result<(), PortError> {
+    fn restart(&self, taken: &mut Taken) -> Result<(), PortError> {
         if !std::mem::take(&mut taken.is_resting) {
             return Ok(());
         }
@@ -325,8 +326,8 @@ fn find(name: &str) -> Result<(u16, bool), PortError> {
 
 /// A device by packet sockets has slots that are longer than our frames, unless it is told.
 fn with_frames(name: &str) -> String {
-    let is_told = name.contains("framesz=") || name.contains("blocksz=");
-    match name.starts_with("net_af_packet") && !is_told {
+    let is_given = name.contains("framesz=") || name.contains("blocksz=");
+    match name.starts_with("net_af_packet") && !is_given {
         // Slots of 1,792 bytes, sixteen in a block of seven pages.
         true => format!("{name},framesz=1792,blocksz=28672"),
         false => name.to_owned(),
@@ -361,7 +362,7 @@ fn info(port: u16) -> Option<PortInfo> {
     (result == 0).then(|| unsafe { info.assume_init() })
 }
 
-fn about(info: &PortInfo, wish: &Wish) -> About {
+fn about(info: &PortInfo, config: &PortConfig) -> About {
     About {
         name: sys::string(&info.name),
         driver: sys::string(&info.driver),
@@ -374,13 +375,13 @@ fn about(info: &PortInfo, wish: &Wish) -> About {
         mtu_max: info.mtu_max,
         hashes: info.hashes != 0,
         can_check: info.can_check != 0,
-        checks: info.can_check != 0 && wish.checks,
+        checks: info.can_check != 0 && config.checks,
         node: u16::try_from(info.node).ok(),
     }
 }
 
 /// Refuses what the port cannot do.
-fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
+fn check(name: &str, info: &PortInfo, config: &PortConfig) -> Result<(), PortError> {
     let too_many = |what: &str, wanted: u16, max: u16, remedy: &str| {
         wrong(format!(
             "DPDK device '{name}' (driver {}) has at most {max} queues to {what} by, and {wanted} \
@@ -388,18 +389,18 @@ fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
             sys::string(&info.driver)
         ))
     };
-    if wish.rx_queues > info.rx_queues_max {
+    if config.rx_queues > info.rx_queues_max {
         let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or tell the device to have \
                       more where it can (net_af_packet0,iface=x,qpairs=2)";
-        return Err(too_many("receive", wish.rx_queues, info.rx_queues_max, remedy));
+        return Err(too_many("receive", config.rx_queues, info.rx_queues_max, remedy));
     }
-    if wish.tx_queues_min > info.tx_queues_max {
+    if config.tx_queues_min > info.tx_queues_max {
         let remedy = "each ToDPDKDevice has one, or the one that QUEUE names: let one of them send \
                       for all";
-        return Err(too_many("send", wish.tx_queues_min, info.tx_queues_max, remedy));
+        return Err(too_many("send", config.tx_queues_min, info.tx_queues_max, remedy));
     }
     let mtu_max = (Frames::LEN - AROUND_MTU) as u16;
-    let mtu = wish.mtu.unwrap_or(info.mtu);
+    let mtu = config.mtu.unwrap_or(info.mtu);
     if mtu > mtu_max {
         return Err(wrong(format!(
             "DPDK device '{name}' has an MTU of {mtu}, which makes frames longer than the {} bytes \
@@ -412,20 +413,20 @@ fn check(name: &str, info: &PortInfo, wish: &Wish) -> Result<(), PortError> {
 }
 
 /// Starts a port as wished.
-fn start(name: &str, port: u16, wish: &Wish, eal: &Eal) -> Result<About, PortError> {
+fn start(name: &str, port: u16, config: &PortConfig, eal: &Eal) -> Result<About, PortError> {
     let gone = || wrong(format!("DPDK device '{name}' is gone"));
     let found = info(port).ok_or_else(gone)?;
-    check(name, &found, wish)?;
+    check(name, &found, config)?;
     let conf = PortConf {
-        rx_queues: wish.rx_queues,
-        tx_queues: wish.tx_queues.min(found.tx_queues_max),
-        rx_slots: wish.rx_slots,
-        tx_slots: wish.tx_slots,
-        mtu: wish.mtu.unwrap_or(0),
-        promiscuous: wish.promiscuous.into(),
-        checks: wish.checks.into(),
+        rx_queues: config.rx_queues,
+        tx_queues: config.tx_queues.min(found.tx_queues_max),
+        rx_slots: config.rx_slots,
+        tx_slots: config.tx_slots,
+        mtu: config.mtu.unwrap_or(0),
+        promiscuous: config.promiscuous.into(),
+        checks: config.checks.into(),
     };
-    let mut room = Room::new();
+    let mut room = TextBuffer::new();
     let (pool, memory) = (eal.mbufs.pool(), eal.mbufs.memory());
     // JUSTIFICATION: a function of the shim.
     // SAFETY: the port exists and nobody uses it; pool and memory live as long as the process.
@@ -437,5 +438,5 @@ fn start(name: &str, port: u16, wish: &Wish, eal: &Eal) -> Result<About, PortErr
             logged()
         )));
     }
-    info(port).map(|info| about(&info, wish)).ok_or_else(gone)
+    info(port).map(|info| about(&info, config)).ok_or_else(gone)
 }

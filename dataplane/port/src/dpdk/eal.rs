@@ -2,7 +2,7 @@
 
 use super::arguments::{self, Host};
 use super::mbufs::Mbufs;
-use super::sys::{self, Room};
+use super::sys::{self, TextBuffer};
 use crate::error::PortError;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -56,8 +56,8 @@ pub(super) fn start(given: &[String]) -> Result<&'static Eal, PortError> {
             return Err(wrong(format!(
                 "DPDK runs in this process with the arguments {}, which count for as long as it \
                  lives; they cannot become {}: end the program and start it anew",
-                told(&eal.arguments),
-                told(given)
+                joined(&eal.arguments),
+                joined(given)
             )));
         }
         return Ok(eal);
@@ -80,7 +80,7 @@ pub(super) fn start(given: &[String]) -> Result<&'static Eal, PortError> {
     }
 }
 
-fn told(arguments: &[String]) -> String {
+fn joined(arguments: &[String]) -> String {
     if arguments.is_empty() { "(none)".to_owned() } else { format!("'{}'", arguments.join(" ")) }
 }
 
@@ -160,7 +160,7 @@ fn call(strings: Vec<CString>, show: bool) -> (c_int, String) {
     let count = pointers.len() as c_int;
     pointers.push(std::ptr::null_mut());
     let pointers = pointers.leak();
-    let mut room = Room::new();
+    let mut room = TextBuffer::new();
     // JUSTIFICATION: functions of the shim.
     // SAFETY: it has no preconditions.
     unsafe { sys::tw_log_show(show.into()) };
@@ -192,7 +192,7 @@ fn reasons(printed: &str, log: &str) -> String {
 
 /// What DPDK logged since the last call.
 pub(super) fn log() -> String {
-    let mut room = Room::new();
+    let mut room = TextBuffer::new();
     // JUSTIFICATION: a function of the shim.
     // SAFETY: the text has room.
     unsafe { sys::tw_log_take(room.text()) };
@@ -269,9 +269,9 @@ mod tests {
         let printed = "thruway: unrecognized option '--nonsense'\n\nUsage: thruway [options]\n\n\
                        EAL common options:\n  -c COREMASK   Hexadecimal\n";
         let log = "EAL: Detected CPU lcores: 2\nEAL: FATAL: Invalid 'command line' arguments.\n";
-        let told = reasons(printed, log);
+        let found = reasons(printed, log);
         assert_eq!(
-            told,
+            found,
             "thruway: unrecognized option '--nonsense'; Invalid 'command line' arguments.; "
         );
     }

@@ -2,7 +2,7 @@
 //! from, which is the packet pool.
 
 use super::eal::wrong;
-use super::sys::{self, FrameCalls, MBUF_FIRST, MBUF_STRIDE, Mbuf, Memory, Room};
+use super::sys::{self, FrameCalls, MBUF_FIRST, MBUF_STRIDE, Mbuf, Memory, TextBuffer};
 use crate::error::PortError;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -50,8 +50,8 @@ impl Table {
     /// Whether this is one of the table's mbufs.
     #[inline]
     pub(super) fn has(&self, mbuf: NonNull<Mbuf>) -> bool {
-        let place = mbuf.as_ptr().addr().wrapping_sub(MBUF_FIRST + self.base.as_ptr().addr());
-        place < self.frames.count() * MBUF_STRIDE
+        let slot = mbuf.as_ptr().addr().wrapping_sub(MBUF_FIRST + self.base.as_ptr().addr());
+        slot < self.frames.count() * MBUF_STRIDE
     }
 }
 
@@ -94,13 +94,13 @@ impl Mbufs {
             region: start.as_ptr(),
             region_len,
             page_len,
-            first: Frames::place(0),
+            first: Frames::offset(0),
             stride: Frames::LEN,
             count: frames.count() as u32,
             mbufs: base.as_ptr(),
             mbufs_len,
         };
-        let mut room = Room::new();
+        let mut room = TextBuffer::new();
         let calls = FrameCalls { take, give };
         // JUSTIFICATION: a function of the shim.
         // SAFETY: both memories are as long as said and live as long as the process (the packet
@@ -135,18 +135,18 @@ extern "C" fn take(mbufs: *mut NonNull<Mbuf>, count: c_uint) -> c_int {
     // JUSTIFICATION: DPDK's array.
     // SAFETY: DPDK gives an array with room for so many, which is its own; pointers are written
     // there only.
-    let places =
+    let slots =
         unsafe { slice::from_raw_parts_mut(mbufs.cast::<Option<NonNull<Mbuf>>>(), count as usize) };
-    let mut free = places.iter_mut();
+    let mut free = slots.iter_mut();
     let taken = table.frames.take(count as usize, |number| {
-        if let Some(place) = free.next() {
-            *place = Some(table.mbuf(number));
+        if let Some(slot) = free.next() {
+            *slot = Some(table.mbuf(number));
         }
     });
     if taken == count as usize {
         return 0;
     }
-    let numbers = places[..taken].iter().flatten().map(|mbuf| table.number(*mbuf));
+    let numbers = slots[..taken].iter().flatten().map(|mbuf| table.number(*mbuf));
     // JUSTIFICATION: half of what is asked for is of no use.
     // SAFETY: they were just taken, and nobody has seen them.
     unsafe { table.frames.free(numbers) };

@@ -29,10 +29,11 @@ mod sys;
 
 #[cfg(not(feature = "dpdk"))]
 mod absent;
-mod wish;
+mod config;
 
 #[cfg(not(feature = "dpdk"))]
 pub use absent::{Device, Received, Receiver, Sender, Sent, node, start};
+pub use config::{About, Counters, Link, PortConfig};
 #[cfg(feature = "dpdk")]
 pub use device::Device;
 #[cfg(feature = "dpdk")]
@@ -41,7 +42,6 @@ pub use pci::node;
 pub use receiver::{Received, Receiver};
 #[cfg(feature = "dpdk")]
 pub use sender::{Sender, Sent};
-pub use wish::{About, Counters, Link, Wish};
 
 /// Starts DPDK with these arguments of its environment abstraction layer (EAL), to which are added
 /// those that say what the user left open; says how it runs. It can be started once in a process:

@@ -31,22 +31,22 @@ pub fn address(name: &str) -> Option<String> {
 /// The NUMA node that the card of this address is at, if it is one and is at one.
 pub fn node(name: &str) -> Option<usize> {
     let address = address(name)?;
-    let place = Path::new(DEVICES).join(address.split(',').next()?);
+    let path = Path::new(DEVICES).join(address.split(',').next()?);
     // -1 of a device that is at none.
-    std::fs::read_to_string(place.join("numa_node")).ok()?.trim().parse().ok()
+    std::fs::read_to_string(path.join("numa_node")).ok()?.trim().parse().ok()
 }
 
 /// Refuses an address where there is no device, or one that the kernel uses itself.
 pub fn check(address: &str) -> Result<(), PortError> {
     let head = address.split(',').next().unwrap_or(address);
-    let place = Path::new(DEVICES).join(head);
-    if !place.exists() {
+    let path = Path::new(DEVICES).join(head);
+    if !path.exists() {
         return Err(wrong(format!(
             "there is no PCI device {head}; dpdk-devbind.py --status (package dpdk) lists those \
              that are network cards"
         )));
     }
-    let driver = std::fs::read_link(place.join("driver")).ok();
+    let driver = std::fs::read_link(path.join("driver")).ok();
     let driver = driver.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
     match driver {
         Some(driver) if FOR_PROGRAMS.contains(&&*driver) => Ok(()),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_from_names() {
+    fn addresses_are_distinguished_from_names() {
         assert_eq!(address("0000:02:00.0").as_deref(), Some("0000:02:00.0"));
         assert_eq!(address("02:00.1,arg=1").as_deref(), Some("0000:02:00.1,arg=1"));
         for name in ["net_null0", "net_pcap0,rx_pcap=a.pcap", "2:0.0", "0000:02:00.x", "7", ""] {

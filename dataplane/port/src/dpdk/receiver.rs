@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destinations_tell_the_kind() {
+    fn destinations_give_the_kind() {
         let mac = first_bytes(&[2, 0, 0, 0, 0, 1]);
         let kind = |bytes: &[u8]| kind_of(mac, first_bytes(bytes));
         assert_eq!(kind(&[2, 0, 0, 0, 0, 1, 9, 9, 9]), PacketKind::Host);

@@ -141,11 +141,11 @@ unsafe extern "C" {
 }
 
 /// Room for a text that the shim writes.
-pub struct Room(Vec<c_char>);
+pub struct TextBuffer(Vec<c_char>);
 
-impl Room {
-    pub fn new() -> Room {
-        Room(vec![0; 16 * 1024])
+impl TextBuffer {
+    pub fn new() -> TextBuffer {
+        TextBuffer(vec![0; 16 * 1024])
     }
 
     pub fn text(&mut self) -> Text {

@@ -1,7 +1,7 @@
 //! How long frames were on their way: a histogram that the sink's program writes.
 //!
-//! Latencies up to 63 ns have a bucket each; each further power of two has 32 buckets of equal width,
-//! so a bucket is at most 1/32 of what falls into it wide.
+//! Latencies up to 63 ns have a bucket each; each further power of two has 32 buckets of equal
+//! width, so a bucket is at most 1/32 of what falls into it wide.
 
 use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Register, Width};
 use std::os::fd::BorrowedFd;
@@ -46,14 +46,14 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The longest, nanoseconds; 0 of nothing. Those of 4.29 s (2^32 ns) and more are told as what they
-    /// are longer than a multiple of that.
+    /// The longest, nanoseconds; 0 of nothing. Those of 4.29 s (2^32 ns) and more are told as what
+    /// they are longer than a multiple of that.
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns
     }
 
-    /// The latency that so many percent do not exceed (nearest rank), nanoseconds: the upper end of its
-    /// bucket, which is at most 1/32 more. 0 of nothing.
+    /// The latency that so many percent do not exceed (nearest rank), nanoseconds: the upper end of
+    /// its bucket, which is at most 1/32 more. 0 of nothing.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
         let mut below = 0;
@@ -83,8 +83,8 @@ impl Default for Histogram {
     }
 }
 
-/// Notes the latency of a frame that was made at R8, the lower half of the kernel's nanoseconds, unless
-/// R8 is 0. R0 to R5 and R8 are lost.
+/// Notes the latency of a frame that was made at R8, the lower half of the kernel's nanoseconds,
+/// unless R8 is 0. R0 to R5 and R8 are lost.
 pub(super) fn note(program: &mut Assembly, histogram: BorrowedFd<'_>) {
     let none = program.jump_if(If::Equal, R8, Value(0));
     program.call(Function::Now);
@@ -137,8 +137,11 @@ mod tests {
         let all = Histogram::of_ns((1..=1000).map(|at| at * 100));
         assert_eq!((all.count(), all.longest_ns()), (1000, 100_000));
         for percent in [1.0, 50.0, 99.0, 100.0] {
-            let (told, exact) = (all.percentile_ns(percent), percent * 1000.0);
-            assert!(told as f64 >= exact && told as f64 <= exact * 33.0 / 32.0, "{percent} {told}");
+            let (found, exact) = (all.percentile_ns(percent), percent * 1000.0);
+            assert!(
+                found as f64 >= exact && found as f64 <= exact * 33.0 / 32.0,
+                "{percent} {found}"
+            );
         }
         assert_eq!(Histogram::of_ns([7]).percentile_ns(50.0), 7);
         assert_eq!(Histogram::default().percentile_ns(50.0), 0);

@@ -1,12 +1,12 @@
 //! Traffic for measurements and tests: millions of numbered frames a second from one core, made in
 //! the kernel, and a sink that counts them and looks at their order.
 //!
-//! Frames are those of `BPF_PROG_RUN` with live frames (Linux 5.18): a small program writes each one
-//! whole, since the pages are used again, and redirects it to an interface; on a virtual link it
-//! comes out at the other end, which must have NAPI on (an XDP program, or GRO). They are UDP over
-//! IPv4; which flow they belong to and their number within it stand in the payload, so a sink finds
-//! them whatever translated their addresses. Frames of a paced stream say when they were made, and
-//! the sink notes how long each was on its way.
+//! Frames are those of `BPF_PROG_RUN` with live frames (Linux 5.18): a small program writes each
+//! one whole, since the pages are used again, and redirects it to an interface; on a virtual link
+//! it comes out at the other end, which must have NAPI on (an XDP program, or GRO). They are UDP
+//! over IPv4; which flow they belong to and their number within it stand in the payload, so a sink
+//! finds them whatever translated their addresses. Frames of a paced stream say when they were
+//! made, and the sink notes how long each was on its way.
 //!
 //! Both ends stand in the network namespace of the thread that opens them, and the generator runs
 //! there.
@@ -17,6 +17,7 @@ mod sink;
 mod stream;
 
 pub use latency::Histogram;
+use program::STATE_WORDS;
 pub use sink::{Sink, SinkCounts};
 pub use stream::{FRAME_LEN_MIN, Stream};
 
@@ -34,8 +35,6 @@ const BATCH: u32 = 256;
 /// of which make none; 8 take less than a microsecond.
 const PACED_BATCH: u32 = 8;
 
-/// Words of the program's state: what it counts, the head of all frames, how fast they are made.
-const STATE_WORDS: usize = 11;
 /// What a run of a paced stream is taken to last at first, nanoseconds.
 const RUN_NS: f64 = 100.0;
 /// A call that was shorter tells nothing of that: to begin and to end takes it some 25 ms.
@@ -97,9 +96,10 @@ impl Generator {
         self.run(count, BATCH)
     }
 
-    /// As [`Generator::send`], so many a second, evenly: what is missed in 50 us is made up for, what is
-    /// missed in longer pauses is not. It takes a core all the time, and may come back some time after
-    /// the last frame; or it has to call the kernel again, which is a pause of some 25 ms near the end.
+    /// As [`Generator::send`], so many a second, evenly: what is missed in 50 us is made up for,
+    /// what is missed in longer pauses is not. It takes a core all the time, and may come back some
+    /// time after the last frame; or it has to call the kernel again, which is a pause of some 25
+    /// ms near the end.
     ///
     /// # Errors
     /// As those of [`Generator::send`].

@@ -1,7 +1,7 @@
 //! The programs of generator and sink.
 
+use super::latency;
 use super::stream::{FRAME_LEN_MIN, HEAD_LEN, PORTS, Stream};
-use super::{STATE_WORDS, latency, sink};
 use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Jump, Register, Width};
 use std::os::fd::BorrowedFd;
 
@@ -14,6 +14,14 @@ const PASS: i32 = 2;
 // Where the frame begins and ends, in `struct xdp_md`.
 const DATA_AT: i16 = 0;
 const DATA_END_AT: i16 = 4;
+
+/// Words of the program's state: what it counts, the head of all frames, how fast they are made.
+pub(super) const STATE_WORDS: usize = 11;
+// Where a sink counts.
+pub(super) const PACKETS_AT: i16 = 0;
+pub(super) const BYTES_AT: i16 = 8;
+pub(super) const DISORDERED_AT: i16 = 16;
+pub(super) const OTHERS_AT: i16 = 24;
 
 /// What the payload begins with ("TWgn").
 const MARK: i32 = i32::from_ne_bytes(*b"TWgn");
@@ -204,9 +212,9 @@ pub(super) fn counting(
     program.load(Width::Word, R5, R2, MARK_AT);
     program.alu(Alu::Move, R4, Value(MARK));
     let other = program.jump_if(If::Differs, R5, By::Register(R4));
-    add(&mut program, sink::PACKETS_AT, Value(1));
+    add(&mut program, PACKETS_AT, Value(1));
     program.alu(Alu::Sub, R3, By::Register(R2));
-    add(&mut program, sink::BYTES_AT, By::Register(R3));
+    add(&mut program, BYTES_AT, By::Register(R3));
     program.load(Width::Double, R7, R2, NUMBER_AT);
     program.load(Width::Word, R0, R2, FLOW_AT);
     program.store(Width::Word, R10, KEY_AT, R0);
@@ -220,7 +228,7 @@ pub(super) fn counting(
     let unknown = program.jump_if(If::Equal, R0, Value(0));
     program.load(Width::Double, R8, R0, 0);
     let in_order = program.jump_if(If::NotLess, R7, By::Register(R8));
-    add(&mut program, sink::DISORDERED_AT, Value(1));
+    add(&mut program, DISORDERED_AT, Value(1));
     program.give(DROP);
     program.land(in_order);
     program.alu(Alu::Add, R7, Value(1));
@@ -229,7 +237,7 @@ pub(super) fn counting(
     program.give(DROP);
     program.land(short);
     program.land(other);
-    add(&mut program, sink::OTHERS_AT, Value(1));
+    add(&mut program, OTHERS_AT, Value(1));
     program.give(PASS);
     program
 }

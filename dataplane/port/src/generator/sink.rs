@@ -1,7 +1,7 @@
 //! Counts what arrives of a generator's frames.
 
 use super::latency::{HISTOGRAM_WORDS, Histogram};
-use super::program;
+use super::program::{self, BYTES_AT, DISORDERED_AT, OTHERS_AT, PACKETS_AT};
 use crate::bpf::{self, Array, Hook};
 use crate::error::PortError;
 use crate::{interface, interface_driver};
@@ -11,10 +11,6 @@ use std::os::fd::{AsFd, OwnedFd};
 const NATIVE: u32 = 1 << 2;
 /// Words of the counts.
 const COUNTS_WORDS: usize = 4;
-pub(super) const PACKETS_AT: i16 = 0;
-pub(super) const BYTES_AT: i16 = 8;
-pub(super) const DISORDERED_AT: i16 = 16;
-pub(super) const OTHERS_AT: i16 = 24;
 
 /// What arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -64,8 +64,8 @@ fn path_of(address: &Address) -> Option<PathBuf> {
 }
 
 /// Binds a stream socket to its address and listens. Of a Unix socket, the file gets its rights
-/// before anyone can connect, and the file that a dead process left is replaced: one at which nobody
-/// listens. Starts in one directory take turns, so that none takes the other's for dead.
+/// before anyone can connect, and the file that a dead process left is replaced: one at which
+/// nobody listens. Starts in one directory take turns, so that none takes the other's for dead.
 pub(super) fn bind_and_listen(
     fd: &OwnedFd,
     address: &Address,

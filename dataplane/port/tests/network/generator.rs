@@ -30,8 +30,8 @@ fn stream() -> Stream {
     }
 }
 
-/// Sends some frames of a new stream, few enough for the room at a cable's end, and returns how many
-/// were made.
+/// Sends some frames of a new stream, few enough for the room at a cable's end, and returns how
+/// many were made.
 fn send(host: &Host, stream: &Stream, counts: &'static [u32]) -> u64 {
     let stream = stream.clone();
     host.run(move || {
@@ -99,15 +99,15 @@ fn a_paced_stream_is_not_faster() {
     // The paced ones say when they were made, the others do not.
     let latencies = sink.take_latencies().expect("it is attached");
     assert_eq!(latencies.count(), 600);
-    let told = [0.0, 50.0, 99.0, 100.0].map(|percent| latencies.percentile_ns(percent));
-    assert!(told.is_sorted() && told[0] > 0, "{told:?}");
-    assert_eq!(told[3], latencies.longest_ns());
-    assert!(u128::from(told[3]) < start.elapsed().as_nanos(), "{told:?}");
+    let found = [0.0, 50.0, 99.0, 100.0].map(|percent| latencies.percentile_ns(percent));
+    assert!(found.is_sorted() && found[0] > 0, "{found:?}");
+    assert_eq!(found[3], latencies.longest_ns());
+    assert!(u128::from(found[3]) < start.elapsed().as_nanos(), "{found:?}");
     assert_eq!(sink.take_latencies().expect("it is attached").count(), 0, "it begins anew");
 }
 
 /// The kernel looks for what came by `in` once in 20 ms, as with a card that moderates interrupts.
-fn look_every_20_ms() {
+fn check_every_20_ms() {
     let script = "mount -t sysfs none /sys && cd /sys/class/net/in && \
                   echo 20000000 > gro_flush_timeout && echo 1000 > napi_defer_hard_irqs";
     let done = std::process::Command::new("unshare").args(["--mount", "sh", "-c", script]).status();
@@ -121,7 +121,7 @@ fn latencies_are_those_of_the_way() {
     }
     let (here, far) = pair();
     let sink = far.run(|| Sink::attach("in", 3).expect("root may"));
-    far.run(look_every_20_ms);
+    far.run(check_every_20_ms);
     here.run(|| {
         let mut generator = Generator::new("out", &stream()).expect("root may");
         generator.send_at(50, 1_000).expect("it is up");

@@ -18,19 +18,19 @@ impl Host {
     /// A new namespace, with its loopback up.
     pub fn new() -> Host {
         let (jobs, queue) = channel::<Job>();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         thread::spawn(move || {
             // JUSTIFICATION: a test needs it, and the standard library does not offer it.
             // SAFETY: changes this thread's namespace only.
             assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "unshare");
             // JUSTIFICATION: a test needs it, and the standard library does not offer it.
             // SAFETY: has no arguments and cannot fail.
-            tell.send(unsafe { libc::gettid() }).expect("someone waits");
+            sender.send(unsafe { libc::gettid() }).expect("someone waits");
             for job in queue {
                 job();
             }
         });
-        let host = Host { jobs, tid: told.recv().expect("the thread lives") };
+        let host = Host { jobs, tid: receiver.recv().expect("the thread lives") };
         host.run(|| ip("link set lo up"));
         host
     }
@@ -40,13 +40,13 @@ impl Host {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Receiver<T> {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let job = move || {
             // A receiver that is gone does not want the result.
-            let _ = tell.send(job());
+            let _ = sender.send(job());
         };
         self.jobs.send(Box::new(job)).expect("the thread lives");
-        told
+        receiver
     }
 
     /// Does a job and waits for its result.

@@ -86,7 +86,7 @@ fn frames_of_all_lengths_arrive_in_order() {
 }
 
 #[test]
-fn frames_longer_than_a_slot_keep_their_place() {
+fn frames_longer_than_a_slot_stay_in_order() {
     if !privileged("frames_longer_than_a_slot_keep_their_place") {
         return;
     }

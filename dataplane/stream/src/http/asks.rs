@@ -1,6 +1,6 @@
 //! What requests ask servers for, changed on their way so that functions see more of the answers.
 
-use super::edit::{BadEdit, Change, DIGESTS, rewrite};
+use super::edit::{Change, DIGESTS, EditError, rewrite};
 use super::head::View;
 use super::unpack::Coding;
 
@@ -15,12 +15,14 @@ pub struct Asks {
     pub whole: bool,
     /// HTTP/1.1 only: no other protocol is offered.
     pub stay: bool,
+    /// HTTP/1.0, and the connection ends behind the answer.
+    pub old: bool,
 }
 
 impl Asks {
     /// Whether anything is changed.
     pub fn any(self) -> bool {
-        self.identity || self.known || self.whole || self.stay
+        self.identity || self.known || self.whole || self.stay || self.old
     }
 
     /// Appends a head to `out`. With `closes` the connection is to end after the answer; with
@@ -33,7 +35,7 @@ impl Asks {
         view: View<'_>,
         (closes, unpacks): (bool, bool),
         out: &mut Vec<u8>,
-    ) -> Result<(), BadEdit> {
+    ) -> Result<(), EditError> {
         let all = [
             (self.identity, Change::Set(b"Accept-Encoding", b"identity")),
             (self.known && lists_unknown(view), Change::Set(b"Accept-Encoding", Coding::KNOWN)),
@@ -41,8 +43,8 @@ impl Asks {
             (self.whole, Change::Remove(b"Range")),
             (self.whole, Change::Remove(b"If-Range")),
             (self.stay, Change::Remove(b"Upgrade")),
-            (closes, Change::Set(b"Connection", b"close")),
-            (closes, Change::Remove(b"Keep-Alive")),
+            (closes || self.old, Change::Set(b"Connection", b"close")),
+            (closes || self.old, Change::Remove(b"Keep-Alive")),
             (unpacks, Change::Remove(b"Content-Encoding")),
             (unpacks, Change::Remove(DIGESTS[0])),
             (unpacks, Change::Remove(DIGESTS[1])),
@@ -56,7 +58,21 @@ impl Asks {
                 *change = wanted;
             }
         }
-        rewrite(view, &changes, out)
+        let start = out.len();
+        rewrite(view, &changes, out)?;
+        if self.old {
+            make_old(&mut out[start..start + view.first_line().len()]);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a request's first line one of HTTP/1.0.
+fn make_old(line: &mut [u8]) {
+    const NEW: &[u8] = b"HTTP/1.1";
+    let at = line.windows(NEW.len()).rposition(|version| version == NEW);
+    if let Some(minor) = at.and_then(|at| line.get_mut(at + NEW.len() - 1)) {
+        *minor = b'0';
     }
 }
 

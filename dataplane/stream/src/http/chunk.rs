@@ -1,22 +1,26 @@
 //! The lines between the chunks of a body (RFC 9112 section 7.1), byte after byte.
 
 use super::fault::Fault;
-use super::framing::{Phase, Way};
+use super::framing::{DirectionState, Phase};
 use super::line::{Judge, is_control, is_space};
 
 /// Most digits of a chunk's size: what they say fits in 60 bits.
 const MAX_SIZE_DIGITS: u8 = 15;
 
-impl Way {
-    /// Takes the bytes between the data of two chunks: how many of these they are. The phase tells
-    /// what follows.
+impl DirectionState {
+    /// Takes the bytes between the data of two chunks, up to where extensions begin or end: how
+    /// many of these they are, and whether they are extensions. The phase is what follows.
     pub(super) fn between_chunks(
         &mut self,
         bytes: &[u8],
         judge: &mut Judge,
         extension_bytes: u16,
-    ) -> Result<usize, Fault> {
+    ) -> Result<(usize, bool), Fault> {
+        let is_extension = bytes.first().is_some_and(|byte| self.is_in_extension(*byte));
         for (at, byte) in bytes.iter().enumerate() {
+            if self.is_in_extension(*byte) != is_extension {
+                return Ok((at, is_extension));
+            }
             match self.phase() {
                 Phase::ChunkSize => self.size_byte(*byte, judge)?,
                 Phase::ChunkBlank => self.after_size(*byte, judge)?,
@@ -26,10 +30,15 @@ impl Way {
                 Phase::ChunkEnd => self.end_byte(*byte, judge)?,
                 Phase::ChunkEndFeed if *byte == b'\n' => self.begin_chunk(),
                 Phase::ChunkEndFeed => return Err(Fault::BadChunkEnd),
-                _ => return Ok(at),
+                _ => return Ok((at, is_extension)),
             }
         }
-        Ok(bytes.len())
+        Ok((bytes.len(), is_extension))
+    }
+
+    /// Whether the next byte belongs to extensions, of which it is not the end.
+    fn is_in_extension(&self, byte: u8) -> bool {
+        self.phase() == Phase::ChunkExtension && !matches!(byte, b'\r' | b'\n')
     }
 
     /// A chunk's first line follows.
@@ -45,7 +54,7 @@ impl Way {
             }
             return self.after_size(byte, judge);
         };
-        if self.count == MAX_SIZE_DIGITS {
+        if self.count >= MAX_SIZE_DIGITS {
             return Err(Fault::BadChunkSize);
         }
         self.count += 1;

@@ -25,7 +25,7 @@ pub enum Change<'a> {
 
 /// A change that is not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadEdit {
+pub enum EditError {
     /// The name is empty or has bytes that names cannot have.
     #[error("a field's name has letters, digits and !#$%&'*+-.^_`|~ only")]
     Name,
@@ -39,16 +39,16 @@ pub enum BadEdit {
 
 impl<'a> Change<'a> {
     /// Whether it can be made.
-    pub fn check(&self) -> Result<(), BadEdit> {
+    pub fn check(&self) -> Result<(), EditError> {
         let (name, value) = self.parts();
         if !all_token(name) {
-            return Err(BadEdit::Name);
+            return Err(EditError::Name);
         }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
-            return Err(BadEdit::Framing);
+            return Err(EditError::Framing);
         }
         if value.iter().any(|byte| is_control(*byte)) {
-            return Err(BadEdit::Value);
+            return Err(EditError::Value);
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// How the end of a body is told.
+/// How a head declares the end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// It has so many bytes.
@@ -76,7 +76,7 @@ pub enum Framing {
 
 /// Appends the head with its changes to `out`. Where several are of one name, the first of those
 /// that remove, set or replace decides; what is added is added in any case.
-pub fn rewrite(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) -> Result<(), BadEdit> {
+pub fn rewrite(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) -> Result<(), EditError> {
     changes.iter().try_for_each(Change::check)?;
     out.extend_from_slice(view.first_line());
     emit_fields(view, changes, out);
@@ -118,7 +118,7 @@ pub fn with_framing(view: View<'_>, framing: Framing, out: &mut Vec<u8>) {
 
 /// Fields as they remain, fields that are new, the empty line.
 fn emit_fields(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) {
-    let places = view.places();
+    let places = view.spans();
     for (index, field) in places.iter().enumerate() {
         let name = |field: &Field| field.name.of(view.bytes());
         let is_same = |other: &Field| name(other).eq_ignore_ascii_case(name(field));

@@ -4,10 +4,12 @@ use thruway_packet::Packet;
 use thruway_payload::{Next, StreamCursor};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::asides::Asides;
 use super::asks::Asks;
+use super::counts::EnterCounts;
 use super::fault::{Fault, Faults};
 use super::framing::Connection;
-use super::groups::{Groups, Sent, Told, UNPACKED_MAX, split, strip};
+use super::groups::{Groups, PieceInfo, Sent, UNPACKED_MAX, split, strip};
 use super::head::{Kind, View};
 use super::length::BodyLength;
 use super::reader::{Finish, Piece, Reader, Step};
@@ -17,8 +19,8 @@ use super::unpack::{Bounds, Coding, Unpackers};
 use crate::content::{HasContent, Layer, flag};
 use crate::stage::{Hold, Memory, Stage};
 
-/// Most pieces that are told of one packet.
-const MAX_TOLD: usize = 4096;
+/// Most pieces reported of one packet.
+const MAX_PIECES: usize = 4096;
 
 /// What is remembered of a connection, besides [`Memory`].
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -30,6 +32,8 @@ pub struct EnterState {
     spare: [u8; 6],
     /// By direction: number + 1 of what unpacks the body, 0 for none.
     unpacking: [u32; 2],
+    /// By direction: number + 1 of what is kept of extensions and trailers, 0 for nothing.
+    aside: [u32; 2],
 }
 
 /// The message that is under way is shown.
@@ -37,54 +41,16 @@ const BODY_SHOWN: u8 = 1;
 /// Its framing is written anew.
 const REFRAMED: u8 = 2;
 
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnterCounts {
-    /// Heads of requests.
-    pub requests: u64,
-    /// Heads of responses, interim ones included.
-    pub responses: u64,
-    /// Messages with a body that functions are shown.
-    pub shown: u64,
-    /// Messages with a body that they are not shown.
-    pub hidden: u64,
-    /// Messages whose body is unpacked for them.
-    pub unpacked: u64,
-    /// Connections that became something else than HTTP.
-    pub switched: u64,
-    /// Connections closed because there was no memory.
-    pub no_memory: u64,
-    /// Connections refused, by fault.
-    pub refused: [u64; Fault::ALL.len()],
-    /// Packets with faults that were put up with, by fault.
-    pub tolerated: [u64; Fault::ALL.len()],
-}
-
-impl Default for EnterCounts {
-    fn default() -> EnterCounts {
-        EnterCounts {
-            requests: 0,
-            responses: 0,
-            shown: 0,
-            hidden: 0,
-            unpacked: 0,
-            switched: 0,
-            no_memory: 0,
-            refused: [0; Fault::ALL.len()],
-            tolerated: [0; Fault::ALL.len()],
-        }
-    }
-}
-
 /// See the module.
 pub struct Enter {
     settings: Settings,
     reader: Reader,
     stage: Stage,
-    told: Vec<Told>,
+    pieces: Vec<PieceInfo>,
     groups: Groups,
     head: Vec<u8>,
     unpackers: Unpackers,
+    asides: Asides,
     /// What was unpacked of the packet at hand, and how much more may be.
     unpacked: (Vec<u8>, usize),
     /// Bytes of the packet at hand, with those that were kept of earlier ones.
@@ -96,15 +62,16 @@ pub struct Enter {
 impl Enter {
     /// With these settings.
     pub fn new(settings: Settings) -> Enter {
-        // Heads are longer by a few bytes at most until they are told to be too long.
+        // Heads are longer by a few bytes at most until they are found to be too long.
         let max = 2 * settings.rules.head_bytes as usize + usize::from(u16::MAX);
         Enter {
             reader: Reader::new(settings.rules),
             stage: Stage::new(Hold { max, ..Hold::default() }),
-            told: Vec::with_capacity(MAX_TOLD),
+            pieces: Vec::with_capacity(MAX_PIECES),
             groups: Groups::default(),
             head: Vec::with_capacity(settings.rules.head_bytes as usize * 2),
             unpackers: Unpackers::default(),
+            asides: Asides::default(),
             unpacked: (Vec::new(), 0),
             seen: 0,
             counts: EnterCounts::default(),
@@ -115,6 +82,7 @@ impl Enter {
     /// As one of so many threads: it has its part of the memory.
     pub fn share(&mut self, threads: usize) {
         self.stage.share(threads);
+        self.asides.share(threads);
         if let OnEncoded::Unpack(bounds) = &mut self.settings.encoded {
             bounds.memory /= threads.max(1);
         }
@@ -144,6 +112,7 @@ impl Enter {
     pub fn take_over(&mut self, other: Enter) {
         self.stage.take_over(other.stage);
         self.unpackers = other.unpackers;
+        self.asides = other.asides;
         self.counts = other.counts;
     }
 
@@ -152,19 +121,21 @@ impl Enter {
         self.stage.holding()
     }
 
-    /// Bytes of memory that unpacking takes.
+    /// Bytes of memory that unpacking takes, and what stood beside chunks.
     pub fn unpack_memory(&self) -> usize {
-        self.unpackers.memory()
+        self.unpackers.memory() + self.asides.memory()
     }
 
     /// The connection is over.
     pub fn forget(&mut self, memory: &mut Memory, state: &mut EnterState) {
         self.stage.forget(memory);
-        self.stop_unpacking(state);
+        self.drop_kept(state);
     }
 
-    fn stop_unpacking(&mut self, state: &mut EnterState) {
+    /// Frees what is kept of messages besides bytes that wait.
+    fn drop_kept(&mut self, state: &mut EnterState) {
         state.unpacking.iter_mut().for_each(|number| self.unpackers.close(number));
+        state.aside.iter_mut().for_each(|number| self.asides.close(number));
     }
 
     /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
@@ -184,13 +155,13 @@ impl Enter {
         mark.flags &= !flag::LATE;
         packet.set_content_mark(mark);
         let came = packet.content().len();
-        self.told.clear();
+        self.pieces.clear();
         self.unpacked.0.clear();
         self.unpacked.1 = Bounds::of_packet(came);
         self.seen = came;
         let kind = if direction & 1 == 0 { Kind::Request } else { Kind::Response };
         let mut stage = std::mem::take(&mut self.stage);
-        let mut show = |cursor: &mut StreamCursor<'_>| self.tell(state, kind, cursor);
+        let mut show = |cursor: &mut StreamCursor<'_>| self.show_piece(state, kind, cursor);
         stage.run(memory, std::slice::from_mut(&mut packet), (0, direction, now), &mut show);
         self.counts.no_memory += std::mem::take(&mut stage.counts.no_memory);
         self.stage = stage;
@@ -200,12 +171,17 @@ impl Enter {
         self.divide(packet, (state, kind), came, out);
     }
 
-    /// Tells the bytes under the cursor, and moves it behind those that could be told.
-    fn tell(&mut self, state: &mut EnterState, kind: Kind, cursor: &mut StreamCursor<'_>) -> Next {
+    /// Parses the bytes under the cursor, and moves it behind those that were parsed.
+    fn show_piece(
+        &mut self,
+        state: &mut EnterState,
+        kind: Kind,
+        cursor: &mut StreamCursor<'_>,
+    ) -> Next {
         self.seen = cursor.remaining();
-        if let Err(fault) = self.tell_all(state, kind, cursor) {
+        if let Err(fault) = self.show_pieces(state, kind, cursor) {
             self.counts.refused[fault as usize] += 1;
-            self.stop_unpacking(state);
+            self.drop_kept(state);
             // The rest of a message whose framing was taken away cannot go on as it is, nor
             // can it overtake what functions hold back of it.
             let is_within = state.message.iter().any(|message| message & BODY_SHOWN != 0);
@@ -224,7 +200,7 @@ impl Enter {
         if cursor.remaining() == 0 { Next::Continue } else { Next::NeedMore }
     }
 
-    fn tell_all(
+    fn show_pieces(
         &mut self,
         state: &mut EnterState,
         kind: Kind,
@@ -233,7 +209,7 @@ impl Enter {
         loop {
             let step = self.reader.step(&mut state.connection, kind, cursor.chunk())?;
             let Step::Piece(piece, len) = step else { break };
-            if self.told.len() == MAX_TOLD {
+            if self.pieces.len() == MAX_PIECES {
                 return Err(Fault::TooManyParts);
             }
             if piece == Piece::Head {
@@ -242,6 +218,7 @@ impl Enter {
                 self.unpack(state, kind, &cursor.chunk()[..len])?;
                 cursor.advance(len);
             } else {
+                self.keep_aside(state, (kind, piece), &cursor.chunk()[..len])?;
                 cursor.advance(len);
                 self.push(piece, len, state, kind);
             }
@@ -272,6 +249,7 @@ impl Enter {
             self.push(Piece::End, 0, state, kind);
             if finish == Finish::CutShort {
                 self.unpackers.close(&mut state.unpacking[kind as usize]);
+                self.asides.close(&mut state.aside[kind as usize]);
             }
             self.end_message(state, kind)?;
         }
@@ -283,7 +261,43 @@ impl Enter {
         let unpacking = &mut state.unpacking[kind as usize];
         let ended = self.unpackers.finish(*unpacking);
         self.unpackers.close(unpacking);
+        self.show_aside(state, kind);
         ended
+    }
+
+    /// Keeps what stands beside the chunks of a body whose framing is written anew, so that it does
+    /// not go on: functions are to see it all the same.
+    fn keep_aside(
+        &mut self,
+        state: &mut EnterState,
+        (kind, piece): (Kind, Piece),
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        if state.message[kind as usize] & REFRAMED == 0 {
+            return Ok(());
+        }
+        // As much as in a head.
+        let most = self.settings.rules.head_bytes as usize;
+        let number = &mut state.aside[kind as usize];
+        match piece {
+            Piece::Extension => self.asides.add(number, bytes, most),
+            Piece::Framing => self.asides.end_line(number, most),
+            // With at least a name and a colon; else it is the empty line.
+            Piece::Trailer if bytes.len() > 2 => self.asides.add(number, bytes, 2 * most),
+            _ => Ok(()),
+        }
+    }
+
+    /// Behind the body functions are shown what stood beside its chunks, as a piece of its own.
+    fn show_aside(&mut self, state: &mut EnterState, kind: Kind) {
+        let made = self.asides.take(&mut state.aside[kind as usize], &mut self.unpacked.0);
+        self.counts.asides += u64::from(made > 0);
+        for at in (0..made).step_by(UNPACKED_MAX) {
+            let len = (made - at).min(UNPACKED_MAX);
+            let first = if at == 0 { flag::FIRST } else { 0 };
+            let last = if at + len == made { flag::LAST } else { 0 };
+            self.pieces.push(PieceInfo::made(Piece::Trailer, len, first | last));
+        }
     }
 
     /// Part of a body with a coding: what it unpacks to takes its place.
@@ -297,12 +311,11 @@ impl Enter {
         *budget = budget.saturating_sub(made);
         let piece = Piece::Body { last: false };
         let len = bytes.len();
-        let packed = Told { is_stripped: true, ..Told::new(piece, len) };
-        self.told.push(Told { is_shown: true, ..packed });
+        let packed = PieceInfo { is_stripped: true, ..PieceInfo::new(piece, len) };
+        self.pieces.push(PieceInfo { is_shown: true, ..packed });
         while made > 0 {
             let len = made.min(UNPACKED_MAX);
-            let unpacked = Told { sent: 0, is_unpacked: true, ..Told::new(piece, len) };
-            self.told.push(Told { is_shown: true, ..unpacked });
+            self.pieces.push(PieceInfo::made(piece, len, 0));
             made -= len;
         }
         Ok(())
@@ -315,11 +328,12 @@ impl Enter {
 
     fn push(&mut self, piece: Piece, len: usize, state: &EnterState, kind: Kind) {
         let message = state.message[kind as usize];
-        // What trailers say no function is shown (RFC 9110 section 6.5.1 has them left out).
-        let is_framing = matches!(piece, Piece::Framing | Piece::Trailer);
+        // RFC 9112 section 7.1.1 and RFC 9110 section 6.5.1 let extensions and trailers be left
+        // out.
+        let is_framing = matches!(piece, Piece::Framing | Piece::Extension | Piece::Trailer);
         let is_stripped = message & REFRAMED != 0 && is_framing;
         let is_shown = message & BODY_SHOWN != 0;
-        self.told.push(Told { is_shown, is_stripped, ..Told::new(piece, len) });
+        self.pieces.push(PieceInfo { is_shown, is_stripped, ..PieceInfo::new(piece, len) });
     }
 
     /// A message begins.
@@ -336,7 +350,7 @@ impl Enter {
         if self.settings.asks.stay && view.method() == b"CONNECT" {
             return Err(Fault::Tunnel);
         }
-        if self.settings.asks.stay && state.connection.way(kind).is_opaque() {
+        if self.settings.asks.stay && state.connection.direction(kind).is_opaque() {
             // The client's wish was taken out of its request.
             return Err(Fault::UnaskedSwitch);
         }
@@ -364,7 +378,7 @@ impl Enter {
             replace(cursor, len, &self.head);
             self.head.len()
         };
-        let is_switched = state.connection.way(kind).is_opaque();
+        let is_switched = state.connection.direction(kind).is_opaque();
         let ends_here = !is_shown || is_switched;
         let mut flags = if ends_here { flag::LAST } else { 0 };
         if is_resized {
@@ -372,7 +386,12 @@ impl Enter {
         }
         state.message[kind as usize] =
             (u8::from(is_shown && !is_switched) * BODY_SHOWN) | (u8::from(is_reframed) * REFRAMED);
-        self.told.push(Told { sent: len, is_shown, flags, ..Told::new(Piece::Head, now) });
+        self.pieces.push(PieceInfo {
+            sent: len,
+            is_shown,
+            flags,
+            ..PieceInfo::new(Piece::Head, now)
+        });
         self.count(state, kind, (has_body, is_shown));
         Ok(())
     }
@@ -402,7 +421,7 @@ impl Enter {
         }
         self.counts.shown += u64::from(has_body && is_shown);
         self.counts.hidden += u64::from(has_body && !is_shown);
-        self.counts.switched += u64::from(state.connection.way(kind).is_opaque());
+        self.counts.switched += u64::from(state.connection.direction(kind).is_opaque());
     }
 
     fn note_tolerated(&mut self) {
@@ -412,7 +431,7 @@ impl Enter {
         }
     }
 
-    /// Makes packets of what was told.
+    /// Makes packets of the reported pieces.
     fn divide(
         &mut self,
         mut packet: Packet,
@@ -421,7 +440,7 @@ impl Enter {
         out: &mut Vec<Packet>,
     ) {
         self.groups.clear();
-        let too_many = self.told.iter().any(|told| self.groups.add(told).is_err());
+        let too_many = self.pieces.iter().any(|info| self.groups.add(info).is_err());
         if too_many {
             state.connection.refuse(Fault::TooManyParts);
             self.counts.refused[Fault::TooManyParts as usize] += 1;
@@ -429,13 +448,14 @@ impl Enter {
         }
         // The end of the direction must not be taken for the end of the message, which says
         // elsewhere where it ends.
-        let ends_properly = self.told.last().is_some_and(|told| told.piece == Piece::End)
-            && !self.is_cut_short(state, kind);
+        let last = self.pieces.iter().rfind(|info| !info.is_aside());
+        let ends_properly =
+            last.is_some_and(|info| info.piece == Piece::End) && !self.is_cut_short(state, kind);
         let is_last = packet.content_mark().has(flag::LAST);
         if self.groups.is_empty() || (is_last && self.reframes() && ends_properly) {
             self.groups.add_empty();
         }
-        strip(&mut packet, &self.told);
+        strip(&mut packet, &self.pieces);
         let sent = Sent { kept: self.seen.saturating_sub(came), came };
         let place = out.len();
         if !split(packet, (&self.groups, &self.unpacked.0), sent, out) {
@@ -447,7 +467,7 @@ impl Enter {
 
     /// Whether the message under way ended with its direction, and not where it said.
     fn is_cut_short(&self, state: &EnterState, kind: Kind) -> bool {
-        state.connection.way(kind).is_within()
+        state.connection.direction(kind).is_within()
     }
 }
 

@@ -75,7 +75,7 @@ faults! {
     // Chunks.
     BadChunkSize = "bad-chunk-size", false: "a chunk's size is no hexadecimal number below 2^60",
     BadChunkLine = "bad-chunk-line", true: "white space in a chunk's first line, before its extensions or its end",
-    ChunkExtensionTooLong = "chunk-extension-too-long", false: "extensions of a chunk are longer than the limit",
+    ChunkExtensionTooLong = "chunk-extension-too-long", false: "extensions of a chunk, or of a message's chunks together, are longer than the limit",
     BadChunkExtension = "bad-chunk-extension", true: "a control byte in the extensions of a chunk",
     BadChunkEnd = "bad-chunk-end", false: "a chunk's data does not end where its size says",
     TrailerField = "trailer-field", true: "a field that no trailer may have (length, encoding, Host)",
@@ -88,7 +88,7 @@ faults! {
     Encoded = "encoded", false: "a body with a coding that is not known, or several, where these do not pass",
     BadCoding = "bad-coding", false: "a body that is not what its content coding says",
     Bomb = "bomb", false: "a body unpacks to more than the limits of size, ratio or work",
-    UnpackMemory = "unpack-memory", false: "no memory to unpack one more body",
+    UnpackMemory = "unpack-memory", false: "no memory to unpack one more body, or for more chunk extensions and trailers",
     Tunnel = "tunnel", false: "a CONNECT request, where no other protocol may follow",
     HeadCutShort = "head-cut-short", false: "the connection ends within a head",
 }

@@ -31,7 +31,7 @@ pub enum Phase {
     ChunkEndFeed,
     /// What follows the last chunk.
     Trailer,
-    /// The message is complete, which is still to be told.
+    /// The message is complete, which is still to be reported.
     Ended,
     /// What HTTP has nothing to do with.
     Opaque,
@@ -58,7 +58,7 @@ const PHASES: [Phase; 13] = [
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
 #[repr(C)]
-pub struct Way {
+pub struct DirectionState {
     /// Bytes left of a body or chunk; what was read of a chunk's size.
     pub(super) left: u64,
     /// Bytes of a section in which its end was looked for.
@@ -70,7 +70,7 @@ pub struct Way {
     phase: u8,
 }
 
-impl Way {
+impl DirectionState {
     /// What follows.
     pub(super) fn phase(&self) -> Phase {
         PHASES.get(usize::from(self.phase)).copied().unwrap_or(Phase::Opaque)
@@ -98,7 +98,7 @@ impl Way {
 #[repr(C)]
 pub struct Connection {
     /// Requests, responses.
-    pub(super) ways: [Way; 2],
+    pub(super) directions: [DirectionState; 2],
     pub(super) pending: Pending,
     /// One more than the number of the fault for which it was refused.
     refused: u8,
@@ -107,8 +107,8 @@ pub struct Connection {
 
 impl Connection {
     /// The direction of a kind of message.
-    pub fn way(&self, kind: Kind) -> &Way {
-        &self.ways[kind as usize]
+    pub fn direction(&self, kind: Kind) -> &DirectionState {
+        &self.directions[kind as usize]
     }
 
     /// Why it was refused, if it was.
@@ -125,8 +125,8 @@ impl Connection {
     /// From here on both directions are none of HTTP's business.
     pub fn make_opaque(&mut self) {
         self.refused = 0;
-        for way in &mut self.ways {
-            way.set_phase(Phase::Opaque);
+        for direction in &mut self.directions {
+            direction.set_phase(Phase::Opaque);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, tcp, tcp_mut};
 use crate::splice::splice;
 
-/// Opaque packets that this context made, to be told from those that came so.
+/// Marks opaque packets that this context made, unlike those that arrived opaque.
 pub const OURS: u8 = flag::FIRST;
 
 /// Most unpacked bytes in a packet: a small frame has room for them, and most receivers take a
@@ -21,9 +21,9 @@ pub const UNPACKED_MAX: usize = 1400;
 /// Most packets that one becomes, besides those of unpacked bytes.
 pub const MAX_GROUPS: usize = 128;
 
-/// What bytes of a packet were told to be.
+/// What the parser reported of some bytes of a packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
+pub struct PieceInfo {
     pub piece: Piece,
     /// How many they are now.
     pub len: usize,
@@ -35,15 +35,32 @@ pub struct Told {
     pub is_stripped: bool,
     /// They are none of the packet's: they were unpacked from some that were stripped.
     pub is_unpacked: bool,
-    /// Flags of a head besides those that all heads have.
+    /// Flags of a head besides those that all heads have; all flags of an aside.
     pub flags: u8,
 }
 
-impl Told {
+impl PieceInfo {
     /// So many bytes of a packet that go on as they came, and are not shown.
-    pub fn new(piece: Piece, len: usize) -> Told {
+    pub fn new(piece: Piece, len: usize) -> PieceInfo {
         let (is_shown, is_stripped, is_unpacked, flags) = (false, false, false, 0);
-        Told { piece, len, sent: len, is_shown, is_stripped, is_unpacked, flags }
+        PieceInfo { piece, len, sent: len, is_shown, is_stripped, is_unpacked, flags }
+    }
+
+    /// Bytes that are none of the packet's: part of a body that was unpacked, or of what stood
+    /// beside its chunks.
+    pub fn made(piece: Piece, len: usize, flags: u8) -> PieceInfo {
+        PieceInfo {
+            sent: 0,
+            is_unpacked: true,
+            is_shown: true,
+            flags,
+            ..PieceInfo::new(piece, len)
+        }
+    }
+
+    /// Whether it is what stood beside the chunks of a body, shown behind it.
+    pub fn is_aside(&self) -> bool {
+        self.is_unpacked && self.piece == Piece::Trailer
     }
 }
 
@@ -84,7 +101,7 @@ impl Group {
     }
 }
 
-/// Puts what was told in groups.
+/// Groups the reported pieces.
 #[derive(Debug, Default)]
 pub struct Groups {
     all: Vec<Group>,
@@ -118,40 +135,46 @@ impl Groups {
     }
 
     /// What follows.
-    pub fn add(&mut self, told: &Told) -> Result<(), TooMany> {
-        self.sent += told.sent;
+    pub fn add(&mut self, info: &PieceInfo) -> Result<(), TooMany> {
+        self.sent += info.sent;
         let sent = self.sent;
-        let len = if told.is_stripped { 0 } else { told.len };
-        match told.piece {
+        let len = if info.is_stripped { 0 } else { info.len };
+        match info.piece {
             Piece::Head => {
-                let flags = flag::HEAD | flag::FIRST | told.flags;
+                let flags = flag::HEAD | flag::FIRST | info.flags;
                 let group = self.open(Layer::Http, flags, |_| false);
                 (group.prefix, group.sent) = (len, sent);
                 // Of a body that is not shown functions see nothing: this is all.
-                self.is_open = told.is_shown;
+                self.is_open = info.is_shown;
             }
-            Piece::End if told.is_shown => {
+            Piece::End if info.is_shown => {
                 let group = self.open(Layer::Http, 0, |group| !group.is_opaque());
                 group.flags |= flag::LAST;
                 self.is_open = false;
             }
             Piece::End => {}
-            _ if told.is_stripped => {
+            _ if info.is_aside() => {
+                let group = self.open(Layer::Http, info.flags, |_| false);
+                (group.body, group.is_unpacked) = (len, true);
+                self.unpacked += 1;
+                self.is_open = false;
+            }
+            _ if info.is_stripped => {
                 if let Some(group) = self.all.last_mut() {
                     group.sent = sent;
                 }
             }
-            Piece::Body { .. } if told.is_unpacked => {
+            Piece::Body { .. } if info.is_unpacked => {
                 let group = self.open(Layer::Http, 0, |group| group.takes_unpacked(len));
                 let is_new = !std::mem::replace(&mut group.is_unpacked, true);
                 (group.body, group.sent) = (group.body + len, sent);
                 self.unpacked += usize::from(is_new);
             }
-            Piece::Body { .. } if told.is_shown => {
+            Piece::Body { .. } if info.is_shown => {
                 let group = self.open(Layer::Http, 0, |g| !g.is_opaque() && g.suffix == 0);
                 (group.body, group.sent) = (group.body + len, sent);
             }
-            Piece::Framing if told.is_shown => {
+            Piece::Framing | Piece::Extension if info.is_shown => {
                 let goes_on = |group: &Group| {
                     !group.is_opaque() && (group.body > 0 || group.flags & flag::HEAD == 0)
                 };
@@ -162,7 +185,7 @@ impl Groups {
                 }
                 group.sent = sent;
             }
-            Piece::Trailer if told.is_shown => {
+            Piece::Trailer if info.is_shown => {
                 let group = self.open(Layer::Http, 0, |group| !group.is_opaque());
                 (group.suffix, group.sent) = (group.suffix + len, sent);
             }
@@ -207,21 +230,21 @@ impl Sent {
     }
 }
 
-/// Takes bytes that do not go on out of the content, which is what was told.
-pub fn strip(packet: &mut Packet, told: &[Told]) {
-    if !told.iter().any(|told| told.is_stripped && told.len > 0) {
+/// Takes bytes that do not go on out of the content, which is what was reported.
+pub fn strip(packet: &mut Packet, pieces: &[PieceInfo]) {
+    if !pieces.iter().any(|one| one.is_stripped && one.len > 0) {
         return;
     }
     let content = packet.content_mut();
     let (mut from, mut to) = (0, 0);
-    for told in told.iter().filter(|told| !told.is_unpacked) {
-        if !told.is_stripped {
-            content.copy_within(from..from + told.len, to);
-            to += told.len;
+    for one in pieces.iter().filter(|one| !one.is_unpacked) {
+        if !one.is_stripped {
+            content.copy_within(from..from + one.len, to);
+            to += one.len;
         }
-        from += told.len;
+        from += one.len;
     }
-    let place = packet.content_place();
+    let place = packet.content_range();
     // Both lie within.
     let _ = splice(packet, place.start + to, from - to, &[]);
 }
@@ -241,12 +264,12 @@ pub fn split(
     let took = usize::from(mark.took);
     out.push(packet);
     let last = groups.all.len() - 1;
-    let (mut at, mut told, mut unpacked) = (parts.payload, 0, unpacked);
+    let (mut at, mut reported, mut unpacked) = (parts.payload, 0, unpacked);
     let mut first: &[u8] = &[];
     for (index, group) in groups.all.iter().enumerate() {
         let until = if index == last { took } else { sent.share(group.sent, took) };
         let mut mark = mark_of(mark, group, parts.payload - parts.network);
-        mark.took = (until - told) as u16;
+        mark.took = (until - reported) as u16;
         if index < last {
             mark.flags &= !(flag::LAST & !group.flags);
         }
@@ -260,7 +283,7 @@ pub fn split(
                 return false;
             }
             let mask = if index == last { u8::MAX } else { !(tcp_flags::FIN | tcp_flags::PSH) };
-            set_header(&mut made, &parts, mask, told as u32);
+            set_header(&mut made, &parts, mask, reported as u32);
             mark.flags |= flag::CHANGED;
             made.set_content_mark(mark);
             out.push(made);
@@ -270,7 +293,7 @@ pub fn split(
             first = body;
         }
         at += group.own();
-        told = until;
+        reported = until;
     }
     if last > 0 {
         let packet = &mut out[place];
@@ -337,7 +360,7 @@ pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
         && !first.has(flag::LAST)
         && follows
         && before.data()[to.network..to.transport] == packet.data()[from.network..from.transport]
-        && to.payload_len() + from.payload_len() <= said_len(before, &to);
+        && to.payload_len() + from.payload_len() <= declared_len(before, &to);
     let bytes = &packet.data()[from.payload..from.end];
     if !fits || !before.put(bytes.len()) {
         return Some(packet);
@@ -353,7 +376,7 @@ pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
 }
 
 /// Bytes of payload that the length field of the IP header speaks of.
-fn said_len(packet: &Packet, parts: &Parts) -> usize {
+fn declared_len(packet: &Packet, parts: &Parts) -> usize {
     let (at, base) = if parts.is_ipv6 { (4, 40) } else { (2, 0) };
     let field = packet.data().get(parts.network + at..parts.network + at + 2);
     let Some(&[high, low]) = field else { return 0 };

@@ -3,7 +3,7 @@
 use flate2::{Crc, Decompress};
 
 use super::fault::Fault;
-use super::unpack::{Room, inflate};
+use super::inflate::{OutputBuffer, inflate};
 
 /// Flags of a header (RFC 1952 section 2.3.1).
 const HEADER_CRC: u8 = 1 << 1;
@@ -56,11 +56,11 @@ impl Default for Gzip {
 
 impl Gzip {
     /// Unpacks what came; `true`: what came so far is complete, though another member may follow.
-    pub(super) fn feed(&mut self, bytes: &[u8], room: &mut Room<'_>) -> Result<bool, Fault> {
+    pub(super) fn feed(&mut self, bytes: &[u8], out: &mut OutputBuffer<'_>) -> Result<bool, Fault> {
         let mut left = bytes;
         while !left.is_empty() {
             if self.part == Part::Data {
-                let (taken, made, is_over) = inflate(&mut self.inflate, left, room)?;
+                let (taken, made, is_over) = inflate(&mut self.inflate, left, out)?;
                 self.crc.update(made);
                 left = &left[taken..];
                 if is_over {

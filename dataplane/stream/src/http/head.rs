@@ -63,7 +63,7 @@ pub struct Head {
 
 impl Head {
     /// With room for so many fields: more than these are refused.
-    pub fn with_room(fields: usize) -> Head {
+    pub fn with_capacity(fields: usize) -> Head {
         Head { fields: Vec::with_capacity(fields), ..Head::default() }
     }
 
@@ -292,7 +292,7 @@ impl<'a> View<'a> {
     }
 
     /// The places of all fields, in their order.
-    pub fn places(self) -> &'a [Field] {
+    pub fn spans(self) -> &'a [Field] {
         &self.head.fields
     }
 

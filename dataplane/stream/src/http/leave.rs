@@ -26,9 +26,11 @@ enum Mode {
     Chunk,
     /// Its head and what follows are held until its length is known.
     Hold,
+    /// It is none, but what stood beside the chunks of the one before, and does not go on.
+    Aside,
 }
 
-const MODES: [Mode; 3] = [Mode::Pass, Mode::Chunk, Mode::Hold];
+const MODES: [Mode; 4] = [Mode::Pass, Mode::Chunk, Mode::Hold, Mode::Aside];
 
 /// The message under way in a direction.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -76,7 +78,7 @@ pub struct LeaveCounts {
 }
 
 /// A direction of a connection, where a packet finds it.
-struct Place<'a> {
+struct MessageContext<'a> {
     memory: &'a mut Memory,
     message: &'a mut Message,
     kind: Kind,
@@ -107,7 +109,7 @@ impl Leave {
     pub fn new(hold_bytes: usize, fields: usize) -> Leave {
         Leave {
             stage: Stage::new(Hold { max: usize::MAX, ..Hold::default() }),
-            head: Head::with_room(fields),
+            head: Head::with_capacity(fields),
             buffer: Vec::with_capacity(usize::from(u16::MAX)),
             hold_bytes: hold_bytes.min(Leave::MAX_HOLD),
             resize: false,
@@ -156,7 +158,7 @@ impl Leave {
         if mark.layer() == Layer::Http && !mark.has(flag::CLOSE) {
             let message = &mut state.messages[direction & 1];
             let kind = if direction & 1 == 0 { Kind::Request } else { Kind::Response };
-            let place = Place { memory, message, kind, now };
+            let place = MessageContext { memory, message, kind, now };
             if let Err(stop) = self.frame(place, &mut packet, out) {
                 self.stop(stop, &mut packet);
             }
@@ -184,7 +186,7 @@ impl Leave {
 
     fn frame(
         &mut self,
-        mut place: Place<'_>,
+        mut place: MessageContext<'_>,
         packet: &mut Packet,
         out: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
@@ -197,11 +199,14 @@ impl Leave {
                 // A message without a body stays one.
                 return cut_content(packet);
             }
+        } else if mark.has(flag::FIRST) {
+            *place.message = Message { mode: Mode::Aside as u8, ..Message::default() };
         }
         match place.message.mode() {
             Mode::Pass => Ok(()),
             Mode::Chunk => chunk(packet),
             Mode::Hold => self.hold(&mut place, packet, out),
+            Mode::Aside => cut_content(packet),
         }?;
         if mark.has(flag::LAST) {
             *place.message = Message::default();
@@ -218,7 +223,7 @@ impl Leave {
     ) -> Result<(), Stop> {
         let mark = packet.content_mark();
         let is_old = mark.has(flag::OLD);
-        let head = head_place(packet).ok_or(Stop::BadHead)?;
+        let head = head_range(packet).ok_or(Stop::BadHead)?;
         let view = self.head.read(kind, &packet.data()[head.clone()]).map_err(|_| Stop::BadHead)?;
         let declared = view.declared();
         if !declared.chunked && declared.content_length.is_none() {
@@ -248,7 +253,7 @@ impl Leave {
         framing: Framing,
         packet: &mut Packet,
     ) -> Result<(), Stop> {
-        let place = head_place(packet).ok_or(Stop::BadHead)?;
+        let place = head_range(packet).ok_or(Stop::BadHead)?;
         if !self.reframe(kind, framing, &packet.data()[place.clone()])? {
             return Ok(());
         }
@@ -284,11 +289,11 @@ impl Leave {
     /// More of a message that is held: it is, or what is held goes on before it.
     fn hold(
         &mut self,
-        place: &mut Place<'_>,
+        place: &mut MessageContext<'_>,
         packet: &mut Packet,
         out: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
-        let Place { memory, message, kind, now } = place;
+        let MessageContext { memory, message, kind, now } = place;
         let (kind, direction) = (*kind, *kind as usize);
         let (is_last, is_cut_short) =
             (packet.content_mark().has(flag::LAST), ends_direction(packet));
@@ -336,7 +341,7 @@ impl Leave {
         packet: &mut Packet,
     ) -> Result<(), Stop> {
         let Some(framing) = framing else { return Ok(()) };
-        let place = packet.content_place();
+        let place = packet.content_range();
         let head = place.start..place.start + head;
         let body = place.end - head.end;
         let mut mark = packet.content_mark();
@@ -368,9 +373,9 @@ fn ends_direction(packet: &Packet) -> bool {
 }
 
 /// The head in front of the content, in `data()`.
-fn head_place(packet: &Packet) -> Option<core::ops::Range<usize>> {
+fn head_range(packet: &Packet) -> Option<core::ops::Range<usize>> {
     let payload = Parts::of_changed_tcp(packet)?.payload;
-    let content = packet.content_place().start;
+    let content = packet.content_range().start;
     (payload <= content).then_some(payload..content)
 }
 
@@ -397,7 +402,7 @@ fn carrier(packet: &Packet) -> Option<Packet> {
     Some(made)
 }
 
-/// Takes trailers away: a message whose length is told has none.
+/// Takes trailers away: a message with Content-Length has none.
 fn cut_suffix(packet: &mut Packet) {
     let mut mark = packet.content_mark();
     if mark.suffix > 0 {
@@ -407,9 +412,10 @@ fn cut_suffix(packet: &mut Packet) {
     }
 }
 
-/// Takes content away that a function put where there can be none.
+/// Takes content away that does not go on: what functions put where there can be none, or were only
+/// shown.
 fn cut_content(packet: &mut Packet) -> Result<(), Stop> {
-    let place = packet.content_place();
+    let place = packet.content_range();
     if place.is_empty() || splice(packet, place.start, place.len(), &[]) {
         return Ok(());
     }
@@ -418,7 +424,7 @@ fn cut_content(packet: &mut Packet) -> Result<(), Stop> {
 
 /// Makes the content a chunk; at the end of the message also the last one.
 fn chunk(packet: &mut Packet) -> Result<(), Stop> {
-    let place = packet.content_place();
+    let place = packet.content_range();
     let mut mark = packet.content_mark();
     let ends = mark.has(flag::LAST) && !ends_direction(packet);
     let end: &[u8] = match (place.is_empty(), ends, mark.suffix > 0) {

@@ -44,7 +44,7 @@ impl Declared {
         judge.fault_if(view.minor_version() == 0, Fault::TransferEncodingIn10)?;
         judge.fault_if(content_length.is_some(), Fault::LengthAndEncoding)?;
         if !chunked {
-            // A request's end cannot be told then, whoever puts up with what.
+            // A request's end is not known then, whoever puts up with what.
             if view.kind() == Kind::Request {
                 return Err(Fault::ChunkedNotLast);
             }

@@ -3,11 +3,13 @@
 //!
 //! A [`Reader`] keeps no bytes: it is shown what there is of a direction, says what the
 //! first of it are, and asks for more where it cannot tell. What it must remember of a connection
-//! is a [`Connection`], plain data of constant size. [`Enter`] and [`Leave`] are the context: packets
-//! with payload of TCP become packets with heads and bodies of messages, and the reverse.
+//! is a [`Connection`], plain data of constant size. [`Enter`] and [`Leave`] are the context:
+//! packets with payload of TCP become packets with heads and bodies of messages, and the reverse.
 
+mod asides;
 mod asks;
 mod chunk;
+mod counts;
 mod edit;
 mod enter;
 mod fault;
@@ -15,25 +17,31 @@ mod framing;
 mod groups;
 mod gzip;
 mod head;
+mod inflate;
 mod leave;
 mod length;
 mod line;
+#[cfg(test)]
+#[path = "../../tests/http/packers.rs"]
+mod packers;
 mod pending;
 mod reader;
 mod settings;
 mod shown;
 mod unpack;
+mod zstd;
 
 pub use asks::Asks;
-pub use edit::{BadEdit, Change, Framing, rewrite, with_framing};
-pub use enter::{Enter, EnterCounts, EnterState};
+pub use counts::EnterCounts;
+pub use edit::{Change, EditError, Framing, rewrite, with_framing};
+pub use enter::{Enter, EnterState};
 pub use fault::{Fault, Faults};
-pub use framing::{Connection, Way};
+pub use framing::{Connection, DirectionState};
 pub use head::{Field, Head, Kind, Span, View};
 pub use leave::{Leave, LeaveCounts, LeaveState};
 pub use length::{BodyLength, Declared};
 pub use pending::{Asked, MAX_PENDING};
 pub use reader::{Finish, Piece, Reader, Rules, Step};
 pub use settings::{OnEncoded, OnRefused, Settings};
-pub use shown::{BadTypes, Shown};
-pub use unpack::{Bounds, Coding};
+pub use shown::{MediaTypesError, Shown};
+pub use unpack::{Bounds, Coding, Unpacker};

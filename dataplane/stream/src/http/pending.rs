@@ -63,14 +63,14 @@ impl Pending {
 
     /// The one that waits longest.
     pub fn front(&self) -> Option<Asked> {
-        let (byte, shift) = Pending::place(usize::from(self.first));
+        let (byte, shift) = Pending::position(usize::from(self.first));
         (!self.is_empty()).then(|| Asked::of_bits(self.slots[byte] >> shift & 15))
     }
 
     /// The one that came last.
     pub fn back(&self) -> Option<Asked> {
         let last = (usize::from(self.first) + self.len()).wrapping_sub(1);
-        let (byte, shift) = Pending::place(last);
+        let (byte, shift) = Pending::position(last);
         (!self.is_empty()).then(|| Asked::of_bits(self.slots[byte] >> shift & 15))
     }
 
@@ -79,7 +79,7 @@ impl Pending {
         if self.len() == MAX_PENDING {
             return false;
         }
-        let (byte, shift) = Pending::place(usize::from(self.first) + self.len());
+        let (byte, shift) = Pending::position(usize::from(self.first) + self.len());
         self.slots[byte] = self.slots[byte] & !(15 << shift) | asked.bits() << shift;
         self.count += 1;
         true
@@ -94,7 +94,7 @@ impl Pending {
     }
 
     /// Byte and shift of a slot.
-    fn place(number: usize) -> (usize, usize) {
+    fn position(number: usize) -> (usize, usize) {
         let number = number % MAX_PENDING;
         (number / PER_BYTE, number % PER_BYTE * 4)
     }

@@ -39,8 +39,10 @@ pub enum Piece {
         /// Nothing of the message follows.
         last: bool,
     },
-    /// The lines between chunks, and empty lines between messages.
+    /// The lines between chunks but for extensions, and empty lines between messages.
     Framing,
+    /// Extensions of a chunk, or a part of them: what stands between `;` and the line's end.
+    Extension,
     /// What follows the last chunk, with the empty line: [`Reader::view`] shows its fields.
     Trailer,
     /// No bytes: a message is complete.
@@ -54,7 +56,7 @@ pub enum Piece {
 pub enum Step {
     /// The first so many bytes are this.
     Piece(Piece, usize),
-    /// More are needed to tell, with all these before them.
+    /// More are needed to decide, with all these before them.
     NeedMore,
 }
 
@@ -65,7 +67,7 @@ pub enum Finish {
     Clean,
     /// It was the end of a message.
     End,
-    /// Within a message: its receiver can tell.
+    /// Within a message: its receiver detects it.
     CutShort,
 }
 
@@ -85,7 +87,7 @@ impl Reader {
         Reader {
             rules,
             judge: Judge { lenient: rules.lenient, tolerated: Faults::NONE },
-            head: Head::with_room(usize::from(rules.fields).max(1)),
+            head: Head::with_capacity(usize::from(rules.fields).max(1)),
             body: BodyLength::None,
             asked: Asked::default(),
         }
@@ -111,9 +113,9 @@ impl Reader {
         std::mem::take(&mut self.judge.tolerated)
     }
 
-    /// Says what the first of `bytes` are: those that follow what was told of this direction
+    /// Says what the first of `bytes` are: those that follow what was reported of this direction
     /// before. A connection that was refused stays refused. To be asked until more is needed, even
-    /// when no bytes are left: the end of a message is told then. A response that changes the
+    /// when no bytes are left: the end of a message is reported then. A response that changes the
     /// protocol has no end: all that follows is opaque.
     pub fn step(
         &mut self,
@@ -128,7 +130,7 @@ impl Reader {
         step.map_err(|fault| connection.refuse(fault))
     }
 
-    /// The direction has ended, with so many bytes of which more would have been needed to tell
+    /// The direction has ended, with so many bytes of which more would have been needed to decide
     /// what they are.
     pub fn finish(
         &mut self,
@@ -136,14 +138,14 @@ impl Reader {
         kind: Kind,
         left: usize,
     ) -> Result<Finish, Fault> {
-        let way = &mut connection.ways[kind as usize];
-        match way.phase() {
+        let direction = &mut connection.directions[kind as usize];
+        match direction.phase() {
             Phase::Opaque => Ok(Finish::Clean),
             Phase::Start if left == 0 => Ok(Finish::Clean),
             // Some servers answer what is no complete request.
             Phase::Start => Err(connection.refuse(Fault::HeadCutShort)),
             Phase::UntilClose | Phase::Ended => {
-                way.set_phase(Phase::Start);
+                direction.set_phase(Phase::Start);
                 Ok(Finish::End)
             }
             _ => Ok(Finish::CutShort),
@@ -156,10 +158,10 @@ impl Reader {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<Step, Fault> {
-        let way = &mut connection.ways[kind as usize];
-        let phase = way.phase();
+        let direction = &mut connection.directions[kind as usize];
+        let phase = direction.phase();
         if phase == Phase::Ended {
-            *way = Default::default();
+            *direction = Default::default();
             return Ok(Step::Piece(Piece::End, 0));
         }
         if bytes.is_empty() {
@@ -169,12 +171,12 @@ impl Reader {
             Phase::Opaque => Ok(Step::Piece(Piece::Opaque, bytes.len())),
             Phase::UntilClose => Ok(Step::Piece(Piece::Body { last: false }, bytes.len())),
             Phase::Body | Phase::ChunkData => {
-                let here = way.left.min(bytes.len() as u64);
-                way.left -= here;
-                let ends = way.left == 0;
+                let here = direction.left.min(bytes.len() as u64);
+                direction.left -= here;
+                let ends = direction.left == 0;
                 match phase {
-                    Phase::Body if ends => way.set_phase(Phase::Ended),
-                    _ if ends => way.set_phase(Phase::ChunkEnd),
+                    Phase::Body if ends => direction.set_phase(Phase::Ended),
+                    _ if ends => direction.set_phase(Phase::ChunkEnd),
                     _ => {}
                 }
                 let last = ends && phase == Phase::Body;
@@ -184,8 +186,9 @@ impl Reader {
             Phase::Trailer => self.trailer(connection, kind, bytes),
             _ => {
                 let most = self.rules.extension_bytes;
-                let len = way.between_chunks(bytes, &mut self.judge, most)?;
-                Ok(Step::Piece(Piece::Framing, len))
+                let (len, is_extension) = direction.between_chunks(bytes, &mut self.judge, most)?;
+                let piece = if is_extension { Piece::Extension } else { Piece::Framing };
+                Ok(Step::Piece(piece, len))
             }
         }
     }
@@ -197,7 +200,7 @@ impl Reader {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<Step, Fault> {
-        let way = &mut connection.ways[kind as usize];
+        let direction = &mut connection.directions[kind as usize];
         let blank = match bytes {
             [b'\n', ..] => {
                 self.judge.fault(Fault::BareLf)?;
@@ -209,9 +212,9 @@ impl Reader {
         };
         if blank > 0 {
             // RFC 9112 section 2.2: at least one empty line before a request is to be ignored.
-            let is_odd = way.count > 0 || kind == Kind::Response;
+            let is_odd = direction.count > 0 || kind == Kind::Response;
             self.judge.fault_if(is_odd, Fault::BlankLines)?;
-            way.count = 1;
+            direction.count = 1;
             return Ok(Step::Piece(Piece::Framing, blank));
         }
         match kind {
@@ -224,9 +227,11 @@ impl Reader {
         let end = match self.section(connection, kind, bytes) {
             Ok(Some(end)) => end,
             incomplete => {
-                // What is put up with is noted when the head is complete.
+                // What is put up with is noted when the head is complete. No byte beyond the
+                // longest head counts: whether any came with these is chance.
                 let mut judge = self.judge;
-                self.head.parse_first_line(kind, bytes, &mut judge)?;
+                let within = bytes.len().min(self.rules.head_bytes as usize);
+                self.head.parse_first_line(kind, &bytes[..within], &mut judge)?;
                 return incomplete.map(|_| Step::NeedMore);
             }
         };
@@ -245,16 +250,16 @@ impl Reader {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<Option<usize>, Fault> {
-        let way = &mut connection.ways[kind as usize];
+        let direction = &mut connection.directions[kind as usize];
         let most = self.rules.head_bytes as usize;
-        match end_of_section(&bytes[..bytes.len().min(most)], way.scanned as usize) {
+        match end_of_section(&bytes[..bytes.len().min(most)], direction.scanned as usize) {
             Ok(end) => {
-                way.scanned = 0;
+                direction.scanned = 0;
                 Ok(Some(end))
             }
             Err(_) if bytes.len() >= most => Err(Fault::HeadTooLong),
             Err(scanned) => {
-                way.scanned = scanned as u32;
+                direction.scanned = scanned as u32;
                 Ok(None)
             }
         }
@@ -308,16 +313,16 @@ impl Reader {
     }
 
     fn begin_body(&self, connection: &mut Connection, kind: Kind) {
-        let way = &mut connection.ways[kind as usize];
-        *way = Default::default();
+        let direction = &mut connection.directions[kind as usize];
+        *direction = Default::default();
         match self.body {
-            BodyLength::None | BodyLength::Bytes(0) => way.set_phase(Phase::Ended),
+            BodyLength::None | BodyLength::Bytes(0) => direction.set_phase(Phase::Ended),
             BodyLength::Bytes(length) => {
-                way.left = length;
-                way.set_phase(Phase::Body);
+                direction.left = length;
+                direction.set_phase(Phase::Body);
             }
-            BodyLength::Chunked => way.begin_chunk(),
-            BodyLength::UntilClose => way.set_phase(Phase::UntilClose),
+            BodyLength::Chunked => direction.begin_chunk(),
+            BodyLength::UntilClose => direction.set_phase(Phase::UntilClose),
         }
     }
 
@@ -336,7 +341,7 @@ impl Reader {
         };
         let Some(end) = end else { return Ok(Step::NeedMore) };
         self.head.parse_trailer(&bytes[..end], &mut self.judge)?;
-        connection.ways[kind as usize].set_phase(Phase::Ended);
+        connection.directions[kind as usize].set_phase(Phase::Ended);
         Ok(Step::Piece(Piece::Trailer, end))
     }
 }
@@ -347,7 +352,7 @@ fn check_switch(connection: &Connection, status: u16, asked: Asked) -> Result<()
     if status == 101 && !asked.offers_upgrade {
         return Err(Fault::UnaskedSwitch);
     }
-    let request = &connection.ways[Kind::Request as usize];
+    let request = &connection.directions[Kind::Request as usize];
     let is_alone = connection.pending.len() == 1 && !request.is_within();
     if is_alone { Ok(()) } else { Err(Fault::EarlySwitch) }
 }

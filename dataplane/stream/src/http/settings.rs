@@ -39,7 +39,7 @@ pub struct Settings {
     /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
     pub resize: bool,
     /// A function looks at bodies: nothing may be in a message that it is not shown. Chunks are
-    /// framed anew, without extensions and trailers.
+    /// framed anew, without extensions and trailers, which are shown behind the body.
     pub looks: bool,
     /// What requests are made to ask for.
     pub asks: Asks,

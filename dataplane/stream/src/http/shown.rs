@@ -28,7 +28,7 @@ pub struct Shown(Vec<Pattern>);
 
 /// A list of types that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadTypes {
+pub enum MediaTypesError {
     /// A member of the list is nothing that is known.
     #[error("\"{0}\" is no type: there are TYPE, TYPE/SUBTYPE, +SUFFIX, none and *")]
     Type(String),
@@ -47,12 +47,13 @@ impl Shown {
     pub const ALL: &'static str = "*";
 
     /// Reads types that are parted by spaces.
-    pub fn parse(text: &str) -> Result<Shown, BadTypes> {
+    pub fn parse(text: &str) -> Result<Shown, MediaTypesError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         if words.len() > MAX_TYPES {
-            return Err(BadTypes::Many);
+            return Err(MediaTypesError::Many);
         }
-        let pattern = |word: &&str| pattern(word).ok_or_else(|| BadTypes::Type((*word).to_owned()));
+        let pattern =
+            |word: &&str| pattern(word).ok_or_else(|| MediaTypesError::Type((*word).to_owned()));
         words.iter().map(pattern).collect::<Result<_, _>>().map(Shown)
     }
 

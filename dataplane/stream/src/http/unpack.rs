@@ -2,14 +2,14 @@
 //! memory, and within bounds of size, ratio and work.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::Decompress;
 
 use super::fault::Fault;
 use super::gzip::Gzip;
 use super::head::View;
+use super::inflate::{OutputBuffer, inflate};
+use super::zstd::Zstd;
 
-/// Bytes that are unpacked at once.
-const STEP: usize = 16 << 10;
 /// What an inflating unpacker costs, bytes: its window of 32 KiB, and tables.
 const INFLATE_COST: usize = 48 << 10;
 /// What a Brotli unpacker costs besides its window, bytes: tables (measured: up to 150 kB).
@@ -51,11 +51,13 @@ pub enum Coding {
     Deflate,
     /// RFC 7932.
     Brotli,
+    /// RFC 8878, with windows of at most 8 MiB (RFC 9659).
+    Zstd,
 }
 
 impl Coding {
     /// Those that are unpacked, as a field's value.
-    pub const KNOWN: &'static [u8] = b"gzip, deflate, br";
+    pub const KNOWN: &'static [u8] = b"gzip, deflate, br, zstd";
 
     fn named(name: &[u8]) -> Option<Coding> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -63,6 +65,7 @@ impl Coding {
             () if is(b"gzip") || is(b"x-gzip") => Some(Coding::Gzip),
             () if is(b"deflate") => Some(Coding::Deflate),
             () if is(b"br") => Some(Coding::Brotli),
+            () if is(b"zstd") => Some(Coding::Zstd),
             () => None,
         }
     }
@@ -103,6 +106,7 @@ enum Format {
     /// With a header (RFC 1950), or without; what came before this was known.
     Deflate(Option<Decompress>, Option<u8>),
     Brotli(Box<Brotli>),
+    Zstd(Box<Zstd>),
 }
 
 /// Unpacks one message's body.
@@ -127,49 +131,55 @@ impl Unpacker {
                 let state = BrotliState::new_strict(alloc(), alloc(), alloc());
                 (Format::Brotli(Box::new(state)), BROTLI_COST)
             }
+            Coding::Zstd => (Format::Zstd(Box::default()), Zstd::COST),
         };
         Unpacker { format, cost, came: 0, made: 0, is_over: false }
     }
 
-    /// Bytes of memory that are counted for it. Those of a window follow from the body's first byte.
+    /// Bytes of memory that are counted for it: Brotli's window by its first byte, and of zstd what
+    /// there is, as it grows.
     pub fn cost(&self) -> usize {
         self.cost
     }
 
-    /// What more memory the first bytes say is needed.
-    pub fn growth(&self, bytes: &[u8]) -> usize {
-        match (&self.format, bytes.first()) {
-            (Format::Brotli(_), Some(first)) if self.came == 0 => 1 << brotli_window(*first),
-            _ => 0,
-        }
-    }
-
-    /// Unpacks what came: appends to `out` at most `most` bytes.
+    /// Unpacks what came: appends to `out` at most `most` bytes and what a step of the unpacker
+    /// makes. It may take as much more memory as `bounds` say.
     ///
     /// # Errors
-    /// [`Fault::BadCoding`], [`Fault::Bomb`].
+    /// [`Fault::BadCoding`], [`Fault::Bomb`], [`Fault::UnpackMemory`].
     pub fn feed(
         &mut self,
         bytes: &[u8],
         bounds: &Bounds,
         (out, most): (&mut Vec<u8>, usize),
     ) -> Result<(), Fault> {
-        self.cost += self.growth(bytes);
+        if let (Format::Brotli(_), Some(first), 0) = (&self.format, bytes.first(), self.came) {
+            let window = 1 << brotli_window(*first);
+            if window > bounds.memory {
+                return Err(Fault::UnpackMemory);
+            }
+            self.cost += window;
+        }
         self.came += bytes.len() as u64;
         let before = out.len();
-        let mut room = Room { out, limit: before + most };
+        let mut out = OutputBuffer { bytes: out, limit: before + most };
         match &mut self.format {
-            Format::Gzip(gzip) => self.is_over = gzip.feed(bytes, &mut room)?,
+            Format::Gzip(gzip) => self.is_over = gzip.feed(bytes, &mut out)?,
             Format::Deflate(inflate, begin) => {
-                self.is_over = deflate(inflate, begin, bytes, &mut room)?;
+                self.is_over = deflate(inflate, begin, bytes, &mut out)?;
             }
             Format::Brotli(state) if !self.is_over => {
-                self.is_over = brotli(state, bytes, &mut room)?;
+                self.is_over = brotli(state, bytes, &mut out)?;
             }
             Format::Brotli(_) if bytes.is_empty() => {}
             Format::Brotli(_) => return Err(Fault::BadCoding),
+            Format::Zstd(zstd) => {
+                let fed = zstd.feed(bytes, self.cost.saturating_add(bounds.memory), &mut out);
+                self.cost = zstd.cost();
+                self.is_over = fed?;
+            }
         }
-        self.made += (room.out.len() - before) as u64;
+        self.made += (out.bytes.len() - before) as u64;
         let by_ratio = RATIO_FREE.saturating_add(self.came.saturating_mul(bounds.ratio.into()));
         if self.made > bounds.bytes.min(by_ratio) { Err(Fault::Bomb) } else { Ok(()) }
     }
@@ -184,62 +194,12 @@ impl Unpacker {
     }
 }
 
-/// Where to what is unpacked goes.
-pub(super) struct Room<'a> {
-    out: &'a mut Vec<u8>,
-    limit: usize,
-}
-
-impl Room<'_> {
-    /// Has `make` fill some bytes, of which it says how many it did.
-    fn fill<T>(
-        &mut self,
-        make: impl FnOnce(&mut [u8]) -> Result<(usize, T), Fault>,
-    ) -> Result<(usize, T), Fault> {
-        let start = self.out.len();
-        if start >= self.limit {
-            return Err(Fault::Bomb);
-        }
-        self.out.resize(start + STEP, 0);
-        let result = make(&mut self.out[start..]);
-        self.out.truncate(start + result.as_ref().map_or(0, |(made, _)| *made));
-        result
-    }
-}
-
-/// Unpacks as much as there is: how many of the bytes were taken, what was made of them, and whether
-/// it was the end.
-pub(super) fn inflate<'o>(
-    state: &mut Decompress,
-    bytes: &[u8],
-    room: &'o mut Room<'_>,
-) -> Result<(usize, &'o [u8], bool), Fault> {
-    let (mut left, from) = (bytes, room.out.len());
-    loop {
-        let (made, (taken, status)) = room.fill(|space| {
-            let before = (state.total_in(), state.total_out());
-            let status = state.decompress(left, space, FlushDecompress::None);
-            let status = status.map_err(|_| Fault::BadCoding)?;
-            let taken = (state.total_in() - before.0) as usize;
-            Ok(((state.total_out() - before.1) as usize, (taken, status)))
-        })?;
-        left = &left[taken..];
-        let is_over = status == Status::StreamEnd;
-        if is_over || (left.is_empty() && made < STEP) {
-            return Ok((bytes.len() - left.len(), &room.out[from..], is_over));
-        }
-        if taken == 0 && made == 0 {
-            return Err(Fault::BadCoding);
-        }
-    }
-}
-
 /// With or without a header, as the first two bytes say (RFC 1950 section 2.2).
 fn deflate(
     state: &mut Option<Decompress>,
     begin: &mut Option<u8>,
     bytes: &[u8],
-    room: &mut Room<'_>,
+    out: &mut OutputBuffer<'_>,
 ) -> Result<bool, Fault> {
     let mut first = None;
     let state = match (&mut *state, *begin, bytes) {
@@ -257,16 +217,16 @@ fn deflate(
         }
     };
     if let Some(first) = first {
-        inflate(state, &[first], room)?;
+        inflate(state, &[first], out)?;
     }
-    let (taken, _, is_over) = inflate(state, bytes, room)?;
+    let (taken, _, is_over) = inflate(state, bytes, out)?;
     if taken < bytes.len() { Err(Fault::BadCoding) } else { Ok(is_over) }
 }
 
-fn brotli(state: &mut Brotli, bytes: &[u8], room: &mut Room<'_>) -> Result<bool, Fault> {
+fn brotli(state: &mut Brotli, bytes: &[u8], out: &mut OutputBuffer<'_>) -> Result<bool, Fault> {
     let (mut left, mut taken, mut total) = (bytes.len(), 0, 0);
     loop {
-        let (_, result) = room.fill(|space| {
+        let (_, result) = out.fill(|space| {
             let (mut free, mut made) = (space.len(), 0);
             let result = BrotliDecompressStream(
                 &mut left, &mut taken, bytes, &mut free, &mut made, space, &mut total, state,
@@ -336,11 +296,13 @@ impl Unpackers {
         (bytes, bounds): (&[u8], &Bounds),
         out: (&mut Vec<u8>, usize),
     ) -> Result<(), Fault> {
-        let growth = self.get(number).map_or(0, |unpacker| unpacker.growth(bytes));
-        self.charge(growth, bounds)?;
+        let spare = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..*bounds };
         let unpacker = number.checked_sub(1).and_then(|at| self.all.get_mut(at as usize));
         let unpacker = unpacker.and_then(Option::as_mut).ok_or(Fault::UnpackMemory)?;
-        unpacker.feed(bytes, bounds, out)
+        let before = unpacker.cost();
+        let fed = unpacker.feed(bytes, &spare, out);
+        self.memory += unpacker.cost() - before;
+        fed
     }
 
     fn get(&self, number: u32) -> Option<&Unpacker> {

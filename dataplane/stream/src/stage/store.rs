@@ -111,7 +111,8 @@ impl Store {
         self.remove(at)
     }
 
-    /// The packet of a slot whose time is up, if that is still there, and the input that it came by.
+    /// The packet of a slot whose time is up, if that is still there, and the input that it came
+    /// by.
     pub(super) fn late(&self, at: u32, serial: u32) -> Option<(usize, &Packet)> {
         let slot = self.slots.get(at as usize).filter(|slot| slot.serial == serial)?;
         match &slot.kept {

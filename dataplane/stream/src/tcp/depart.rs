@@ -4,18 +4,11 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
-use super::edits::Edits;
-use super::half::Phase;
-use super::{Mode, Out, Seq, Tcp, Why, Work};
+use super::endpoint::Phase;
+use super::seq_map::SeqMap;
+use super::{DropReason, Mode, Out, Seq, Tcp, Work};
 use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, finish, split, tcp, tcp_mut};
-
-/// Longest payload of a segment whose receiver did not say what it takes, and in whose direction
-/// nothing longer was seen.
-const MSS_UNKNOWN: u16 = 536;
-/// Who says less is not believed: segments would be headers and little else (Linux's least,
-/// `tcp_min_snd_mss`).
-const MSS_LEAST: u16 = 48;
 
 /// A packet leaves by `port`.
 pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out: &mut Out) {
@@ -25,19 +18,19 @@ pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out
         return out.pass(port, packet);
     }
     let Some(mut work) = tcp.work(mark.conn.wrapping_sub(1), now, out) else {
-        return out.drop(Why::Foreign, packet);
+        return out.drop(DropReason::Foreign, packet);
     };
     work.at_exit = true;
     let fcb = packet.fcb();
-    let Some(dir) = work.conn.halves.iter().position(|half| half.fcb == fcb) else {
-        return work.out.drop(Why::Foreign, packet);
+    let Some(dir) = work.conn.endpoints.iter().position(|endpoint| endpoint.fcb == fcb) else {
+        return work.out.drop(DropReason::Foreign, packet);
     };
-    work.conn.halves[dir].out_port = port;
+    work.conn.endpoints[dir].out_port = port;
     if work.conn.phase == Phase::Dead {
-        return work.out.drop(Why::Closed, packet);
+        return work.out.drop(DropReason::Closed, packet);
     }
     if mark.has(flag::CLOSE) {
-        work.out.drop(Why::Closed, packet);
+        work.out.drop(DropReason::Closed, packet);
         return work.kill();
     }
     if work.conn.phase == Phase::Passed {
@@ -52,11 +45,11 @@ pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out
 impl Work<'_> {
     /// A pure acknowledgement.
     fn leave_empty(&mut self, dir: usize, mut packet: Packet) {
-        let port = self.conn.halves[dir].out_port;
+        let port = self.conn.endpoints[dir].out_port;
         if self.conn.mode == Mode::Map
             && let Some(parts) = Parts::of_changed_tcp(&packet)
         {
-            let seq = self.conn.halves[dir].sent;
+            let seq = self.conn.endpoints[dir].sent;
             if let Some(header) = tcp_mut(&mut packet, &parts) {
                 header.update_seq(seq.get());
             }
@@ -70,38 +63,39 @@ impl Work<'_> {
         let parts = Parts::of_changed_tcp(&packet).filter(|_| mark.has(flag::CHANGED));
         // Where lengths may change, nothing passes: it cannot be too long.
         let _ = parts.is_some_and(|parts| finish(&mut packet, &parts, ip_protocol::TCP));
-        self.out.pass(self.conn.halves[dir].out_port, packet);
+        self.out.pass(self.conn.endpoints[dir].out_port, packet);
     }
 
     /// A packet with payload, or FIN, or that had payload once.
     fn leave(&mut self, dir: usize, mut packet: Packet, mark: &Content) {
         let Some(parts) = Parts::of_changed_tcp(&packet) else {
-            self.out.drop(Why::BadSegment, packet);
+            self.out.drop(DropReason::BadSegment, packet);
             return self.kill();
         };
         let Some((seq, has_fin)) =
             tcp(&packet, &parts).map(|head| (Seq::new(head.seq()), head.has_flags(flags::FIN)))
         else {
-            return self.out.drop(Why::BadSegment, packet);
+            return self.out.drop(DropReason::BadSegment, packet);
         };
         // Bytes that were held back account for nothing, nor does their packet's FIN.
         let fin = has_fin && mark.has(flag::LAST);
-        let half = &self.conn.halves[dir];
+        let endpoint = &self.conn.endpoints[dir];
         let len = parts.payload_len();
         if self.conn.mode < Mode::Guard {
             return self.leave_looked_at(dir, packet, seq + len as u32 + u32::from(fin));
         }
-        if (mark.took > 0 || fin) && seq != half.edits.end_in() {
-            self.out.drop(Why::Lost, packet);
+        if (mark.took > 0 || fin) && seq != endpoint.seq_map.end_in() {
+            self.out.drop(DropReason::Lost, packet);
             return self.kill();
         }
-        let begin = half.end_out();
+        let begin = endpoint.end_out();
+        self.release(dir, &packet);
         if self.number(dir, mark.took, len, fin).is_err() {
-            self.out.drop(Why::Full, packet);
+            self.out.drop(DropReason::Full, packet);
             return self.kill();
         }
         if len == 0 && !fin {
-            self.out.drop(Why::Absorbed, packet);
+            self.out.drop(DropReason::Absorbed, packet);
             return self.vanished(dir);
         }
         let changed = mark.has(flag::CHANGED) || len != usize::from(mark.took);
@@ -123,60 +117,49 @@ impl Work<'_> {
     /// A packet that functions only looked at. What an element dropped in between comes again, and
     /// passes by.
     fn leave_looked_at(&mut self, dir: usize, packet: Packet, end: Seq) {
-        let half = &mut self.conn.halves[dir];
-        while end.after(half.end_out()) {
-            let step = end.distance(half.end_out()).min(0xffff) as u16;
-            if half.edits.push(&mut self.stores.slab, step, step).is_err() {
+        let endpoint = &mut self.conn.endpoints[dir];
+        while end.after(endpoint.end_out()) {
+            let step = end.distance(endpoint.end_out()).min(0xffff) as u16;
+            if endpoint.seq_map.push(&mut self.stores.slab, step, step).is_err() {
                 // Nobody acknowledges: a capture of one direction.
-                half.edits = Edits::new(end, end);
+                endpoint.seq_map = SeqMap::new(end, end);
             }
-            half.sent = end;
+            endpoint.sent = end;
         }
-        self.out.pass(half.out_port, packet);
+        self.out.pass(endpoint.out_port, packet);
     }
 
     /// Notes what became of a packet.
     fn number(&mut self, dir: usize, took: u16, len: usize, fin: bool) -> Result<(), NoRoom> {
-        let edits = &mut self.conn.halves[dir].edits;
+        let seq_map = &mut self.conn.endpoints[dir].seq_map;
         let slab = &mut self.stores.slab;
         let length = u16::try_from(len).map_err(|_| NoRoom)?;
-        edits.push(slab, took, length).map_err(|_| NoRoom)?;
+        seq_map.push(slab, took, length).map_err(|_| NoRoom)?;
         if fin {
-            edits.push(slab, 1, 1).map_err(|_| NoRoom)?;
+            seq_map.push(slab, 1, 1).map_err(|_| NoRoom)?;
         }
         Ok(())
     }
 
-    /// All bytes of a packet are gone: nobody else acknowledges them, once everything before them is
-    /// acknowledged.
+    /// All bytes of a packet are gone: nobody else acknowledges them, once everything before them
+    /// is acknowledged.
     fn vanished(&mut self, dir: usize) {
-        let half = &self.conn.halves[dir];
-        if half.edits.acked_in().after(half.told) {
+        let endpoint = &self.conn.endpoints[dir];
+        if endpoint.seq_map.acked_in().after(endpoint.acked_to) {
             self.ack_to_sender(dir, &[]);
-            let half = &mut self.conn.halves[dir];
-            half.told = half.told.max(half.edits.acked_in());
+            let endpoint = &mut self.conn.endpoints[dir];
+            endpoint.acked_to = endpoint.acked_to.max(endpoint.seq_map.acked_in());
         }
-    }
-
-    /// Longest payload for the receiver of a direction.
-    fn limit(&self, dir: usize, parts: &Parts) -> usize {
-        // The MSS counts payload and options (RFC 6691).
-        let options = parts.payload - parts.transport - 20;
-        let seen = self.conn.halves[dir].longest;
-        let limit = match self.conn.halves[1 - dir].mss {
-            0 => usize::from(seen.max(MSS_UNKNOWN.saturating_sub(options as u16))),
-            mss => usize::from(mss.max(MSS_LEAST)).saturating_sub(options),
-        };
-        limit.max(1)
     }
 
     /// Sends a packet in as many parts as its receiver wants.
     fn send_parts(&mut self, dir: usize, packet: Packet, parts: Parts, (begin, fin): (Seq, bool)) {
-        let limit = self.limit(dir, &parts);
+        let limit = self.conn.limit(dir, parts.payload - parts.transport - 20);
         let (mut packet, mut parts, mut begin) = (packet, parts, begin);
-        while parts.payload_len() > limit {
+        let is_whole = self.keep_whole(dir, &mut packet, parts.payload_len(), limit);
+        while !is_whole && parts.payload_len() > limit {
             let Some((mut second, mut behind)) = split(&mut packet, &mut parts, limit) else {
-                self.out.drop(Why::NoMemory, packet);
+                self.out.drop(DropReason::NoMemory, packet);
                 return self.kill();
             };
             self.counts.split += 1;
@@ -191,29 +174,43 @@ impl Work<'_> {
         self.send(dir, packet, (begin, end));
     }
 
+    /// Has a packet that stands for several segments go on in one piece, to be cut behind us as it
+    /// would have been before: its segments are no longer than its receiver takes and than its
+    /// sender makes them. False for one that is to be cut here, as all are while half of the large
+    /// frames that may be kept are in use: parts are in small ones, and stand for themselves.
+    fn keep_whole(&self, dir: usize, packet: &mut Packet, len: usize, limit: usize) -> bool {
+        let is_long = packet.segments() > 1;
+        let _ = packet.set_segments(1);
+        if !is_long || self.stores.retransmit.large() >= self.settings.large_max / 2 {
+            return false;
+        }
+        let each = usize::from(self.conn.endpoints[dir].longest).clamp(1, limit);
+        packet.set_segments(len.div_ceil(each))
+    }
+
     /// Sends a packet if its receiver has room, and keeps a copy; else keeps it until it has.
     fn send(&mut self, dir: usize, packet: Packet, (begin, end): (Seq, Seq)) {
         if self.conn.phase == Phase::Dead {
-            return self.out.drop(Why::Closed, packet);
+            return self.out.drop(DropReason::Closed, packet);
         }
-        let half = &mut self.conn.halves[dir];
-        let list = &mut half.copies;
-        let beyond = half.right.is_some_and(|right| end.after(right));
-        if self.conn.mode == Mode::Map && (beyond || half.sent != begin) {
+        let endpoint = &mut self.conn.endpoints[dir];
+        let list = &mut endpoint.retransmit;
+        let beyond = endpoint.right.is_some_and(|right| end.after(right));
+        if self.conn.mode == Mode::Map && (beyond || endpoint.sent != begin) {
             self.counts.queued += 1;
             self.stores.unsent += 1;
-            self.stores.copies.push(list, packet, (begin, end), self.now);
+            self.stores.retransmit.push(list, packet, (begin, end), self.now);
             self.note_kept(dir);
             self.flush(dir);
             return self.arm(dir);
         }
         let Some(copy) = packet.duplicate() else {
-            self.out.drop(Why::NoMemory, packet);
+            self.out.drop(DropReason::NoMemory, packet);
             return self.kill();
         };
-        self.stores.copies.push(list, copy, (begin, end), self.now);
-        half.sent = end;
-        self.out.pass(half.out_port, packet);
+        self.stores.retransmit.push(list, copy, (begin, end), self.now);
+        endpoint.sent = end;
+        self.out.pass(endpoint.out_port, packet);
         self.note_kept(dir);
         self.arm(dir);
     }

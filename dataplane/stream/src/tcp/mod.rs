@@ -3,8 +3,8 @@
 //! both directions; as much of this as the functions of the chain need ([`Mode`]).
 //!
 //! ```text
-//! arrive: checks, acknowledgements of the other direction, order  -> functions ->  depart: numbers,
-//!                                                                   splitting, copies, window
+//! arrive: checks, acknowledgements   -> functions ->   depart: numbers, splitting,
+//! of the other direction, order                        copies, window
 //! ```
 //!
 //! A packet between [`Tcp::arrive`] and [`Tcp::depart`] says in its [`Content`](crate::content)
@@ -13,23 +13,23 @@
 
 mod acks;
 mod arrive;
-pub mod copies;
 mod depart;
-pub mod edits;
-mod half;
+mod drop_reason;
+mod endpoint;
+mod evict;
 mod handshake;
 pub mod options;
 pub mod overlap;
 pub mod reorder;
 mod resend;
-mod room;
+pub mod retransmit;
 mod seg;
 pub mod seq;
+pub mod seq_map;
 mod settings;
 pub mod template;
 #[cfg(test)]
 mod tests;
-mod why;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,28 +38,28 @@ use thruway_packet::Packet;
 
 use crate::ages::Ages;
 
-pub use arrive::look;
+pub use arrive::mark_payload;
+pub use drop_reason::DropReason;
 pub use seq::Seq;
 pub use settings::{AtBound, Mode, Settings, Urgent};
-pub use why::Why;
 
-use copies::Copies;
-use edits::EditSlab;
-use half::{Conn, Phase};
+use endpoint::{Conn, Phase};
 use reorder::{Bounds, Reorder};
+use retransmit::RetransmitQueue;
+use seq_map::SeqMapSlab;
 use template::Template;
 
 /// Changed pieces remembered for each connection that may be there, about; the slab takes memory
 /// as it needs it.
-const EDITS_MAX: usize = 1 << 22;
+const PIECES_MAX: usize = 1 << 22;
 
 /// What goes on, and what does not.
 #[derive(Default)]
 pub struct Out {
     /// Packets in their order, each with the port that it leaves by.
     pub packets: Vec<(usize, Packet)>,
-    /// By [`Why`].
-    pub drops: [u32; Why::ALL.len()],
+    /// By [`DropReason`].
+    pub drops: [u32; DropReason::ALL.len()],
     /// Packets that came into being: copies that were sent, parts, acknowledgements, resets.
     pub made: u32,
 }
@@ -72,8 +72,8 @@ impl Out {
 
     /// Drops a packet, and counts it.
     #[inline]
-    pub fn drop(&mut self, why: Why, packet: Packet) {
-        self.drops[why as usize] += 1;
+    pub fn drop(&mut self, drop_reason: DropReason, packet: Packet) {
+        self.drops[drop_reason as usize] += 1;
         drop(packet);
     }
 }
@@ -93,7 +93,8 @@ pub struct Counts {
     pub reordered: u64,
     /// Segments sent again from copies.
     pub resent: u64,
-    /// Packets without payload that we made: acknowledgements, questions what a receiver has, resets.
+    /// Packets without payload that we made: acknowledgements, questions what a receiver has,
+    /// resets.
     pub acks: u64,
     /// Segments that grew beyond what their receiver takes, and were split.
     pub split: u64,
@@ -121,14 +122,17 @@ pub struct Tcp {
 /// Memory that all connections share.
 struct Stores {
     reorder: Reorder,
-    copies: Copies,
-    slab: EditSlab,
+    retransmit: RetransmitQueue,
+    slab: SeqMapSlab,
     /// Directions of connections of which something is kept, by when they were last looked at; and
     /// some of which nothing is kept any more.
     holders: Ages,
     /// Copies of which nothing was sent yet.
     unsent: usize,
-    /// When to look after a half: time, connection, half, serial.
+    /// Bytes of memory that packets will need which functions are being shown, and since when.
+    shown: u64,
+    shown_at: i64,
+    /// Timers: time, connection, endpoint, serial.
     timers: BinaryHeap<Reverse<(i64, u32, u8, u32)>>,
 }
 
@@ -175,10 +179,12 @@ impl Tcp {
             free: Vec::new(),
             stores: Stores {
                 reorder: Reorder::new(bounds),
-                copies: Copies::default(),
-                slab: EditSlab::new(EDITS_MAX),
+                retransmit: RetransmitQueue::default(),
+                slab: SeqMapSlab::new(PIECES_MAX),
                 holders: Ages::default(),
                 unsent: 0,
+                shown: 0,
+                shown_at: 0,
                 timers: BinaryHeap::new(),
             },
             counts: Counts::default(),
@@ -213,12 +219,12 @@ impl Tcp {
 
     /// Packets that are kept: waiting, or to be acknowledged.
     pub fn holding(&self) -> usize {
-        self.stores.copies.packets() + self.stores.reorder.packets()
+        self.stores.retransmit.packets() + self.stores.reorder.packets()
     }
 
     /// Bytes of packet memory that they hold.
     pub fn memory_bytes(&self) -> u64 {
-        self.stores.copies.cost() + self.stores.reorder.memory_bytes()
+        self.stores.retransmit.cost() + self.stores.reorder.memory_bytes()
     }
 
     /// A new connection: its number, or `None` when there are as many as may be.
@@ -246,8 +252,8 @@ impl Tcp {
             return;
         };
         conn.is_used = false;
-        for half in &mut conn.halves {
-            self.stores.clear(half, out);
+        for endpoint in &mut conn.endpoints {
+            self.stores.clear(endpoint, out);
         }
         self.unlist(id);
         self.free.push(id);
@@ -282,12 +288,12 @@ impl Tcp {
 
     /// A packet comes in; what goes on to the functions, or past them, is put into `out`.
     pub fn arrive(&mut self, at: Arrival, packet: Packet, out: &mut Out) {
-        self.make_room(at.conn, at.now, &packet, out);
+        self.make_room((at.conn, at.direction & 1), at.now, &packet, out);
         match self.work(at.conn, at.now, out) {
             Some(mut work) => work.arrive(at.direction & 1, at.port as u16, packet),
-            None => out.drop(Why::Foreign, packet),
+            None => out.drop(DropReason::Foreign, packet),
         }
-        self.stores.count_spent(Why::Repeated, out);
+        self.stores.count_spent(DropReason::Repeated, out);
     }
 
     /// A packet leaves by `port`; what goes on to the network is put into `out`.
@@ -304,14 +310,14 @@ impl Tcp {
 
     /// Sends again what only we can send again, and gives up where that was in vain too often.
     pub fn tick(&mut self, now: i64, out: &mut Out) {
-        while let Some(Reverse((at, id, half, serial))) = self.stores.timers.peek().copied()
+        while let Some(Reverse((at, id, endpoint, serial))) = self.stores.timers.peek().copied()
             && at <= now
         {
             self.stores.timers.pop();
             if let Some(mut work) = self.work(id, now, out)
                 && work.conn.serial == serial
             {
-                work.remind(usize::from(half & 1));
+                work.remind(usize::from(endpoint & 1));
             }
         }
         self.give_up_stalled(now, out);

@@ -15,7 +15,7 @@ use crate::tcp::Seq;
 /// An option's length is wrong, or reaches beyond the header (RFC 9293 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("bad-tcp-options")]
-pub struct BadOptions;
+pub struct OptionsError;
 
 /// Of the timestamps option (RFC 7323 section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +26,10 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// What options say. Of an option that comes twice the last one counts, as in the common stacks;
-/// one whose length is not its own is passed over.
+/// The options of a segment. Of an option that comes twice the last one counts, as in the common
+/// stacks; one whose length is not its own is passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Said {
+pub struct ParsedOptions {
     /// Longest segment that the sender takes, in bytes of payload.
     pub mss: Option<u16>,
     /// Binary logarithm of the unit of its windows, 14 at most (RFC 7323 section 2.3).
@@ -47,29 +47,31 @@ pub struct Said {
 /// Reads options.
 ///
 /// # Errors
-/// [`BadOptions`].
+/// [`OptionsError`].
 #[inline]
-pub fn read(options: &[u8]) -> Result<Said, BadOptions> {
-    let mut said = Said::default();
+pub fn read(options: &[u8]) -> Result<ParsedOptions, OptionsError> {
+    let mut parsed = ParsedOptions::default();
     for option in TcpOptions::new(options) {
-        match option.map_err(|_| BadOptions)? {
-            TcpOption::Mss(mss) => said.mss = Some(mss),
-            TcpOption::WindowScale(shift) => said.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
-            TcpOption::SackPermitted => said.is_sack_permitted = true,
-            TcpOption::Timestamps { value, echo } => {
-                said.timestamps = Some(Timestamps { value, echo });
+        match option.map_err(|_| OptionsError)? {
+            TcpOption::Mss(mss) => parsed.mss = Some(mss),
+            TcpOption::WindowScale(shift) => {
+                parsed.window_scale = Some(shift.min(MAX_WINDOW_SCALE))
             }
-            TcpOption::Sack(_) => said.has_sack = true,
-            TcpOption::Other { kind, .. } => said.has_unknown |= !is_known(kind),
-            _ => said.has_unknown = true,
+            TcpOption::SackPermitted => parsed.is_sack_permitted = true,
+            TcpOption::Timestamps { value, echo } => {
+                parsed.timestamps = Some(Timestamps { value, echo });
+            }
+            TcpOption::Sack(_) => parsed.has_sack = true,
+            TcpOption::Other { kind, .. } => parsed.has_unknown |= !is_known(kind),
+            _ => parsed.has_unknown = true,
         }
     }
-    Ok(said)
+    Ok(parsed)
 }
 
-/// Whether someone in the middle who changes lengths and numbers makes up for what an option of this
-/// kind says. Others (signatures, several paths, cookies) are wrong, or mean something else, once
-/// numbers have changed.
+/// Whether someone in the middle who changes lengths and numbers makes up for what an option of
+/// this kind says. Others (signatures, several paths, cookies) are wrong, or mean something else,
+/// once numbers have changed.
 #[must_use]
 pub const fn is_known(option: u8) -> bool {
     matches!(
@@ -81,11 +83,11 @@ pub const fn is_known(option: u8) -> bool {
 /// Changes the timestamps, where there are some. Gives what becomes of the checksum.
 ///
 /// # Errors
-/// [`BadOptions`].
+/// [`OptionsError`].
 pub fn map_timestamps(
     options: &mut [u8],
     mut map: impl FnMut(Timestamps) -> Timestamps,
-) -> Result<Delta, BadOptions> {
+) -> Result<Delta, OptionsError> {
     edit(options, |option| {
         let &mut [kind::TIMESTAMPS, _, a, b, c, d, e, f, g, h] = option else { return };
         let value = u32::from_be_bytes([a, b, c, d]);
@@ -95,16 +97,16 @@ pub fn map_timestamps(
     })
 }
 
-/// Changes the edges of selective acknowledgements (RFC 2018 section 3), and removes those blocks of
-/// which nothing becomes; the others keep their order, on which D-SACK depends (RFC 2883 section
+/// Changes the edges of selective acknowledgements (RFC 2018 section 3), and removes those blocks
+/// of which nothing becomes; the others keep their order, on which D-SACK depends (RFC 2883 section
 /// 4). A SACK option of an odd length is removed. Gives what becomes of the checksum.
 ///
 /// # Errors
-/// [`BadOptions`].
+/// [`OptionsError`].
 pub fn map_sack(
     options: &mut [u8],
     mut map: impl FnMut((Seq, Seq)) -> Option<(Seq, Seq)>,
-) -> Result<Delta, BadOptions> {
+) -> Result<Delta, OptionsError> {
     edit(options, |option| {
         let &mut [kind::SACK, _, ref mut body @ ..] = option else { return };
         let (blocks, odd) = body.as_chunks_mut::<8>();
@@ -125,7 +127,7 @@ pub fn map_sack(
     })
 }
 
-/// Whether the first block of selective acknowledgements tells of a duplicate: it lies below the
+/// Whether the first block of selective acknowledgements reports a duplicate: it lies below the
 /// segment's acknowledgement number, or within the second one (RFC 2883 section 4).
 #[must_use]
 pub fn has_duplicate(options: &[u8], ack: Seq) -> bool {
@@ -140,12 +142,12 @@ pub fn has_duplicate(options: &[u8], ack: Seq) -> bool {
     !right.after(ack) || blocks.next().is_some_and(is_within)
 }
 
-/// Changes the largest segment (RFC 9293 section 3.7.1), where it is said. Gives what becomes of the
-/// checksum.
+/// Changes the largest segment (RFC 9293 section 3.7.1), where it is said. Gives what becomes of
+/// the checksum.
 ///
 /// # Errors
-/// [`BadOptions`].
-pub fn map_mss(options: &mut [u8], mut map: impl FnMut(u16) -> u16) -> Result<Delta, BadOptions> {
+/// [`OptionsError`].
+pub fn map_mss(options: &mut [u8], mut map: impl FnMut(u16) -> u16) -> Result<Delta, OptionsError> {
     edit(options, |option| {
         let &mut [kind::MSS, _, a, b] = option else { return };
         option[2..].copy_from_slice(&map(u16::from_be_bytes([a, b])).to_be_bytes());
@@ -155,8 +157,8 @@ pub fn map_mss(options: &mut [u8], mut map: impl FnMut(u16) -> u16) -> Result<De
 /// Removes the options whose kind is unwanted. Gives what becomes of the checksum.
 ///
 /// # Errors
-/// [`BadOptions`].
-pub fn strip(options: &mut [u8], is_unwanted: impl Fn(u8) -> bool) -> Result<Delta, BadOptions> {
+/// [`OptionsError`].
+pub fn strip(options: &mut [u8], is_unwanted: impl Fn(u8) -> bool) -> Result<Delta, OptionsError> {
     edit(options, |option| {
         if option.first().is_some_and(|kind| is_unwanted(*kind)) {
             option.fill(kind::NOP);
@@ -167,14 +169,14 @@ pub fn strip(options: &mut [u8], is_unwanted: impl Fn(u8) -> bool) -> Result<Del
 /// Changes the options of a segment, and its checksum accordingly.
 ///
 /// # Errors
-/// [`BadOptions`].
+/// [`OptionsError`].
 pub fn change(
     packet: &mut Packet,
     parts: &Parts,
-    by: impl FnOnce(&mut [u8]) -> Result<Delta, BadOptions>,
-) -> Result<(), BadOptions> {
+    by: impl FnOnce(&mut [u8]) -> Result<Delta, OptionsError>,
+) -> Result<(), OptionsError> {
     let from = parts.transport + size_of::<TcpHeader>();
-    let options = packet.data_mut().get_mut(from..parts.payload).ok_or(BadOptions)?;
+    let options = packet.data_mut().get_mut(from..parts.payload).ok_or(OptionsError)?;
     let delta = by(options)?;
     if let Some(header) = tcp_mut(packet, parts) {
         header.update_checksum(delta);
@@ -184,9 +186,9 @@ pub fn change(
 
 /// Shows each option, with its kind and length, to be changed within its bytes, which must be whole
 /// options afterwards.
-fn edit(options: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<Delta, BadOptions> {
+fn edit(options: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<Delta, OptionsError> {
     if TcpOptions::new(options).any(|option| option.is_err()) {
-        return Err(BadOptions);
+        return Err(OptionsError);
     }
     // Options begin at an even place of the segment (RFC 9293 section 3.1): their sum is part of
     // its sum.
@@ -357,14 +359,14 @@ mod tests {
             if !is_good {
                 prop_assert_eq!(bytes, before);
             } else {
-                prop_assert!(read(&bytes).is_ok_and(|said| !said.has_sack || matches!(what, 1 | 2)));
+                prop_assert!(read(&bytes).is_ok_and(|all| !all.has_sack || matches!(what, 1 | 2)));
             }
         }
 
         #[test]
         fn what_is_said_is_the_last_of_each(mut list in prop::collection::vec(one(), 0..12)) {
             let bytes = header(&mut list);
-            let mut want = Said::default();
+            let mut want = ParsedOptions::default();
             for option in &list {
                 match option {
                     Plain::Nop => {}

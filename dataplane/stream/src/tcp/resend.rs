@@ -6,12 +6,13 @@ use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
 use thruway_wire::tcp_option::kind;
 
+use super::depart::set_part;
 use super::options;
 use super::seg::Seg;
-use super::template::Saying;
-use super::{Mode, Seq, Why, Work};
+use super::template::ControlSegment;
+use super::{DropReason, Mode, Seq, Work};
 use crate::content::{Content, HasContent};
-use crate::segment::Parts;
+use crate::segment::{Parts, excerpt};
 
 /// First time after which we send again, nanoseconds; then twice as long, and so on.
 const AGAIN_NS: i64 = 300_000_000;
@@ -23,28 +24,28 @@ const BURST: usize = 16;
 impl Work<'_> {
     /// A segment of which everything was shown before.
     pub(super) fn repeated(&mut self, dir: usize, seg: &Seg, packet: Packet) {
-        let half = &self.conn.halves[dir];
-        let is_unseen = half.is_behind && !seg.end().after(half.isn);
+        let endpoint = &self.conn.endpoints[dir];
+        let is_unseen = endpoint.is_behind && !seg.end().after(endpoint.isn);
         if self.conn.mode < Mode::Guard || is_unseen {
             return self.bypass(dir, packet);
         }
         self.note_clocks(dir, seg);
         if self.resend_for_sender(dir, seg.seq, seg.end()) {
-            self.out.drop(Why::Repeated, packet);
+            self.out.drop(DropReason::Repeated, packet);
         } else {
-            self.probe(dir, &seg.parts, packet, Why::Repeated);
+            self.probe(dir, &seg.parts, packet, DropReason::Repeated);
         }
     }
 
     /// Its sender sends a range (of its numbers) again: from what was kept, not from what it sends
     /// now. False when the receiver has all of it.
     pub(super) fn resend_for_sender(&mut self, dir: usize, from: Seq, to: Seq) -> bool {
-        let half = &self.conn.halves[dir];
-        let acked = half.edits.acked_out();
-        let to_out = |at: Seq| half.edits.to_out(&self.stores.slab, at);
+        let endpoint = &self.conn.endpoints[dir];
+        let acked = endpoint.seq_map.acked_out();
+        let to_out = |at: Seq| endpoint.seq_map.to_out(&self.stores.slab, at);
         // Bytes of ours before those that its first one became are missing as well.
         let (from, mut to) = (to_out(from).max(acked), to_out(to));
-        if from == acked && !to.after(from) && half.end_out().after(acked) {
+        if from == acked && !to.after(from) && endpoint.end_out().after(acked) {
             to = acked + 1;
         }
         if !to.after(from) {
@@ -56,21 +57,24 @@ impl Work<'_> {
 
     /// Sends the first segment that is not acknowledged again.
     pub(super) fn resend_first(&mut self, dir: usize) {
-        let from = self.conn.halves[dir].edits.acked_out();
+        let from = self.conn.endpoints[dir].seq_map.acked_out();
         self.resend(dir, (from, from + 1), 1);
     }
 
     /// Sends what is kept of a range of the receiver's numbers again, as far as it was sent.
     fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
-        let half = self.conn.halves[dir];
-        if half.sent == half.edits.acked_out() {
+        let endpoint = self.conn.endpoints[dir];
+        if endpoint.sent == endpoint.seq_map.acked_out() {
             return self.ask(dir);
         }
         let mut again: [Option<Packet>; BURST] = [const { None }; BURST];
-        let to = to.min(half.sent);
-        let kept = self.stores.copies.within(&half.copies, from, to);
-        for (slot, (packet, ..)) in again.iter_mut().take(most).zip(kept) {
-            *slot = packet.duplicate();
+        let to = to.min(endpoint.sent);
+        let kept = self.stores.retransmit.within(&endpoint.retransmit, from, to);
+        for (slot, (packet, begin, end)) in again.iter_mut().take(most).zip(kept) {
+            *slot = match packet.segments() {
+                1 => packet.duplicate(),
+                _ => piece(packet, (begin, end), (from, to)),
+            };
         }
         for packet in again.into_iter().flatten() {
             self.counts.resent += 1;
@@ -85,10 +89,10 @@ impl Work<'_> {
         if !self.can_speak_in(dir) {
             return;
         }
-        let seq = self.conn.halves[dir].edits.acked_out() - 1;
-        let (ack, window) = self.tell(1 - dir);
-        let timestamps = self.conn.halves[dir].timestamps;
-        self.say(dir, Saying { flags: flags::ACK, seq, ack, window, timestamps }, &[]);
+        let seq = self.conn.endpoints[dir].seq_map.acked_out() - 1;
+        let (ack, window) = self.ack_and_window(1 - dir);
+        let timestamps = self.conn.endpoints[dir].timestamps;
+        self.emit(dir, ControlSegment { flags: flags::ACK, seq, ack, window, timestamps }, &[]);
     }
 
     /// Sends a packet that was kept.
@@ -103,23 +107,29 @@ impl Work<'_> {
             self.refresh(dir, &mut packet, &parts);
         }
         packet.set_content_mark(Content::NONE);
-        let half = &self.conn.halves[dir];
-        self.out.pass(if self.at_exit { half.out_port } else { half.in_port }, packet);
+        let endpoint = &self.conn.endpoints[dir];
+        self.out.pass(if self.at_exit { endpoint.out_port } else { endpoint.in_port }, packet);
     }
 
     /// Sends what waits and has room now.
     pub(super) fn flush(&mut self, dir: usize) {
         loop {
-            let half = &mut self.conn.halves[dir];
-            let (from, to) = (half.sent, half.end_out());
-            let mut behind = self.stores.copies.within(&half.copies, from, to);
+            let endpoint = &mut self.conn.endpoints[dir];
+            let (from, to) = (endpoint.sent, endpoint.end_out());
+            let mut behind = self.stores.retransmit.within(&endpoint.retransmit, from, to);
             let Some((packet, _, end)) = behind.next() else { return };
-            if let Some(right) = half.right.filter(|right| end.after(*right)) {
-                drop(behind);
+            if let Some(right) = endpoint.right.filter(|right| end.after(*right)) {
                 // While anything is under way, more room may come (RFC 9293 section 3.8.6.2.1).
-                let is_alone = from == half.edits.acked_out() && right.after(from);
-                let room = right.distance(from);
-                if is_alone && self.stores.copies.part(&mut half.copies, from, room) {
+                let is_alone = from == endpoint.seq_map.acked_out() && right.after(from);
+                let room = if right.after(from) { right.distance(from) } else { 0 };
+                // Of a packet that stands for several, those that have room need not wait.
+                let each = usize::from(endpoint.longest).max(1) as u32;
+                let keep = if room < each { room } else { room - room % each };
+                let is_several = room >= each && packet.segments() > 1;
+                drop(behind);
+                if (is_alone || is_several)
+                    && self.stores.retransmit.part(&mut endpoint.retransmit, from, keep)
+                {
                     self.out.made += 1;
                     self.stores.unsent += 1;
                     continue;
@@ -128,35 +138,50 @@ impl Work<'_> {
             }
             let Some(packet) = packet.duplicate() else { return };
             drop(behind);
-            self.conn.halves[dir].sent = end;
+            self.conn.endpoints[dir].sent = end;
             self.stores.unsent = self.stores.unsent.saturating_sub(1);
             self.send_again(dir, packet);
         }
     }
 
-    /// Sees to it that we look after a half in which we owe something.
+    /// Arms the timer of an endpoint whose data is not all acknowledged.
     pub(super) fn arm(&mut self, dir: usize) {
-        let half = &mut self.conn.halves[dir];
-        if self.conn.mode != Mode::Map || half.is_armed || !half.owes() {
+        let endpoint = &mut self.conn.endpoints[dir];
+        if self.conn.mode != Mode::Map || endpoint.is_armed || !endpoint.owes() {
             return;
         }
-        half.is_armed = true;
-        let at = self.now.saturating_add(AGAIN_NS << half.tries.min(TRIES_MAX));
+        endpoint.is_armed = true;
+        let at = self.now.saturating_add(AGAIN_NS << endpoint.tries.min(TRIES_MAX));
         self.stores.timers.push(Reverse((at, self.id, dir as u8, self.conn.serial)));
     }
 
     /// A timer has come.
     pub(super) fn remind(&mut self, dir: usize) {
-        let half = &mut self.conn.halves[dir];
-        half.is_armed = false;
-        if !half.owes() || self.conn.phase != super::Phase::Alive {
+        let endpoint = &mut self.conn.endpoints[dir];
+        endpoint.is_armed = false;
+        if !endpoint.owes() || self.conn.phase != super::Phase::Alive {
             return;
         }
-        half.tries += 1;
-        if half.tries > TRIES_MAX {
+        endpoint.tries += 1;
+        if endpoint.tries > TRIES_MAX {
             return self.kill();
         }
         self.resend_first(dir);
         self.arm(dir);
     }
+}
+
+/// What is kept of a packet that stands for several segments and has numbers `begin` to `end`:
+/// those from `from` to `to`, and at least a segment of them.
+fn piece(packet: &Packet, (begin, end): (Seq, Seq), (from, to): (Seq, Seq)) -> Option<Packet> {
+    let parts = Parts::of_tcp(packet).ok()?;
+    let len = parts.payload_len();
+    let skip = from.max(begin).distance(begin) as usize;
+    let each = len.div_ceil(packet.segments());
+    let until = (to.min(end).distance(begin) as usize).max(skip + each).min(len);
+    let (mut piece, mut parts) = excerpt(packet, &parts, skip.min(until)..until)?;
+    // Its FIN goes with its last byte.
+    let has_fin = until == len && end.distance(begin) as usize > len;
+    set_part(&mut piece, &mut parts, begin + skip.min(until) as u32, has_fin);
+    Some(piece)
 }

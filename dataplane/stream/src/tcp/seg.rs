@@ -3,8 +3,8 @@
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
 
-use super::options::{self, Said};
-use super::{Seq, Why};
+use super::options::{self, ParsedOptions};
+use super::{DropReason, Seq};
 use crate::segment::{Malformed, Parts, tcp};
 
 /// The fields that count, as they came.
@@ -17,18 +17,18 @@ pub(crate) struct Seg {
     pub window: u16,
     /// Bytes of payload.
     pub len: u32,
-    pub said: Said,
+    pub options: ParsedOptions,
 }
 
 impl Seg {
     /// Reads a packet and cuts off padding.
-    pub(crate) fn read(packet: &mut Packet) -> Result<Seg, Why> {
-        let parts = Parts::of_tcp(packet).map_err(|why| match why {
-            Malformed::Checksum => Why::BadChecksum,
-            Malformed::Ip | Malformed::Transport => Why::BadSegment,
+    pub(crate) fn read(packet: &mut Packet) -> Result<Seg, DropReason> {
+        let parts = Parts::of_tcp(packet).map_err(|drop_reason| match drop_reason {
+            Malformed::Checksum => DropReason::BadChecksum,
+            Malformed::Ip | Malformed::Transport => DropReason::BadSegment,
         })?;
         parts.trim(packet);
-        let header = tcp(packet, &parts).ok_or(Why::BadSegment)?;
+        let header = tcp(packet, &parts).ok_or(DropReason::BadSegment)?;
         let options = &packet.data()[parts.transport + 20..parts.payload];
         Ok(Seg {
             parts,
@@ -37,15 +37,15 @@ impl Seg {
             flags: header.flags(),
             window: header.window(),
             len: parts.payload_len() as u32,
-            said: options::read(options).map_err(|_| Why::BadOptions)?,
+            options: options::read(options).map_err(|_| DropReason::BadOptions)?,
         })
     }
 
-    /// The window as segments after it would tell it: that of a SYN is not scaled (RFC 7323 section
+    /// The window in the unit of later segments: that of a SYN is not scaled (RFC 7323 section
     /// 2.2).
     #[inline]
     pub(crate) fn scaled_window(&self) -> u16 {
-        self.window >> self.said.window_scale.unwrap_or(0)
+        self.window >> self.options.window_scale.unwrap_or(0)
     }
 
     #[inline]

@@ -13,8 +13,8 @@ use crate::segment::{Parts, finish};
 
 /// Most bytes from the frame's beginning to the end of the TCP header's fixed part: Ethernet with
 /// two VLAN tags, IPv6, TCP; and some more for what stands in front.
-const ROOM: usize = 96;
-/// Most blocks told: with timestamps, three fit (RFC 2018 section 3).
+const HEADERS_MAX: usize = 96;
+/// Most SACK blocks: with timestamps, three fit (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
 /// The TCP header without options.
 const FIXED: usize = 20;
@@ -22,7 +22,7 @@ const FIXED: usize = 20;
 /// The headers of one direction.
 #[derive(Clone, Copy)]
 pub struct Template {
-    bytes: [u8; ROOM],
+    bytes: [u8; HEADERS_MAX],
     network: u8,
     transport: u8,
     mac: bool,
@@ -30,9 +30,9 @@ pub struct Template {
     fcb: u32,
 }
 
-/// What a packet of our own says.
+/// A segment of our own: its header fields.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Saying {
+pub struct ControlSegment {
     /// Its flags.
     pub flags: u8,
     /// Its sequence number.
@@ -47,7 +47,14 @@ pub struct Saying {
 
 impl Default for Template {
     fn default() -> Template {
-        Template { bytes: [0; ROOM], network: 0, transport: 0, mac: false, is_ipv6: false, fcb: 0 }
+        Template {
+            bytes: [0; HEADERS_MAX],
+            network: 0,
+            transport: 0,
+            mac: false,
+            is_ipv6: false,
+            fcb: 0,
+        }
     }
 }
 
@@ -61,7 +68,8 @@ impl Template {
     pub fn of(packet: &Packet, parts: &Parts) -> Template {
         let end = parts.transport + FIXED;
         let mut template = Template::default();
-        let Some(headers) = packet.data().get(..end).filter(|headers| headers.len() <= ROOM) else {
+        let Some(headers) = packet.data().get(..end).filter(|headers| headers.len() <= HEADERS_MAX)
+        else {
             return template;
         };
         template.bytes[..end].copy_from_slice(headers);
@@ -74,13 +82,13 @@ impl Template {
     }
 
     /// A packet without payload. `None` without a template, or without memory.
-    pub fn make(&self, saying: &Saying, blocks: &[(Seq, Seq)]) -> Option<Packet> {
+    pub fn make(&self, control: &ControlSegment, blocks: &[(Seq, Seq)]) -> Option<Packet> {
         if !self.is_known() {
             return None;
         }
         let (network, transport) = (usize::from(self.network), usize::from(self.transport));
         let mut options = [kind::NOP; 40];
-        let len = write_options(&mut options, saying.timestamps, blocks);
+        let len = write_options(&mut options, control.timestamps, blocks);
         let mut packet = Packet::new(&self.bytes[..transport + FIXED])?;
         if !packet.put(len) {
             return None;
@@ -89,10 +97,10 @@ impl Template {
         segment[FIXED..].copy_from_slice(&options[..len]);
         let (header, _) = TcpHeader::mut_from_prefix(segment).ok()?;
         let ports = (header.src_port(), header.dst_port());
-        *header = TcpHeader::new(ports, saying.seq.get(), saying.ack.get(), saying.flags);
+        *header = TcpHeader::new(ports, control.seq.get(), control.ack.get(), control.flags);
         header.set_header_len(FIXED + len).ok()?;
-        header.set_window(saying.window);
-        if saying.flags & flags::ACK == 0 {
+        header.set_window(control.window);
+        if control.flags & flags::ACK == 0 {
             header.set_ack(0);
         }
         if self.mac {

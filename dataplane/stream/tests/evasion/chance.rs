@@ -41,7 +41,7 @@ fn side() -> impl Strategy<Value = Side> {
 }
 
 /// Most near the beginning, where all meet.
-fn place() -> impl Strategy<Value = i32> {
+fn offset() -> impl Strategy<Value = i32> {
     prop_oneof![
         20 => -2..30i32,
         1 => prop_oneof![Just(0xffff), Just(0x1_0000), Just(-0x1_0000), any::<i32>()],
@@ -56,11 +56,11 @@ fn sent() -> impl Strategy<Value = Sent> {
     prop_oneof![
         1 => Just(Sent::Syn),
         1 => Just(Sent::SynAck),
-        24 => (side(), place(), bytes()).prop_map(|(side, at, bytes)| Sent::Data(side, at, bytes)),
-        8 => (side(), place()).prop_map(|(side, upto)| Sent::Ack(side, upto)),
-        2 => (side(), place(), bytes()).prop_map(|(side, at, bytes)| Sent::Fin(side, at, bytes)),
-        1 => (side(), place(), Just(Vec::new())).prop_map(|(side, at, none)| Sent::Fin(side, at, none)),
-        1 => (side(), place()).prop_map(|(side, at)| Sent::Rst(side, at)),
+        24 => (side(), offset(), bytes()).prop_map(|(side, at, bytes)| Sent::Data(side, at, bytes)),
+        8 => (side(), offset()).prop_map(|(side, upto)| Sent::Ack(side, upto)),
+        2 => (side(), offset(), bytes()).prop_map(|(side, at, bytes)| Sent::Fin(side, at, bytes)),
+        1 => (side(), offset(), Just(Vec::new())).prop_map(|(side, at, none)| Sent::Fin(side, at, none)),
+        1 => (side(), offset()).prop_map(|(side, at)| Sent::Rst(side, at)),
         1 => any::<[u32; 2]>().prop_map(Sent::Again),
     ]
 }
@@ -121,7 +121,7 @@ fn talk(is_open: bool, all: Vec<(Sent, Twist)>) -> Talk {
         match sent {
             Sent::Syn => _ = talk.syn(),
             Sent::SynAck => _ = talk.syn_ack(),
-            Sent::Data(side, at, bytes) => _ = talk.say(side, at, &bytes),
+            Sent::Data(side, at, bytes) => _ = talk.send(side, at, &bytes),
             Sent::Ack(side, upto) => _ = talk.ack(side, upto),
             Sent::Fin(side, at, bytes) => _ = talk.fin(side, at, &bytes),
             Sent::Rst(side, at) => _ = talk.rst(side, at),

@@ -7,14 +7,14 @@ use thruway_stream::tcp::overlap::Overlap;
 use thruway_wire::tcp::flags::{ACK, FIN, RST, SYN};
 
 use crate::check::Middle as _;
-use crate::engine::{Inspector, every_way, settings};
+use crate::engine::{Inspector, every_mode, settings};
 use crate::forge::{Client, Server, Spoilt, Talk};
 
 /// After each of these the connection goes on as if nothing had been.
 #[test]
 fn resets_that_receivers_do_not_believe() {
     let before = |talk: &mut Talk| {
-        talk.say(Client, 0, b"before ");
+        talk.send(Client, 0, b"before ");
         talk.ack(Server, 7);
     };
     type Trick = fn(&mut Talk);
@@ -30,11 +30,11 @@ fn resets_that_receivers_do_not_believe() {
         let mut talk = Talk::open();
         before(&mut talk);
         trick(&mut talk);
-        talk.say(Client, 7, b"after");
+        talk.send(Client, 7, b"after");
         talk.push(Client, 7, b"other");
         talk.ack(Server, 12);
-        talk.say(Server, 0, b"fine");
-        for read in every_way(&talk) {
+        talk.send(Server, 0, b"fine");
+        for read in every_mode(&talk) {
             assert_eq!(read, [["before after"], ["fine"]], "{name}");
         }
     }
@@ -44,7 +44,7 @@ fn resets_that_receivers_do_not_believe() {
 fn a_reset_ends_it_and_the_ports_begin_anew() {
     for side in [Client, Server] {
         let mut talk = Talk::open();
-        talk.say(Client, 0, b"first");
+        talk.send(Client, 0, b"first");
         talk.ack(Server, 5);
         let at = if side == Client { 5 } else { 0 };
         talk.rst(side, at);
@@ -52,21 +52,21 @@ fn a_reset_ends_it_and_the_ports_begin_anew() {
         talk.push(Server, 0, b"nor this");
         talk.again([70_000, 80_000]);
         talk.handshake();
-        talk.say(Client, 0, b"second");
+        talk.send(Client, 0, b"second");
         talk.ack(Server, 6);
-        for read in every_way(&talk) {
+        for read in every_mode(&talk) {
             assert_eq!(read[0].last().map(String::as_str), Some("second"), "{side:?}");
         }
     }
 }
 
 /// A reset whose number is not the one that the server waits for, because data before it got lost
-/// behind the engine, does not end the connection there (RFC 5961 section 3.2). What the server says
-/// then is answered as by a host without the connection: by a reset that it believes.
+/// behind the engine, does not end the connection there (RFC 5961 section 3.2). What the server
+/// says then is answered as by a host without the connection: by a reset that it believes.
 #[test]
 fn a_reset_behind_lost_data() {
     let mut talk = Talk::open();
-    talk.say(Client, 0, b"lost");
+    talk.send(Client, 0, b"lost");
     talk.rst(Client, 4);
     talk.ack(Server, 0);
     talk.push(Server, 0, b"anybody there?").ack -= 4;
@@ -80,28 +80,28 @@ fn a_reset_behind_lost_data() {
         for segment in after {
             out.clear();
             inspector.pass(segment.from, segment.packet(), &mut out);
-            let said: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
-            assert_eq!(said, [(Server, (segment.ack, RST))], "{mode:?}");
+            let sent: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
+            assert_eq!(sent, [(Server, (segment.ack, RST))], "{mode:?}");
         }
     }
 }
 
-/// Where numbers change, a connection that is not known may be one whose numbers were changed before
-/// a restart: neither end hears of the other any more, and both are told.
+/// Where numbers change, a connection that is not known may be one whose numbers were changed
+/// before a restart: neither end hears of the other any more, and both are told.
 #[test]
 fn a_forgotten_connection() {
     let mut talk = Talk::silent();
-    talk.say(Client, 100, b"are you there?");
-    talk.say(Server, 50, b"yes");
-    talk.say(Client, 114, b"?");
+    talk.send(Client, 100, b"are you there?");
+    talk.send(Server, 50, b"yes");
+    talk.send(Client, 114, b"?");
     let mut inspector = Inspector::new(settings(Mode::Map, Overlap::First));
     let mut out = Vec::new();
     for segment in &talk.segments {
         inspector.pass(segment.from, segment.packet(), &mut out);
     }
-    let said: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
+    let sent: Vec<_> = out.iter().map(|(to, packet)| (*to, number(packet))).collect();
     let wanted = [&talk.segments[1], &talk.segments[2]];
-    assert_eq!(said, wanted.map(|segment| (segment.from, (segment.ack, RST))));
+    assert_eq!(sent, wanted.map(|segment| (segment.from, (segment.ack, RST))));
 }
 
 /// Number and flags of a segment.
@@ -114,11 +114,11 @@ fn number(packet: &Packet) -> (u32, u8) {
 #[test]
 fn a_reset_with_data() {
     let mut talk = Talk::open();
-    talk.say(Client, 0, b"data");
+    talk.send(Client, 0, b"data");
     let rst = talk.push(Client, 4, b"reason");
     rst.flags = RST | ACK;
     talk.push(Client, 4, b"and on");
-    assert!(every_way(&talk).iter().all(|read| read[0] == ["data"]));
+    assert!(every_mode(&talk).iter().all(|read| read[0] == ["data"]));
 }
 
 #[test]
@@ -131,23 +131,23 @@ fn data_behind_the_fin() {
     talk.ack(Server, 10);
     talk.fin(Server, 0, b"bye");
     talk.push(Server, 4, b"-bye");
-    assert!(every_way(&talk).iter().all(|read| *read == [["all of it"], ["bye"]]));
+    assert!(every_mode(&talk).iter().all(|read| *read == [["all of it"], ["bye"]]));
 }
 
 #[test]
 fn a_fin_too_early_and_one_too_late() {
     let mut talk = Talk::open();
-    talk.say(Client, 0, b"one");
+    talk.send(Client, 0, b"one");
     let fin = talk.push(Client, 8, b"");
     fin.flags |= FIN;
-    talk.say(Client, 3, b", two and three");
+    talk.send(Client, 3, b", two and three");
     talk.push(Client, 1, b"").flags |= FIN;
     talk.push(Client, 0x2_0000, b"").flags |= FIN;
     let spoilt = talk.push(Client, 18, b"");
     spoilt.flags |= FIN;
     spoilt.spoilt = Spoilt::Checksum;
-    talk.say(Client, 18, b", four");
-    for read in every_way(&talk) {
+    talk.send(Client, 18, b", four");
+    for read in every_mode(&talk) {
         // Who takes the early FIN for the end, ends there; who does not, goes on.
         assert!("one, two and three, four".starts_with(&read[0][0]) && read[0][0].len() >= 8);
     }
@@ -156,12 +156,12 @@ fn a_fin_too_early_and_one_too_late() {
 #[test]
 fn a_fin_overlaps_data() {
     let mut talk = Talk::open();
-    talk.say(Client, 6, b"secret");
+    talk.send(Client, 6, b"secret");
     let fin = talk.push(Client, 4, b"end.");
     fin.flags |= FIN;
-    talk.say(Client, 0, b"this");
-    talk.say(Client, 4, b" is it");
-    for read in every_way(&talk) {
+    talk.send(Client, 0, b"this");
+    talk.send(Client, 4, b" is it");
+    for read in every_mode(&talk) {
         assert!(read[0][0].starts_with("this"), "{read:?}");
     }
 }
@@ -172,13 +172,13 @@ fn half_open_one_side_goes_on() {
     talk.fin(Client, 0, b"request");
     talk.ack(Server, 8);
     for at in 0..20 {
-        talk.say(Server, at * 4, b"data");
+        talk.send(Server, at * 4, b"data");
         talk.ack(Client, at * 4 + 4);
     }
     talk.push(Client, 3, b"uestXX");
     talk.fin(Server, 80, b"");
     assert!(
-        every_way(&talk)
+        every_mode(&talk)
             .iter()
             .all(|read| *read == [vec!["request".into()], vec!["data".repeat(20)]])
     );
@@ -189,14 +189,14 @@ fn syn_within_an_open_connection() {
     for at in [-1, 5, 9, 0x2_0000] {
         for flags in [SYN, SYN | ACK, SYN | FIN, SYN | RST] {
             let mut talk = Talk::open();
-            talk.say(Client, 0, b"hello");
+            talk.send(Client, 0, b"hello");
             talk.ack(Server, 5);
             let syn = talk.push(Client, at, b"evil");
             syn.flags = flags;
-            talk.say(Client, 5, b" you");
+            talk.send(Client, 5, b" you");
             talk.push(Client, 5, b" two");
             talk.ack(Server, 9);
-            for read in every_way(&talk) {
+            for read in every_mode(&talk) {
                 let goes_on = read[0] == ["hello you"];
                 // It may have been believed to end the connection.
                 let ended = flags & (RST | FIN) != 0 && read[0] == ["hello"];
@@ -217,10 +217,10 @@ fn ports_are_used_again_after_both_have_finished() {
     talk.push(Client, 5, b"late");
     talk.again([3_000_000, 9_000_000]);
     talk.handshake();
-    talk.say(Client, 0, b"second");
+    talk.send(Client, 0, b"second");
     talk.ack(Server, 6);
-    talk.say(Server, 0, b"answer");
-    for read in every_way(&talk) {
+    talk.send(Server, 0, b"answer");
+    for read in every_mode(&talk) {
         assert_eq!(read[0], ["first", "second"]);
         assert_eq!(read[1].last().map(String::as_str), Some("answer"));
     }

@@ -73,16 +73,17 @@ pub fn settings(mode: Mode, overlap: Overlap) -> Settings {
 /// Asserts that whoever receives it reads of a conversation only what was inspected, however the
 /// engine is set.
 #[track_caller]
-pub fn every_way(talk: &Talk) -> Vec<Read> {
+pub fn every_mode(talk: &Talk) -> Vec<Read> {
     let overlaps = [Overlap::First, Overlap::Last, Overlap::Linux, Overlap::Solaris];
     let modes = [Mode::Guard, Mode::Map];
-    let ways = modes.iter().flat_map(|mode| overlaps.map(|overlap| settings(*mode, overlap)));
-    ways.map(|settings| with(talk, settings)).collect()
+    let settings_all =
+        modes.iter().flat_map(|mode| overlaps.map(|overlap| settings(*mode, overlap)));
+    settings_all.map(|settings| with(talk, settings)).collect()
 }
 
 /// The same with one policy.
 #[track_caller]
-pub fn way(talk: &Talk, overlap: Overlap) -> Read {
+pub fn with_overlap(talk: &Talk, overlap: Overlap) -> Read {
     with(talk, settings(Mode::Guard, overlap))
 }
 
@@ -104,10 +105,10 @@ pub fn pick_up(talk: &Talk, pick_up: bool) -> [String; 2] {
 #[test]
 fn an_honest_talk_passes() {
     let mut talk = Talk::open();
-    talk.say(Client, 0, b"hello, ");
-    talk.say(Client, 7, b"world");
+    talk.send(Client, 0, b"hello, ");
+    talk.send(Client, 7, b"world");
     talk.ack(Server, 12);
-    talk.say(Server, 0, b"hi");
+    talk.send(Server, 0, b"hi");
     talk.ack(Client, 2);
     talk.fin(Client, 12, b"");
     talk.fin(Server, 2, b"!");

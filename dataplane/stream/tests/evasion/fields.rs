@@ -2,7 +2,7 @@
 
 use thruway_wire::tcp::flags::{ACK, PSH, URG};
 
-use crate::engine::every_way;
+use crate::engine::every_mode;
 use crate::forge::{Client, Forged, Server, Spoilt, Talk};
 
 /// What is done to a segment.
@@ -29,11 +29,11 @@ fn segments_that_receivers_drop() {
     ];
     for (name, trick) in tricks {
         let mut talk = Talk::open();
-        talk.say(Client, 0, b"one ");
+        talk.send(Client, 0, b"one ");
         trick(talk.push(Client, 4, b"evil"));
-        talk.say(Client, 4, b"good");
+        talk.send(Client, 4, b"good");
         talk.ack(Server, 8);
-        assert!(every_way(&talk).iter().all(|read| read[0] == ["one good"]), "{name}");
+        assert!(every_mode(&talk).iter().all(|read| read[0] == ["one good"]), "{name}");
     }
 }
 
@@ -48,12 +48,12 @@ fn segments_that_some_receivers_drop() {
     ];
     for (name, trick) in tricks {
         let mut talk = Talk::open();
-        talk.say(Client, 0, b"one ");
+        talk.send(Client, 0, b"one ");
         trick(talk.push(Client, 4, b"evil"));
-        talk.say(Client, 4, b"good");
+        talk.send(Client, 4, b"good");
         talk.ack(Server, 8);
-        talk.say(Client, 8, b" end");
-        for read in every_way(&talk) {
+        talk.send(Client, 8, b" end");
+        for read in every_mode(&talk) {
             assert!(read[0].len() == 1 && read[0][0].len() == 12, "{name}: {read:?}");
         }
     }
@@ -64,13 +64,13 @@ fn urgent_bytes() {
     for pointer in [0, 1, 3, 4, 5, 0xffff] {
         for with_flag in [false, true] {
             let mut talk = Talk::open();
-            let urgent = talk.say(Client, 0, b"rXoot");
+            let urgent = talk.send(Client, 0, b"rXoot");
             urgent.urgent = pointer;
             urgent.flags |= if with_flag { URG } else { 0 };
             talk.ack(Server, 5);
-            let again = talk.say(Client, 5, b" access");
+            let again = talk.send(Client, 5, b" access");
             (again.urgent, again.flags) = (1, ACK | URG);
-            for read in every_way(&talk) {
+            for read in every_mode(&talk) {
                 assert_eq!(read[0], ["rXoot access"], "{pointer} {with_flag}");
             }
         }
@@ -84,13 +84,13 @@ fn timestamps_that_are_too_old() {
     stamped(talk.syn(), 1000);
     stamped(talk.syn_ack(), 5000);
     stamped(talk.ack(Client, 0), 1001);
-    stamped(talk.say(Client, 0, b"one "), 1010);
+    stamped(talk.send(Client, 0, b"one "), 1010);
     stamped(talk.push(Client, 4, b"evil"), 900);
-    stamped(talk.say(Client, 4, b"good"), 1011);
+    stamped(talk.send(Client, 4, b"good"), 1011);
     stamped(talk.ack(Server, 8), 5001);
     stamped(talk.push(Client, 8, b"later"), 0x9000_0000);
-    stamped(talk.say(Client, 8, b" end"), 1012);
-    for read in every_way(&talk) {
+    stamped(talk.send(Client, 8, b" end"), 1012);
+    for read in every_mode(&talk) {
         assert!(read[0][0].starts_with("one "), "{read:?}");
     }
 }
@@ -99,9 +99,9 @@ fn timestamps_that_are_too_old() {
 #[test]
 fn padding_of_the_frame_is_no_data() {
     let mut talk = Talk::open();
-    talk.say(Client, 0, b"short");
+    talk.send(Client, 0, b"short");
     talk.push(Client, 5, b"PADDING").spoilt = Spoilt::IpLength(-7);
-    talk.say(Client, 5, b"er");
+    talk.send(Client, 5, b"er");
     talk.ack(Server, 7);
-    assert!(every_way(&talk).iter().all(|read| read[0] == ["shorter"]));
+    assert!(every_mode(&talk).iter().all(|read| read[0] == ["shorter"]));
 }

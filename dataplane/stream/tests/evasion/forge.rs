@@ -102,7 +102,7 @@ pub struct Talk {
     /// Numbers of the SYNs of client and server.
     pub begin: [u32; 2],
     /// Place behind the last byte that each said.
-    said: [u32; 2],
+    sent: [u32; 2],
     pub client_port: u16,
     pub segments: Vec<Forged>,
 }
@@ -112,7 +112,7 @@ impl Talk {
     pub fn silent() -> Talk {
         // Both come around the end of the numbers soon.
         let begin = [u32::MAX - 5, u32::MAX - 2000];
-        Talk { begin, said: [0; 2], client_port: PORTS[0], segments: Vec::new() }
+        Talk { begin, sent: [0; 2], client_port: PORTS[0], segments: Vec::new() }
     }
 
     /// After the handshake.
@@ -144,14 +144,14 @@ impl Talk {
 
     /// A new connection of the same ends.
     pub fn again(&mut self, begin: [u32; 2]) {
-        (self.begin, self.said) = (begin, [0; 2]);
+        (self.begin, self.sent) = (begin, [0; 2]);
     }
 
     /// Data at a place, with an acknowledgement of all that the other side said.
-    pub fn say(&mut self, from: Side, at: i32, bytes: &[u8]) -> &mut Forged {
+    pub fn send(&mut self, from: Side, at: i32, bytes: &[u8]) -> &mut Forged {
         let end = at + bytes.len() as i32;
-        let said = &mut self.said[from as usize];
-        *said = (*said).max(end.max(0) as u32);
+        let sent = &mut self.sent[from as usize];
+        *sent = (*sent).max(end.max(0) as u32);
         self.push(from, at, bytes)
     }
 
@@ -160,7 +160,7 @@ impl Talk {
         let number =
             |side: Side, at: i32| self.begin[side as usize].wrapping_add(1).wrapping_add_signed(at);
         let seq = number(from, at);
-        let ack = number(from.other(), self.said[from.other() as usize] as i32);
+        let ack = number(from.other(), self.sent[from.other() as usize] as i32);
         self.segments.push(Forged {
             from,
             client_port: self.client_port,
@@ -179,7 +179,7 @@ impl Talk {
 
     /// An acknowledgement of what the other side said up to a place.
     pub fn ack(&mut self, from: Side, upto: i32) -> &mut Forged {
-        let at = self.said[from as usize] as i32;
+        let at = self.sent[from as usize] as i32;
         let other = self.begin[from.other() as usize].wrapping_add(1).wrapping_add_signed(upto);
         let ack = self.push(from, at, b"");
         ack.ack = other;
@@ -187,8 +187,8 @@ impl Talk {
     }
 
     pub fn fin(&mut self, from: Side, at: i32, bytes: &[u8]) -> &mut Forged {
-        self.say(from, at, bytes).flags |= FIN;
-        self.said[from as usize] += 1;
+        self.send(from, at, bytes).flags |= FIN;
+        self.sent[from as usize] += 1;
         self.segments.last_mut().expect("just said")
     }
 

@@ -1,6 +1,7 @@
-//! Ways to get bytes to a receiver past an inspector (T. Ptacek, T. Newsham: Insertion, Evasion, and
-//! Denial of Service, 1998; J. Novak, S. Sturges: Target-Based TCP Stream Reassembly, 2007): each is
-//! tried, and whatever stack stands behind, what it hands to its application is what was inspected.
+//! Ways to get bytes to a receiver past an inspector (T. Ptacek, T. Newsham: Insertion, Evasion,
+//! and Denial of Service, 1998; J. Novak, S. Sturges: Target-Based TCP Stream Reassembly, 2007):
+//! each is tried, and whatever stack stands behind, what it hands to its application is what was
+//! inspected.
 
 mod chance;
 mod check;
@@ -43,10 +44,10 @@ impl Middle for Onlooker {
 #[test]
 fn an_onlooker_is_evaded() {
     let mut honest = Talk::open();
-    honest.say(Client, 0, b"hello, ");
-    honest.say(Client, 7, b"world");
+    honest.send(Client, 0, b"hello, ");
+    honest.send(Client, 7, b"world");
     honest.ack(Server, 12);
-    honest.say(Server, 0, b"hi");
+    honest.send(Server, 0, b"hi");
     honest.fin(Client, 12, b"");
     honest.fin(Server, 2, b"!");
     let seen = watch(&honest, &mut Onlooker::default(), &SYSTEMS);
@@ -54,9 +55,9 @@ fn an_onlooker_is_evaded() {
     assert_eq!((seen.wrong, seen.came), (Vec::<String>::new(), seen.left));
 
     let mut sly = Talk::open();
-    sly.say(Client, 6, b"file");
-    sly.say(Client, 0, b"GET a ");
-    sly.say(Client, 4, b"b w");
+    sly.send(Client, 6, b"file");
+    sly.send(Client, 0, b"GET a ");
+    sly.send(Client, 4, b"b w");
     let seen = watch(&sly, &mut Onlooker::default(), &SYSTEMS);
     assert!(!seen.wrong.is_empty());
 }

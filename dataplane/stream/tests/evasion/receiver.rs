@@ -190,8 +190,8 @@ impl Receiver {
         let window = if self.is(Quirk::Window) { 1 << 24 } else { WINDOW };
         let span = seq..seq + bytes.len() as u32;
         for (at, byte) in (0..).zip(bytes) {
-            let place = (seq + at).distance(next);
-            if place >= window
+            let offset = (seq + at).distance(next);
+            if offset >= window
                 || self.fin.is_some_and(|fin| !(seq + at).before(fin)) && !self.is(Quirk::BehindFin)
             {
                 continue;

@@ -120,6 +120,9 @@ pub struct Chain {
     pub leave: Leave,
     left: (Memory, LeaveState),
     next: [u32; 2],
+    /// What a function that only looks was shown, each message's head, body and the rest for
+    /// itself.
+    pub shown: Vec<(Kind, Vec<u8>)>,
     /// What left, in order.
     pub out: Vec<(Kind, Packet)>,
 }
@@ -137,19 +140,20 @@ impl Chain {
             leave,
             left: Default::default(),
             next: [1000, 2000],
+            shown: Vec::new(),
             out: Vec::new(),
         }
     }
 
     /// A segment goes through.
     pub fn send(&mut self, kind: Kind, payload: &[u8], fin: bool) {
-        let way = kind as usize;
-        let packet = segment(self.next[way], if fin { FIN | ACK } else { ACK }, payload);
-        self.next[way] += payload.len() as u32;
+        let dir = kind as usize;
+        let packet = segment(self.next[dir], if fin { FIN | ACK } else { ACK }, payload);
+        self.next[dir] += payload.len() as u32;
         let was_holding = self.enter.holding() > 0;
         let mut inside = Vec::new();
         let (memory, state) = &mut self.entered;
-        self.enter.packet((memory, state), (way, 1), packet, &mut inside);
+        self.enter.packet((memory, state), (dir, 1), packet, &mut inside);
         let mut rest = &mut inside[..];
         while !rest.is_empty() {
             let pairs = rest.windows(2).take_while(|pair| Stage::continues(&pair[0], &pair[1]));
@@ -158,8 +162,9 @@ impl Chain {
             if run[0].content_mark().is_shown() {
                 let edit = self.edit;
                 check_heads(run);
+                note(&mut self.shown, kind, run);
                 let mut show = |data: &mut StreamCursor<'_>| edit.process(data);
-                self.stage.run(&mut self.kept, run, (0, way, 1), &mut show);
+                self.stage.run(&mut self.kept, run, (0, dir, 1), &mut show);
             }
             rest = behind;
         }
@@ -167,7 +172,7 @@ impl Chain {
         let (memory, state) = &mut self.left;
         let parts = inside.len();
         for packet in inside {
-            self.leave.packet((memory, state), (way, 1), packet, &mut out);
+            self.leave.packet((memory, state), (dir, 1), packet, &mut out);
         }
         let reframes = self.edit.resizes() || self.enter.settings().looks;
         if !reframes && !was_holding && self.enter.holding() == 0 {
@@ -210,12 +215,25 @@ impl Chain {
     }
 }
 
+/// Notes what is shown.
+fn note(shown: &mut Vec<(Kind, Vec<u8>)>, kind: Kind, run: &[Packet]) {
+    for packet in run {
+        if packet.content_mark().has(flag::FIRST) || shown.last().is_none_or(|(of, _)| *of != kind)
+        {
+            shown.push((kind, Vec::new()));
+        }
+        if let Some((_, bytes)) = shown.last_mut() {
+            bytes.extend_from_slice(packet.content());
+        }
+    }
+}
+
 /// A head is whole where it is said to be there.
 fn check_heads(run: &[Packet]) {
     for packet in run {
         let mark = packet.content_mark();
         if mark.has(flag::HEAD) {
-            let head = &packet.data()[54..packet.content_place().start];
+            let head = &packet.data()[54..packet.content_range().start];
             assert!(mark.has(flag::FIRST) && head.ends_with(b"\n"));
             assert!(head.windows(7).any(|bytes| bytes == b"HTTP/1."));
         }

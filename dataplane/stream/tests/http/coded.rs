@@ -1,26 +1,11 @@
 //! Bodies with a coding, chunk extensions and trailers, where a function looks: what leaves is what
 //! it was shown.
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
 use proptest::prelude::*;
 use thruway_stream::http::{Bounds, Fault, Kind, OnEncoded, Settings, Shown};
 
 use crate::chain::{Chain, Edit, settings};
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
-}
-
-fn zlib(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
-}
+use crate::packers::{brotli_plain, gzip, raw, zlib, zstd, zstd_frame};
 
 /// As HTTPIn sets it up where a function looks.
 fn looking() -> Settings {
@@ -83,13 +68,16 @@ proptest! {
     #[test]
     fn the_content_goes_on_edited(
         body in prop::collection::vec(b'a'..b'f', 0..60_000),
-        (form, chunked, step) in (0..3, any::<bool>(), prop::sample::select(vec![1usize, 7, 100, 1460])),
+        (form, chunked, step) in (0..6, any::<bool>(), prop::sample::select(vec![1usize, 7, 100, 1460])),
         edit in prop::sample::select(vec![Edit::Look, Edit::Mask, Edit::Replace(b"LONGER")]),
     ) {
         let (name, packed) = match form {
             0 => ("gzip", gzip(&body)),
             1 => ("deflate", zlib(&body)),
-            _ => ("x-gzip", [gzip(b""), gzip(&body)].concat()),
+            2 => ("x-gzip", [gzip(b""), gzip(&body)].concat()),
+            3 => ("deflate", raw(&body)),
+            4 if !body.is_empty() => ("br", brotli_plain(&body)),
+            _ => ("zstd", [zstd(&body), zstd(b"")].concat()),
         };
         let message = if chunked {
             let chunks = packed.chunks(500).map(|chunk| {
@@ -126,10 +114,14 @@ proptest! {
     fn wrong_bodies_leave_nothing_behind(
         body in prop::collection::vec(b'a'..b'f', 0..3000),
         wrong in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-        coding in prop::sample::select(vec!["gzip", "deflate", "br"]),
+        coding in prop::sample::select(vec!["gzip", "deflate", "br", "zstd"]),
         (step, fin) in (1..900usize, any::<bool>()),
     ) {
-        let mut packed = if coding == "deflate" { zlib(&body) } else { gzip(&body) };
+        let mut packed = match coding {
+            "deflate" => zlib(&body),
+            "zstd" => zstd(&body),
+            _ => gzip(&body),
+        };
         for (at, byte) in wrong {
             let at = at.index(packed.len());
             packed[at] = byte;
@@ -146,6 +138,56 @@ proptest! {
         let heads = text_of(&chain, Kind::Response);
         prop_assert!(chain.is_closed() || !heads.contains("Content-Encoding"));
     }
+}
+
+/// What stands beside chunks is shown behind their body, for itself; it does not go on, and what
+/// functions make of it neither.
+#[test]
+fn extensions_and_trailers_are_shown_and_left_out() {
+    let body = b"3;a=\"x y\";b\r\nab \r\n2\r\ncd\r\n0;end=ab\r\nX: ab\r\nY: z\r\n\r\n";
+    let aside = b"a=\"x y\";b\r\nend=ab\r\nX: ab\r\nY: z\r\n\r\n";
+    for edit in [Edit::Look, Edit::Mask, Edit::Replace(b"LONGER"), Edit::Append] {
+        for step in [1, 2, 3, 7, 1000] {
+            let mut chain = asked(edit);
+            let message = answer("Transfer-Encoding: chunked\r\n", body);
+            assert!(!in_steps(&mut chain, Kind::Response, &message, step));
+            if edit == Edit::Look {
+                let shown: Vec<&[u8]> = chain.shown[1..].iter().map(|(_, b)| &b[..]).collect();
+                assert_eq!(shown, [&b"ab cd"[..], aside], "{step}");
+            }
+            assert_eq!(content(&chain.bytes(Kind::Response)), edit.plainly(b"ab cd"), "{step}");
+            assert_eq!((chain.enter.counts.asides, chain.enter.unpack_memory()), (1, 0));
+            chain.check_packets(Kind::Response, false).unwrap();
+            chain.send(Kind::Request, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
+            let more = answer("Transfer-Encoding: chunked\r\n", b"1;c=d\r\na\r\n0\r\n\r\n");
+            chain.send(Kind::Response, &more, true);
+            chain.check_packets(Kind::Response, true).unwrap();
+            let text = text_of(&chain, Kind::Response);
+            assert!(!text.contains("c=d") && text.matches("HTTP/1.1").count() == 2, "{text}");
+        }
+    }
+}
+
+/// More than a packet's is shown in one run; too much of it is refused, and a body that is cut
+/// short is not made a whole one by what stood beside it.
+#[test]
+fn long_and_cut_asides() {
+    let chunk = format!("1;{}\r\na\r\n", "x".repeat(200));
+    let answer_of = |n: usize, end: &str| {
+        answer("Transfer-Encoding: chunked\r\n", (chunk.repeat(n) + end).as_bytes())
+    };
+    let mut chain = asked(Edit::Look);
+    assert!(!in_steps(&mut chain, Kind::Response, &answer_of(40, "0\r\n\r\n"), 1460));
+    assert_eq!(chain.shown.last().unwrap().1, ("x".repeat(200) + "\r\n").repeat(40).as_bytes());
+    assert_eq!(content(&chain.bytes(Kind::Response)), [b'a'; 40]);
+    let mut chain = asked(Edit::Look);
+    assert!(in_steps(&mut chain, Kind::Response, &answer_of(100, "0\r\n\r\n"), 1460));
+    assert_eq!(chain.enter.counts.refused[Fault::ChunkExtensionTooLong as usize], 1);
+    assert_eq!(chain.enter.unpack_memory(), 0);
+    let mut chain = asked(Edit::Look);
+    chain.send(Kind::Response, &answer_of(3, ""), true);
+    assert!(!text_of(&chain, Kind::Response).contains("\r\n0\r\n"));
+    assert_eq!(chain.enter.unpack_memory(), 0);
 }
 
 #[test]
@@ -171,9 +213,14 @@ fn what_cannot_be_shown_is_refused() {
     let packed = gzip(text);
     let cut = &packed[..packed.len() - 3];
     let bomb = gzip(&vec![0; 8 << 20]);
-    let cases: [(&str, &[u8], Fault); 12] = [
+    let long = zstd_frame(0, 0x71, &[(0, b"word", 4)]);
+    let with_dictionary = zstd_frame(0x21, 7, &[]);
+    let cases: [(&str, &[u8], Fault); 15] = [
         ("Content-Encoding: x", text, Fault::Encoded),
-        ("Content-Encoding: zstd", text, Fault::Encoded),
+        ("Content-Encoding: zstd", text, Fault::BadCoding),
+        ("Content-Encoding: zstd", &long, Fault::BadCoding),
+        ("Content-Encoding: zstd", &with_dictionary, Fault::BadCoding),
+        ("Content-Encoding: zstd, gzip", &packed, Fault::Encoded),
         ("Content-Encoding: gzip, gzip", &packed, Fault::Encoded),
         ("Content-Encoding: gzip\r\nContent-Encoding: br", &packed, Fault::Encoded),
         ("Content-Encoding: gzip", text, Fault::BadCoding),
@@ -215,10 +262,10 @@ fn what_cannot_be_shown_is_refused() {
 fn requests_ask_for_what_is_known() {
     for (asked, asks) in [
         (
-            "Accept-Encoding: gzip, deflate, br, zstd\r\nTE: gzip\r\n",
-            "Accept-Encoding: gzip, deflate, br\r\n",
+            "Accept-Encoding: gzip, deflate, br, zstd, dcz\r\nTE: gzip\r\n",
+            "Accept-Encoding: gzip, deflate, br, zstd\r\n",
         ),
-        ("Accept-Encoding: br;q=0.5,GZIP\r\n", "Accept-Encoding: br;q=0.5,GZIP\r\n"),
+        ("Accept-Encoding: br;q=0.5,ZSTD\r\n", "Accept-Encoding: br;q=0.5,ZSTD\r\n"),
         ("", ""),
     ] {
         let mut settings = looking();

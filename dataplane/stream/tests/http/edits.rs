@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use thruway_stream::http::{
-    Asks, BadEdit, Change, Connection, Framing, Kind, Piece, Reader, Rules, Shown, Step, rewrite,
+    Asks, Change, Connection, EditError, Framing, Kind, Piece, Reader, Rules, Shown, Step, rewrite,
     with_framing,
 };
 
@@ -19,7 +19,7 @@ fn read(kind: Kind, head: &[u8]) -> Reader {
     reader
 }
 
-fn rewritten(head: &str, changes: &[Change<'_>]) -> Result<String, BadEdit> {
+fn rewritten(head: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
     let mut out = Vec::new();
     let reader = read(Kind::Request, head.as_bytes());
     rewrite(reader.view(head.as_bytes()), changes, &mut out)?;
@@ -106,12 +106,12 @@ fn the_first_change_of_a_name_decides() {
 fn changes_that_would_break_the_head_are_not_made() {
     let head = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     for (change, why) in [
-        (Change::Add(b"", b"x"), BadEdit::Name),
-        (Change::Add(b"A b", b"x"), BadEdit::Name),
-        (Change::Set(b"A", b"x\r\nB: y"), BadEdit::Value),
-        (Change::Replace(b"A", b"\0"), BadEdit::Value),
-        (Change::Remove(b"content-length"), BadEdit::Framing),
-        (Change::Add(b"Transfer-Encoding", b"chunked"), BadEdit::Framing),
+        (Change::Add(b"", b"x"), EditError::Name),
+        (Change::Add(b"A b", b"x"), EditError::Name),
+        (Change::Set(b"A", b"x\r\nB: y"), EditError::Value),
+        (Change::Replace(b"A", b"\0"), EditError::Value),
+        (Change::Remove(b"content-length"), EditError::Framing),
+        (Change::Add(b"Transfer-Encoding", b"chunked"), EditError::Framing),
     ] {
         assert_eq!(rewritten(head, &[change]), Err(why));
     }
@@ -166,7 +166,7 @@ fn servers_are_asked_for_what_can_be_shown() {
         String::from_utf8(out).unwrap()
     };
     let first = "GET / HTTP/1.1\r\nHost: h\r\n";
-    let all = Asks { identity: true, whole: true, stay: true, known: false };
+    let all = Asks { identity: true, whole: true, stay: true, ..Asks::default() };
     assert_eq!(
         asked(all, true),
         format!("{first}Accept-Encoding: identity\r\nConnection: close\r\n\r\n")

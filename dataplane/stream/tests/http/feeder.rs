@@ -55,7 +55,7 @@ impl Feeder {
             let part = match piece {
                 Piece::Head => Part::Head,
                 Piece::Body { .. } => Part::Body,
-                Piece::Framing => Part::Framing,
+                Piece::Framing | Piece::Extension => Part::Framing,
                 Piece::Trailer => Part::Trailer,
                 Piece::End => Part::End,
                 Piece::Opaque => Part::Opaque,

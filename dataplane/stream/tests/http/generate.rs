@@ -167,30 +167,30 @@ fn head(first: &str, fields: &[(String, String)], body: &Body) -> Vec<u8> {
 }
 
 impl Built {
-    fn add(&mut self, way: usize, part: Part, bytes: &[u8]) {
+    fn add(&mut self, dir: usize, part: Part, bytes: &[u8]) {
         if !bytes.is_empty() || part == Part::End {
-            append(&mut self.parts[way], part, bytes);
+            append(&mut self.parts[dir], part, bytes);
         }
-        self.bytes[way].extend(bytes);
+        self.bytes[dir].extend(bytes);
     }
 
-    fn body(&mut self, way: usize, body: &Body) {
+    fn body(&mut self, dir: usize, body: &Body) {
         match body {
             Body::None => {}
-            Body::Length(bytes) | Body::UntilClose(bytes) => self.add(way, Part::Body, bytes),
+            Body::Length(bytes) | Body::UntilClose(bytes) => self.add(dir, Part::Body, bytes),
             Body::Chunked(chunks, extension, trailer, big) => {
                 let extension = ["", ";a", ";b=c", "; d = \"e;f\""][usize::from(*extension)];
                 for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
                     let size = chunk.len();
                     let size = if *big { format!("{size:03X}") } else { format!("{size:x}") };
-                    self.add(way, Part::Framing, format!("{size}{extension}\r\n").as_bytes());
-                    self.add(way, Part::Body, chunk);
-                    self.add(way, Part::Framing, b"\r\n");
+                    self.add(dir, Part::Framing, format!("{size}{extension}\r\n").as_bytes());
+                    self.add(dir, Part::Body, chunk);
+                    self.add(dir, Part::Framing, b"\r\n");
                 }
-                self.add(way, Part::Framing, format!("0{extension}\r\n").as_bytes());
+                self.add(dir, Part::Framing, format!("0{extension}\r\n").as_bytes());
                 let line = |(name, value): &(String, String)| format!("{name}:{value}\r\n");
                 let fields: String = trailer.iter().map(line).collect();
-                self.add(way, Part::Trailer, format!("{fields}\r\n").as_bytes());
+                self.add(dir, Part::Trailer, format!("{fields}\r\n").as_bytes());
             }
         }
     }
@@ -232,8 +232,8 @@ impl Built {
         self.answers.push((self.bytes[0].len(), self.bytes[1].len()));
         self.add(1, Part::Head, &head(answer, &[], &Body::None));
         self.switched = Some((self.bytes[0].len(), self.bytes[1].len()));
-        for (way, bytes) in switch.then.iter().enumerate() {
-            self.add(way, Part::Opaque, bytes);
+        for (dir, bytes) in switch.then.iter().enumerate() {
+            self.add(dir, Part::Opaque, bytes);
         }
     }
 }

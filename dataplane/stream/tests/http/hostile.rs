@@ -19,17 +19,17 @@ fn chain(edit: Edit, lenient: bool) -> Chain {
 }
 
 /// Sends both directions in segments as they come, then their ends.
-fn send(chain: &mut Chain, ways: [&[u8]; 2], random: &mut Random) {
-    let mut left = ways;
+fn send(chain: &mut Chain, streams: [&[u8]; 2], random: &mut Random) {
+    let mut left = streams;
     while left.iter().any(|bytes| !bytes.is_empty()) {
-        let way = random.below(2);
+        let dir = random.below(2);
         let bound = [4, 90, 90, 300][random.below(4)];
         let most = 1 + random.below(bound);
-        let (now, later) = left[way].split_at(most.min(left[way].len()));
+        let (now, later) = left[dir].split_at(most.min(left[dir].len()));
         if !now.is_empty() {
-            chain.send([Kind::Request, Kind::Response][way], now, false);
+            chain.send([Kind::Request, Kind::Response][dir], now, false);
         }
-        left[way] = later;
+        left[dir] = later;
     }
     chain.send(Kind::Request, b"", true);
     chain.send(Kind::Response, b"", true);

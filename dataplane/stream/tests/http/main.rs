@@ -1,6 +1,7 @@
 //! HTTP/1.1 as it passes by: pieces of generated pipelines, refusals, heads written anew, other
 //! projects' transactions.
 
+mod any_bodies;
 mod any_bytes;
 mod captures;
 mod chain;
@@ -10,6 +11,7 @@ mod edits;
 mod feeder;
 mod generate;
 mod hostile;
+mod packers;
 mod pipelines;
 mod refusals;
 mod smoke;

@@ -12,11 +12,11 @@ pub fn deliver(built: &Built, steps: &[(bool, usize)], mut each: impl FnMut(Kind
     let mut fed = [0, 0];
     let rest = [(false, usize::MAX), (true, usize::MAX)];
     for (is_response, most) in steps.iter().copied().chain(rest.into_iter().cycle().take(100)) {
-        let way = usize::from(is_response);
-        let until = most.min(allowed(built, fed, way) - fed[way]) + fed[way];
-        let kind = [Kind::Request, Kind::Response][way];
-        each(kind, &built.bytes[way][fed[way]..until]);
-        fed[way] = until;
+        let dir = usize::from(is_response);
+        let until = most.min(allowed(built, fed, dir) - fed[dir]) + fed[dir];
+        let kind = [Kind::Request, Kind::Response][dir];
+        each(kind, &built.bytes[dir][fed[dir]..until]);
+        fed[dir] = until;
         if fed == [built.bytes[0].len(), built.bytes[1].len()] {
             return;
         }
@@ -32,9 +32,9 @@ fn feed(feeder: &mut Feeder, built: &Built, steps: &[(bool, usize)]) {
 }
 
 /// Up to where a direction may come.
-fn allowed(built: &Built, fed: [usize; 2], way: usize) -> usize {
-    let all = built.bytes[way].len();
-    if way == 1 {
+fn allowed(built: &Built, fed: [usize; 2], dir: usize) -> usize {
+    let all = built.bytes[dir].len();
+    if dir == 1 {
         let mut waits = built.answers.iter().filter(|(requests, _)| fed[0] < *requests);
         return waits.next().map_or(all, |(_, responses)| *responses);
     }
@@ -56,7 +56,7 @@ proptest! {
         let mut feeder = Feeder::new(Rules::STRICT);
         feed(&mut feeder, &built, &steps);
         let is_opaque = script.switch.is_some();
-        prop_assert_eq!(feeder.connection.way(Kind::Request).is_opaque(), is_opaque);
+        prop_assert_eq!(feeder.connection.direction(Kind::Request).is_opaque(), is_opaque);
         for kind in [Kind::Request, Kind::Response] {
             let finish = feeder.finish(kind);
             prop_assert!(matches!(finish, Ok(Finish::Clean | Finish::End)), "{:?}", finish);

@@ -219,6 +219,9 @@ fn limits() {
     assert_eq!(judged(rules, Kind::Request, fit), Err(Fault::HeadTooLong));
     assert_eq!(judged(rules, Kind::Request, &fit[..62]), Err(Fault::HeadCutShort));
     assert_eq!(judged(rules, Kind::Request, &[b'a'; 64]), Err(Fault::HeadTooLong));
+    // What came behind the longest head in the same packet changes nothing.
+    let behind = [&[b'a'; 64][..], b"\0"].concat();
+    assert_eq!(judged(rules, Kind::Request, &behind), Err(Fault::HeadTooLong));
     let fields = b"GET / HTTP/1.1\r\nHost: h\r\nA:\r\nB:\r\nC:\r\n\r\n";
     assert_eq!(judged(rules, Kind::Request, fields), Err(Fault::TooManyFields));
     let fields = b"GET / HTTP/1.1\r\nHost: h\r\nA:\r\nB:\r\n\r\n";
@@ -268,14 +271,14 @@ fn protocols_change_only_when_nothing_else_is_under_way() {
             assert_eq!(feeder.feed(Kind::Request, request), Ok(()));
         }
         assert_eq!(feeder.feed(Kind::Response, answer), outcome);
-        let is_opaque = feeder.connection.way(Kind::Request).is_opaque();
+        let is_opaque = feeder.connection.direction(Kind::Request).is_opaque();
         assert_eq!(is_opaque, outcome.is_ok());
     }
     // A tunnel that is refused is none.
     let mut feeder = Feeder::new(Rules::STRICT);
     feeder.feed(Kind::Request, connect).unwrap();
     feeder.feed(Kind::Response, b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n").unwrap();
-    assert!(!feeder.connection.way(Kind::Response).is_opaque());
+    assert!(!feeder.connection.direction(Kind::Response).is_opaque());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Random and mutated bytes: fuzzing that needs no fuzzer and no luck, as the seed is fixed.
 
+use crate::any_bodies::any_bodies;
 use crate::any_bytes::any_bytes;
+use crate::packers::{brotli_plain, gzip, raw, zlib, zstd};
 
 /// Inputs of each sort.
 const RANDOM: usize = 20_000;
@@ -88,11 +90,11 @@ pub fn connection(random: &mut Random) -> [&'static [u8]; 2] {
 
 /// Policy, where responses begin, steps, and such a connection.
 fn seed(random: &mut Random) -> Vec<u8> {
-    let ways = connection(random);
-    let len = ways[0].len() + ways[1].len();
-    let part = (ways[0].len() * 256).div_ceil(len) as u8;
+    let streams = connection(random);
+    let len = streams[0].len() + streams[1].len();
+    let part = (streams[0].len() * 256).div_ceil(len) as u8;
     let front = [random.next() as u8, part, random.next() as u8];
-    [&front[..], ways[0], ways[1]].concat()
+    [&front[..], streams[0], streams[1]].concat()
 }
 
 #[test]
@@ -114,5 +116,18 @@ fn mutated_connections() {
         let mut bytes = seed(&mut random);
         random.mutate(&mut bytes);
         any_bytes(&bytes);
+    }
+}
+
+#[test]
+fn bodies_unpack_alike_in_any_steps() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let text = b"the word is not the word that was the word".repeat(20);
+    let packed = [gzip(&text), zlib(&text), raw(&text), brotli_plain(&text), zstd(&text)];
+    for round in 0..MUTATED / 20 {
+        let coding = [0, 1, 1, 2, 3][round % packed.len()];
+        let mut body = packed[round % packed.len()].clone();
+        random.mutate(&mut body);
+        any_bodies(&[&[coding, random.next() as u8][..], &body].concat());
     }
 }

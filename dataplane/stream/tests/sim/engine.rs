@@ -8,13 +8,13 @@ use thruway_packet::Packet;
 use thruway_payload::Needs;
 use thruway_stream::content::HasContent;
 use thruway_stream::stage::{Hold, Memory, Stage};
-use thruway_stream::tcp::{Arrival, Mode, Out, Settings, Tcp, Why};
+use thruway_stream::tcp::{Arrival, DropReason, Mode, Out, Settings, Tcp};
 use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::tcp::{TcpHeader, flags};
 
 use crate::frame::Side;
-use crate::functions::{Function, State};
+use crate::functions::{Function, FunctionState};
 use crate::middle::Middle;
 
 /// Time after which the session of a connection that is over is forgotten, and of any other that is
@@ -33,7 +33,7 @@ struct Session {
     /// may pass, but is nothing that the receiver takes.
     is_ghost: bool,
     /// Of each function: what its stage and what it itself remembers.
-    memories: Vec<(Memory, State)>,
+    memories: Vec<(Memory, FunctionState)>,
 }
 
 /// How the engine is set up.
@@ -63,8 +63,8 @@ pub struct Engine {
     deaf_until: i64,
     pub seen: Seen,
     trace: bool,
-    /// What was dropped, by [`Why`].
-    pub drops: [u64; Why::ALL.len()],
+    /// What was dropped, by [`DropReason`].
+    pub drops: [u64; DropReason::ALL.len()],
 }
 
 impl Engine {
@@ -83,7 +83,7 @@ impl Engine {
             deaf_until,
             seen: Seen::default(),
             trace: std::env::var_os("THRUWAY_TRACE").is_some(),
-            drops: [0; Why::ALL.len()],
+            drops: [0; DropReason::ALL.len()],
         }
     }
 
@@ -148,7 +148,7 @@ impl Engine {
         for (index, n) in out.drops.iter().enumerate().filter(|(_, n)| **n > 0) {
             self.drops[index] += u64::from(*n);
             if self.trace {
-                eprintln!("{:>24}| {} x {n}", "", Why::ALL[index].1);
+                eprintln!("{:>24}| {} x {n}", "", DropReason::ALL[index].1);
             }
         }
     }

@@ -232,16 +232,16 @@ fn emit_ip<'a>(rest: &'a mut [u8], wire: &Wire, from: Side, tcp_len: usize) -> (
 
 /// The transport layer's bytes, and the pseudo header's sum.
 fn parse_ip<'a>(wire: &Wire, to: Side, frame: &'a [u8]) -> Result<(&'a [u8], Sum), String> {
-    let said = |error: thruway_wire::ParseError| error.to_string();
-    let (_, packet) = EthernetHeader::parse(frame).map_err(said)?;
+    let text = |error: thruway_wire::ParseError| error.to_string();
+    let (_, packet) = EthernetHeader::parse(frame).map_err(text)?;
     let (rest, pseudo, end) = if wire.v6 {
-        let (header, rest) = Ipv6Header::parse(packet).map_err(said)?;
+        let (header, rest) = Ipv6Header::parse(packet).map_err(text)?;
         if (header.src_addr(), header.dst_addr()) != (v6(to.other()), v6(to)) {
             return Err("IPv6 addresses".into());
         }
         (rest, header.pseudo_sum(ip_protocol::TCP, rest.len()), rest.len() + Ipv6Header::LEN)
     } else {
-        let (header, rest) = Ipv4Header::parse(packet).map_err(said)?;
+        let (header, rest) = Ipv4Header::parse(packet).map_err(text)?;
         if Sum::ZERO.with(&packet[..header.header_len()]).checksum() != 0 {
             return Err("IPv4 checksum".into());
         }

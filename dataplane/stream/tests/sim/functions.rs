@@ -7,7 +7,7 @@ use crate::random::{Random, mix};
 /// What a function remembers of a session: by direction, how many bytes it has let go, and how
 /// often it was asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct State {
+pub struct FunctionState {
     passed: [u64; 2],
     asked: [u64; 2],
 }
@@ -118,7 +118,7 @@ impl Function {
     }
 
     /// Treats what is new.
-    pub fn show(&self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    pub fn show(&self, state: &mut FunctionState, data: &mut StreamCursor<'_>) -> Next {
         let dir = data.direction();
         state.asked[dir] += 1;
         let passed = &mut state.passed[dir];

@@ -12,6 +12,7 @@ mod host;
 mod link;
 mod middle;
 mod mutants;
+mod offload;
 mod pair;
 mod plan;
 mod random;
@@ -25,7 +26,7 @@ use world::{Failure, World};
 /// Runs of a short test.
 const SHORT: u64 = 150;
 /// A test ends when so many seeds have failed; a long one when ten times as many have.
-const FAILURES_TOLD: usize = 5;
+const FAILURES_SHOWN: usize = 5;
 
 /// The seeds to run: one, or as many as wanted.
 fn seeds() -> std::ops::Range<u64> {
@@ -66,7 +67,7 @@ fn run_seeds(known: &[u64], run: impl Fn(u64) -> Result<(), Failure>) {
         if done > 0 && done % 10_000 == 0 {
             eprintln!("{done} of {count} seeds, {} failed", failed.len());
         }
-        if failed.len() >= FAILURES_TOLD * if count > SHORT { 10 } else { 1 } {
+        if failed.len() >= FAILURES_SHOWN * if count > SHORT { 10 } else { 1 } {
             break;
         }
     }

@@ -54,7 +54,7 @@ fn connection(random: &mut Random) -> PairPlan {
         {
             continue;
         }
-        let way = LinkConfig {
+        let link = LinkConfig {
             delay: 1_000_000..=1_000_000,
             lost: 0,
             doubled: 0,
@@ -62,8 +62,8 @@ fn connection(random: &mut Random) -> PairPlan {
             spoilt: 0,
             later: 0..=0,
         };
-        plan.before = [way.clone(), way.clone()];
-        plan.behind = [way.clone(), way];
+        plan.before = [link.clone(), link.clone()];
+        plan.behind = [link.clone(), link];
         plan.calls = [Some(0), None];
         for host in &mut plan.hosts {
             host.is_strict = true;

@@ -23,6 +23,8 @@ struct Trial {
     is_again: bool,
     /// The middle may reset connections.
     may_break: bool,
+    /// Segments come joined in long packets.
+    is_offloaded: bool,
 }
 
 impl Trial {
@@ -41,7 +43,7 @@ impl Trial {
             one_by_one: random.chance(500),
             deaf_until: 0,
         };
-        Trial { plans, engine, is_again: random.chance(200), may_break: false }
+        Trial { plans, engine, is_again: random.chance(200), may_break: false, is_offloaded: false }
     }
 
     /// Runs it. Each end must get what becomes of what the other wrote, or, if `is_seen` says so,
@@ -62,6 +64,7 @@ impl Trial {
         };
         let mut world = World::new(self.plans, &mut middle, random);
         world.may_break = self.may_break;
+        world.is_offloaded = self.is_offloaded;
         world.run(expected)?;
         if self.is_again {
             seen.borrow_mut().clear();
@@ -171,6 +174,21 @@ fn slow_senders_do_not_get_past_functions() {
 
 /// Longer than any timer of the middle.
 const PAUSE: i64 = 100_000 * MILLISECOND;
+
+/// Segments that come as one packet, which is to leave as one where large frames are left.
+#[test]
+fn long_packets_are_as_their_segments() {
+    let long = |trial: &mut Trial, random: &mut Random| {
+        trial.is_offloaded = true;
+        trial.engine.settings.large_max = *random.one_of(&[0, 4, 128]) + 2;
+        for app in trial.plans.iter_mut().flat_map(|plan| &mut plan.apps) {
+            app.write_chunk = 20_000..=60_000;
+        }
+    };
+    run(Function::chain, long, false, &[]);
+    run(unchanging, long, false, &[]);
+    run(|_| vec![Function::Upper], long, false, &[]);
+}
 
 /// Bytes held back are let go when nothing comes for a time.
 #[test]

@@ -12,6 +12,7 @@ use thruway_wire::tcp::TcpHeader;
 use crate::frame::{Segment, Side, Wire};
 use crate::host::Fault;
 use crate::middle::Middle;
+use crate::offload;
 use crate::pair::{Pair, PairPlan};
 use crate::random::Random;
 
@@ -106,6 +107,8 @@ pub struct World<'m> {
     /// Connections may be reset by the middle: then what arrived is the beginning of what should
     /// have.
     pub may_break: bool,
+    /// Segments that hosts send at once reach the middle as one packet.
+    pub is_offloaded: bool,
     out: Vec<(Side, Packet)>,
     stray: Option<String>,
 }
@@ -123,6 +126,7 @@ impl<'m> World<'m> {
             events: 0,
             trace: std::env::var_os("THRUWAY_TRACE").is_some(),
             may_break: false,
+            is_offloaded: false,
             out: Vec::new(),
             stray: None,
         }
@@ -162,11 +166,11 @@ impl<'m> World<'m> {
         while !is_done(self) {
             let Some(at) = self.next() else {
                 let done = is_done(self);
-                return if done { Ok(()) } else { Err(Failure::Stuck(self.state("silence"))) };
+                return if done { Ok(()) } else { Err(Failure::Stuck(self.describe("silence"))) };
             };
             self.events += 1;
             if at - BEGINNING > limit || self.events > EVENT_LIMIT {
-                return Err(Failure::Stuck(self.state("no end")));
+                return Err(Failure::Stuck(self.describe("no end")));
             }
             self.now = self.now.max(at);
             self.step();
@@ -222,8 +226,12 @@ impl<'m> World<'m> {
     fn send_all(&mut self, index: usize) {
         for side in Side::BOTH {
             let segments = std::mem::take(&mut self.pairs[index].hosts[side.index()].out);
-            for segment in segments {
-                let packet = segment.emit(&self.pairs[index].plan.wire, side);
+            let wire = self.pairs[index].plan.wire;
+            let packets = match self.is_offloaded {
+                true => offload::joined(segments, &wire, side),
+                false => segments.iter().map(|segment| segment.emit(&wire, side)).collect(),
+            };
+            for packet in packets {
                 self.dispatch(index, Target::Middle(side), packet);
             }
         }
@@ -233,7 +241,13 @@ impl<'m> World<'m> {
     fn forward(&mut self, mut out: Vec<(Side, Packet)>) {
         for (to, packet) in out.drain(..) {
             match self.pair_of(to, &packet) {
-                Some(pair) => self.dispatch(pair, Target::Host(to), packet),
+                Some(pair) => {
+                    let wire = self.pairs[pair].plan.wire;
+                    let packets = offload::cut(&packet, &wire, to).unwrap_or(vec![packet]);
+                    for packet in packets {
+                        self.dispatch(pair, Target::Host(to), packet);
+                    }
+                }
                 None => self.stray = Some(format!("to {to:?}: {:02x?}", packet.data())),
             }
         }
@@ -280,13 +294,13 @@ impl<'m> World<'m> {
             Target::Host(side) => side,
         };
         let ms = (self.now - BEGINNING) as f64 / 1e6;
-        let way = match target {
+        let direction = match target {
             Target::Middle(side) => format!("{side:?} > |  "),
             Target::Host(side) => format!("  | > {side:?}"),
         };
         match Segment::parse(wire, to, packet.data()) {
-            Ok(segment) => eprintln!("{ms:12.3} ms #{pair} {way} {segment:?}"),
-            Err(what) => eprintln!("{ms:12.3} ms #{pair} {way} bad: {what}"),
+            Ok(segment) => eprintln!("{ms:12.3} ms #{pair} {direction} {segment:?}"),
+            Err(what) => eprintln!("{ms:12.3} ms #{pair} {direction} bad: {what}"),
         }
     }
 
@@ -307,7 +321,7 @@ impl<'m> World<'m> {
         Ok(())
     }
 
-    fn state(&self, what: &str) -> String {
+    fn describe(&self, what: &str) -> String {
         let mut text = format!("{what} after {} s", (self.now - BEGINNING) / SECOND);
         for (index, pair) in self.pairs.iter().enumerate() {
             for (side, host) in Side::BOTH.iter().zip(&pair.hosts) {

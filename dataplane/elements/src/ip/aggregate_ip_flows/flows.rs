@@ -26,9 +26,14 @@ pub(super) struct Timeouts {
 /// What a packet is marked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
-    Of { aggregate: u32, paint: u8 },
+    Of {
+        aggregate: u32,
+        paint: u8,
+    },
     NoFlow,
     Full,
+    /// A later fragment whose first one is not known yet.
+    Waits,
 }
 
 /// A flow's addresses and ports, the smaller pair first, and its protocol.
@@ -72,8 +77,8 @@ pub(super) struct Flows {
     table: HashMap<Key, Flow>,
     /// Ports of first fragments, and when they came.
     fragments: HashMap<FragmentKey, (u16, u16, i64)>,
-    /// The number of the next flow, the first one, and by how much they grow: threads give each their
-    /// own.
+    /// The number of the next flow, the first one, and by how much they grow: threads give each
+    /// their own.
     next: u32,
     first: u32,
     step: u32,
@@ -124,6 +129,11 @@ impl Flows {
         self.table.len()
     }
 
+    /// Later fragments are of no flow.
+    pub(super) fn leave_fragments(&mut self) {
+        self.with_fragments = false;
+    }
+
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.fragments.clear();
@@ -140,7 +150,10 @@ impl Flows {
             }
             _ => return Marks::NoFlow,
         }
-        let Some(tuple) = self.tuple(ip, body, now) else { return Marks::NoFlow };
+        let tuple = match self.tuple(ip, body, now) {
+            Ok(tuple) => tuple,
+            Err(marks) => return marks,
+        };
         let segment = match ip.protocol() {
             // A fragment's checksum is about the others, too.
             ip_protocol::TCP if !ip.is_fragment() => segment(ip, body),
@@ -150,21 +163,30 @@ impl Flows {
     }
 
     /// Addresses and ports; of a later fragment, those of its first.
-    fn tuple(&mut self, ip: &Ipv4Header, body: &[u8], now: i64) -> Option<FiveTuple<u32>> {
+    fn tuple(&mut self, ip: &Ipv4Header, body: &[u8], now: i64) -> Result<FiveTuple<u32>, Marks> {
         let mut tuple = FiveTuple::of_ipv4(ip, body);
         let fragment = (ip.src(), ip.dst(), ip.id(), ip.protocol());
         if !ip.is_first_fragment() {
-            let (src_port, dst_port, at) = *self.fragments.get(&fragment)?;
-            (tuple.src_port, tuple.dst_port) = (src_port, dst_port);
-            return (now <= at.saturating_add(self.timeouts.fragment)).then_some(tuple);
+            let known = self.fragments.get(&fragment);
+            let first = known.filter(|(.., at)| !self.is_late(*at, now));
+            let Some((src_port, dst_port, _)) = first else {
+                return Err(if self.with_fragments { Marks::Waits } else { Marks::NoFlow });
+            };
+            (tuple.src_port, tuple.dst_port) = (*src_port, *dst_port);
+            return Ok(tuple);
         }
         if body.len() < 4 {
-            return None;
+            return Err(Marks::NoFlow);
         }
         if self.with_fragments && ip.is_fragment() && self.fragments.len() < MAX_FLOWS {
             self.fragments.insert(fragment, (tuple.src_port, tuple.dst_port, now));
         }
-        Some(tuple)
+        Ok(tuple)
+    }
+
+    /// Whether fragments no longer belong to one that came at that time.
+    pub(super) fn is_late(&self, at: i64, now: i64) -> bool {
+        now > at.saturating_add(self.timeouts.fragment)
     }
 
     /// Notes a packet of a flow.
@@ -336,10 +358,10 @@ mod tests {
     fn fragments_and_errors() {
         let mut flows = flows();
         let (first, later) = (packet(17, 1, 2, 0, 0x2000), packet(17, 1, 2, 0, 0x0003));
-        assert_eq!(flows.find(&later, 0), Marks::NoFlow);
+        assert_eq!(flows.find(&later, 0), Marks::Waits);
         assert_eq!(flows.find(&first, 0), of(1, 0));
         assert_eq!(flows.find(&later, SECOND), of(1, 0));
-        assert_eq!(flows.find(&later, 31 * SECOND), Marks::NoFlow);
+        assert_eq!(flows.find(&later, 31 * SECOND), Marks::Waits);
         let mut error = vec![0; 28];
         let quoted = packet(17, 2, 1, 0, 0);
         let ip = Ipv4Header::new(1, [8; 4].into(), [9; 4].into(), 8 + quoted.len()).unwrap();

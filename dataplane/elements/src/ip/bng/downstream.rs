@@ -8,9 +8,11 @@ use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::mpls::skip_labels;
 use thruway_wire::{Header, checksum, ip_protocol};
 
+use super::bad::Bad;
+use super::inner::{Inner, inner};
+use super::settings::FRONT;
 use super::tables::{Place, Tables};
-use super::upstream::FRONT;
-use super::{Bad, Gateway, Inner, inner, strip_to};
+use super::{Gateway, strip_to};
 
 impl Gateway {
     /// Forwards what came from the core; the output.

@@ -118,7 +118,7 @@ impl Tables {
         ]
     }
 
-    /// The GRE key of who is on a line, and whether `addr` is his.
+    /// The GRE key of the subscriber on this line, and whether `addr` belongs to it.
     #[inline]
     pub(super) fn subscriber(&self, line: Line, addr: u32) -> Option<(u32, bool)> {
         self.subscribers.get(line.0).map(|packed| Subscriber::owns(packed, addr))

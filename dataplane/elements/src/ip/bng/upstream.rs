@@ -10,15 +10,16 @@ use thruway_wire::mpls::MplsLabel;
 use thruway_wire::vlan::VlanTag;
 use thruway_wire::{Header, MacAddr};
 
+use super::bad::Bad;
 use super::entries::{Line, Tunnel};
+use super::inner::{Inner, inner};
+use super::settings::{FRONT, Settings};
 use super::tables::{Place, Tables};
-use super::{Bad, Failed, Gateway, Inner, Settings, inner, is_unicast, strip_to};
+use super::{Failed, Gateway, is_unicast, strip_to};
 use crate::ip::gre_encap;
 
-/// Length of Ethernet header and tags.
-pub(super) const FRONT: usize = EthernetHeader::LEN + 2 * VlanTag::LEN;
-/// Above these bits of the type of service stands the class selector (RFC 2474 section 4.2.2), which
-/// labels have room for.
+/// Above these bits of the type of service stands the class selector (RFC 2474 section 4.2.2),
+/// which labels have room for.
 const CLASS_SHIFT: u8 = 5;
 
 /// What is in front of a subscriber's packet.

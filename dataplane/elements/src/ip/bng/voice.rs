@@ -5,9 +5,10 @@ use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::icmp::{self, icmp_type};
 
+use super::bad::Bad;
+use super::inner::inner;
+use super::settings::{FRONT, Settings};
 use super::tables::Place;
-use super::upstream::FRONT;
-use super::{Bad, Settings, inner};
 use crate::ip::icmp_error::Template;
 use crate::ip::icmp_ping_responder;
 
@@ -48,8 +49,8 @@ impl Voice {
         true
     }
 
-    /// Puts in the place of a subscriber's packet what he is told of it; false, and nothing changed,
-    /// if that is nothing.
+    /// Puts in the place of a subscriber's packet what he is told of it; false, and nothing
+    /// changed, if that is nothing.
     pub(super) fn tell(
         &mut self,
         settings: &Settings,

@@ -1,5 +1,7 @@
 //! Rates by address prefix: a tree with a node for each prefix that was looked into.
 
+use thruway_packet::fallible;
+
 /// Entries of a node: values of an address byte.
 const FANOUT: usize = 256;
 /// Bytes of an address, levels of the tree.
@@ -89,9 +91,12 @@ impl Tree {
     pub(super) fn new(bytes: usize, thresh: u32, ratio: f64) -> Option<Tree> {
         let nodes = (bytes / Tree::NODE_BYTES).max(2);
         let (mut counters, mut places, mut free) = (Vec::new(), Vec::new(), Vec::new());
-        counters.try_reserve_exact(nodes * FANOUT).ok()?;
-        places.try_reserve_exact(nodes).ok()?;
-        free.try_reserve_exact(nodes).ok()?;
+        fallible(|| {
+            counters.try_reserve_exact(nodes * FANOUT)?;
+            places.try_reserve_exact(nodes)?;
+            free.try_reserve_exact(nodes)
+        })
+        .ok()?;
         let each = if ratio > 0.0 { EPOCHS / ratio as f32 } else { 0.0 };
         let thresh = thresh as f32;
         let (start, swept, epoch) = (0, 0, 0);

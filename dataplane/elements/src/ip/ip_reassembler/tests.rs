@@ -1,6 +1,7 @@
 use super::*;
 use crate::rig::Rig;
 use proptest::prelude::*;
+use thruway_element::Handoff;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -180,7 +181,7 @@ proptest! {
         prop_assert_eq!(contents(&expected).len(), packets.len());
         for replica in &mut replicas {
             prop_assert_eq!(replica.read("memory", ""), Ok("0".into()));
-            prop_assert_eq!(replica.holding(), 0);
+            prop_assert_eq!(replica.handing(), 0);
         }
     }
 }
@@ -189,14 +190,15 @@ proptest! {
 #[test]
 fn a_ring_that_is_full_drops() {
     let mut replicas = Rig::replicas(&ENTRY, &[""; 0], 1, 2).unwrap();
-    for id in 0..600 {
+    for id in 0..5000 {
         for replica in &mut replicas {
             let out = replica.push([fragment(id, 0, true, &[1; 8], 7 * SECOND)]);
             assert!(out[0].is_empty());
         }
     }
     let mut handed = |at: usize| replicas[at].read("handed", "").unwrap().parse::<u64>().unwrap();
-    assert_eq!(handed(0) + handed(1), 512);
-    let busy = Bad::DROPS.iter().position(|drop| drop.name == "busy").unwrap();
-    assert_eq!(replicas.iter().map(|replica| replica.drops()[busy]).sum::<u64>(), 88);
+    assert_eq!(handed(0) + handed(1), Handoff::CAPACITY as u64);
+    let congestion = Reason::CONGESTION.index(Bad::DROPS.len());
+    let dropped = replicas.iter().map(|replica| replica.drops()[congestion]).sum::<u64>();
+    assert_eq!(dropped, 5000 - Handoff::CAPACITY as u64);
 }

@@ -1,5 +1,5 @@
-//! The label table of a label switching router (RFC 3031 section 3.10): what becomes of packets with
-//! a label, how that is written, and how it is packed into words.
+//! The label table of a label switching router (RFC 3031 section 3.10): what becomes of packets
+//! with a label, how that is written, and how it is packed into words.
 
 use std::fmt;
 use std::sync::Mutex;

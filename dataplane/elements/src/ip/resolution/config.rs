@@ -104,8 +104,8 @@ pub fn read<A: Address + Display>(
     })
 }
 
-/// The entry that handler `insert` or `delete` is to make: an address and where it is, the broadcast
-/// address if nowhere.
+/// The entry that handler `insert` or `delete` is to make: an address and where it is, the
+/// broadcast address if nowhere.
 pub fn change<A: Address + FromArg>(
     names: &Names,
     name: &str,

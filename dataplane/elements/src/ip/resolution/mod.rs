@@ -29,7 +29,7 @@ reasons! {
     pub enum Lost {
         NoAddress = "no-address": "its next hop annotation is not set",
         Unresolved = "unresolved": "no answer came before TIMEOUT, or too many packets waited",
-        Answer = consumed "answer": "a valid answer at input 1, taken into the table",
+        Answer = consumed "answer": "ARP reply learned",
         BadAnswer = "bad-answer": "a packet at input 1 that is no valid answer",
         NotConfigured = "not-configured": "the element's own address is not set",
     }

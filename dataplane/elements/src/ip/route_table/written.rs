@@ -5,7 +5,7 @@ use std::fmt;
 use thruway_element::{Env, FromArg};
 use thruway_lpm::{Key, Prefix, Route};
 
-use super::Address;
+use super::address::Address;
 
 /// A route as written; a removal may leave the output away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Which mapping has to go: those that are guaranteed stay, of the others the one that is over first.
+//! Which mapping has to go: those that are guaranteed stay, of the others the one that is over
+//! first.
 
 use zerocopy::FromBytes;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thruway_flow::Direction;
-use thruway_flow::rendezvous::{self, KEY_WORDS, Published, RecordId, Rendezvous};
+use thruway_flow::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows};
 use thruway_flow::tcp::Segment;
 use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
@@ -16,7 +16,7 @@ use crate::rewriters::input::Outputs;
 /// Words that are told of a mapping: its flow, what that becomes, ports, and where packets leave.
 pub(in crate::rewriters) const WORDS: usize = 4;
 
-fn padded(key: &Key) -> rendezvous::Key {
+fn padded(key: &Key) -> shared_flows::Key {
     let mut padded = [0; KEY_WORDS];
     padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     padded
@@ -67,7 +67,7 @@ fn heard(words: [u64; WORDS], owner: u16, protocol: u8) -> New {
 
 impl Store {
     /// Lets the stores that have the same meeting know this one's mappings.
-    pub(in crate::rewriters) fn share(&mut self, meeting: Arc<Rendezvous>) {
+    pub(in crate::rewriters) fn share(&mut self, meeting: Arc<SharedFlows>) {
         self.meeting = Some(meeting);
     }
 
@@ -125,56 +125,56 @@ impl Store {
 
     /// This thread has ended its part of a mapping.
     pub(super) fn leave(&self, meeting: u32) {
-        if let (Some(rendezvous), Some(record)) = (&self.meeting, meeting.checked_sub(1)) {
-            rendezvous.leave(RecordId::from_index(record));
+        if let (Some(shared_flows), Some(record)) = (&self.meeting, meeting.checked_sub(1)) {
+            shared_flows.leave(RecordId::from_index(record));
         }
     }
 
     /// When any thread saw a mapping's last packet, and what all packets told.
     pub(super) fn latest(&self, meeting: u32, seen: u32, state: u8) -> (u32, u8) {
-        let (Some(rendezvous), Some(record)) = (&self.meeting, meeting.checked_sub(1)) else {
+        let (Some(shared_flows), Some(record)) = (&self.meeting, meeting.checked_sub(1)) else {
             return (seen, state);
         };
         let record = RecordId::from_index(record);
-        let other = rendezvous.last_seen(record);
+        let other = shared_flows.last_seen(record);
         let is_newer = other.wrapping_sub(seen) < u32::MAX / 2;
-        (if is_newer { other } else { seen }, rendezvous.state(record) as u8)
+        (if is_newer { other } else { seen }, shared_flows.state(record) as u8)
     }
 }
 
 /// A packet tells of a mapping that others know: what is known of it now.
 #[cold]
 pub(super) fn tell(
-    meeting: Option<&Arc<Rendezvous>>,
+    meeting: Option<&Arc<SharedFlows>>,
     record: u32,
     (segment, is_reply, now): (Option<&Segment>, bool, u32),
     track: impl Fn(u8, u8) -> u8,
 ) -> u8 {
-    let (Some(rendezvous), Some(record)) = (meeting, record.checked_sub(1)) else {
+    let (Some(shared_flows), Some(record)) = (meeting, record.checked_sub(1)) else {
         return track(0, 0);
     };
     let record = RecordId::from_index(record);
-    rendezvous.touch(record, now);
-    let told = |segment| believed_by_all(rendezvous, record, is_reply, segment);
+    shared_flows.touch(record, now);
+    let told = |segment| believed_by_all(shared_flows, record, is_reply, segment);
     let flags = segment.map_or(0, told);
-    let was = rendezvous.update_state(record, |state| u32::from(track(state as u8, flags)));
+    let was = shared_flows.update_state(record, |state| u32::from(track(state as u8, flags)));
     track(was as u8, flags)
 }
 
 /// The flags of a segment that count, once all threads know its numbers.
 fn believed_by_all(
-    rendezvous: &Rendezvous,
+    shared_flows: &SharedFlows,
     record: RecordId,
     is_reply: bool,
     segment: &Segment,
 ) -> u8 {
     let directions = [Direction::Forward, Direction::Reply];
-    let before = directions.map(|direction| rendezvous.side(record, direction));
+    let before = directions.map(|direction| shared_flows.side(record, direction));
     let mut sides = before;
-    let flags = believed(&mut sides, rendezvous.state(record) as u8, is_reply, segment);
+    let flags = believed(&mut sides, shared_flows.state(record) as u8, is_reply, segment);
     for (direction, (now, was)) in directions.into_iter().zip(sides.iter().zip(&before)) {
         if now != was {
-            rendezvous.set_side(record, direction, now);
+            shared_flows.set_side(record, direction, now);
         }
     }
     flags

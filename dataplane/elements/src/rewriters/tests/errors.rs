@@ -9,7 +9,8 @@ use crate::sessions::plain::{Plain, error_about};
 use crate::sessions::rewrite::{Ends, Ports};
 
 proptest! {
-    /// What an error quotes is as its sender sent it, with right checksums wherever they are quoted.
+    /// What an error quotes is as its sender sent it, with right checksums wherever they are
+    /// quoted.
     #[test]
     fn quoted_packets_are_set_back(
         protocol in prop_oneof![Just(6u8), Just(17), Just(1), Just(47)],

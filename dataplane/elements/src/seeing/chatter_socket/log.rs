@@ -68,10 +68,11 @@ impl Log {
 
     /// To be called before the log is read: what is added from now on is news.
     pub(super) fn clear_news(&self) {
-        // In this order: a line in between writes the counter again, and the next look sees it.
-        if self.news.swap(false, Ordering::AcqRel) {
-            let _ = read(&self.waker, &mut [0; 8]);
-        }
+        // In this order: a line that comes after the swap writes the counter again, and one before
+        // it is in the log by now. The other way round the read could take a counter whose flag
+        // stays up, and nothing would end the next sleep.
+        let _ = read(&self.waker, &mut [0; 8]);
+        self.news.swap(false, Ordering::AcqRel);
     }
 
     /// Bytes said so far.
@@ -92,6 +93,8 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
     use super::*;
     use proptest::prelude::*;
 
@@ -130,5 +133,22 @@ mod tests {
             log.add("more");
             prop_assert!(has_news());
         }
+    }
+
+    /// Lines come while their reader is about to sleep.
+    #[test]
+    fn no_line_is_slept_through() {
+        const LINES: u64 = 300_000;
+        let log = Log::new().expect("an event descriptor");
+        log.set_wanted(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..LINES).for_each(|_| log.add("x")));
+            let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+            while log.end() < 2 * LINES {
+                let mut news = [PollFd::new(log.waker(), PollFlags::IN)];
+                assert_eq!(poll(&mut news, Some(&patience)), Ok(1), "at {}", log.end());
+                log.clear_news();
+            }
+        });
     }
 }

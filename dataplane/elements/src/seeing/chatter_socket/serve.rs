@@ -10,9 +10,11 @@ use thruway_port::socket::Connection;
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use super::log::{BACKLOG_MAX, Log};
-use crate::seeing::door::{CONNECTIONS_MAX, Door, TOKEN_TIME};
+use crate::seeing::desk::Desk;
+use crate::seeing::door::{Door, TOKEN_TIME};
 use crate::seeing::gate::TOKEN_MAX;
-use crate::seeing::management::{Desk, Service};
+use crate::seeing::management::Service;
+use crate::seeing::places::{Claim, Peer, Room, room_for};
 
 const GREETING: &[u8] = b"Click::ChatterSocket/1.0\r\n";
 /// Bytes given to a client at once.
@@ -24,6 +26,7 @@ const SEND_PAUSE: Duration = Duration::from_millis(5);
 
 struct Client {
     connection: Connection,
+    peer: Peer,
     greeting: &'static [u8],
     /// Where in the log it is.
     position: u64,
@@ -119,13 +122,6 @@ impl Server {
         Arc::clone(&self.log)
     }
 
-    /// Takes over a predecessor's socket, clients, and what they have not heard yet.
-    pub(super) fn take(&mut self, left: Server) {
-        self.door.take(left.door);
-        (self.log, self.clients) = (left.log, left.clients);
-        self.tell_count();
-    }
-
     fn accept(&mut self, desk: &Desk) {
         for _ in 0..ACCEPTED_MAX {
             let visitor = match self.door.accept(desk) {
@@ -133,16 +129,30 @@ impl Server {
                 Some(Err(_)) => continue,
                 Some(Ok(visitor)) => visitor,
             };
-            if self.clients.len() >= CONNECTIONS_MAX {
-                // The oldest; one that has not shown its token before the others.
-                let at = self.clients.iter().position(|client| client.token.is_some());
-                self.clients.remove(at.unwrap_or(0));
+            if !self.make_room(visitor.peer) {
+                continue;
             }
             let greeting = if self.greets { GREETING } else { &[] };
             let token = (!visitor.trusted).then(|| (Vec::new(), desk.now + TOKEN_TIME));
-            let (connection, position) = (visitor.connection, self.log.end());
-            self.clients.push(Client { connection, greeting, position, token, behind: false });
+            let (connection, peer) = (visitor.connection, visitor.peer);
+            let (position, behind) = (self.log.end(), false);
+            self.clients.push(Client { connection, peer, greeting, position, token, behind });
         }
+    }
+
+    /// Sends the oldest away where there are too many, and one that has not shown its token before
+    /// the others.
+    fn make_room(&mut self, peer: Peer) -> bool {
+        let claim = |(at, client): (usize, &Client)| {
+            let worth = (client.token.is_none(), at);
+            Claim { peer: client.peer, is_busy: false, worth }
+        };
+        let claims: Vec<Claim<_>> = self.clients.iter().enumerate().map(claim).collect();
+        let place = room_for(peer, &claims);
+        if let Room::InsteadOf(at) = place {
+            self.clients.remove(at);
+        }
+        place != Room::None
     }
 
     /// Serves all clients.
@@ -194,8 +204,19 @@ impl Service for Server {
         deadlines.chain(again).chain(self.door.next_look()).min()
     }
 
-    fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        self.door.watch(fds);
+    fn door(&mut self) -> &mut Door {
+        &mut self.door
+    }
+
+    /// With the clients, what they have not heard yet.
+    fn take(&mut self, left: Server) {
+        self.door.take(left.door);
+        (self.log, self.clients) = (left.log, left.clients);
+        self.tell_count();
+    }
+
+    fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
+        self.door.watch(desk, fds);
         fds.push((self.log.waker().as_fd(), PollFlags::IN));
         let clients = self.clients.iter();
         fds.extend(clients.map(|client| (client.connection.as_fd(), PollFlags::IN)));

@@ -9,8 +9,9 @@ use thruway_port::socket::Connection;
 
 use super::perform::{Calling, Rules};
 use super::protocol::{Command, GREETING, HELP, Input, OK, PERMISSION, Verb, answer};
-use crate::seeing::door::{Door, TOKEN_TIME};
-use crate::seeing::management::Desk;
+use crate::seeing::desk::Desk;
+use crate::seeing::door::{Door, TOKEN_TIME, Visitor};
+use crate::seeing::places::{Claim, Peer};
 
 /// Bytes read from a client at once.
 const CHUNK: usize = 16 << 10;
@@ -20,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A client.
 pub(super) struct Client {
     connection: Connection,
+    peer: Peer,
     input: Input,
     out: Vec<u8>,
     sent: usize,
@@ -38,13 +40,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(connection: Connection, trusted: bool, now: Instant) -> Client {
+    pub(super) fn new(visitor: Visitor, now: Instant) -> Client {
+        let Visitor { connection, peer, trusted, .. } = visitor;
         let out = GREETING.as_bytes().to_vec();
         let input = Input::of(trusted);
         let (since, heard) = (now, now);
         let (gone, served, more) = (false, false, false);
         let (calling, sent) = (None, 0);
-        Client { connection, input, out, sent, gone, calling, since, heard, served, more }
+        Client { connection, peer, input, out, sent, gone, calling, since, heard, served, more }
     }
 
     /// The number that messages about it bear.
@@ -52,11 +55,11 @@ impl Client {
         self.connection.as_fd().as_raw_fd()
     }
 
-    /// What makes another client's place more worth keeping: it is in the midst of something, it was
-    /// of use before, it was heard lately. `None` where it is not to be sent away at all.
-    pub(super) fn worth(&self) -> Option<(bool, Instant)> {
-        let busy = self.calling.is_some() || (self.served && !self.is_idle());
-        (!busy).then_some((self.served, self.heard))
+    /// What makes its place worth keeping: it is in the midst of something, it was of use before,
+    /// it was heard lately.
+    pub(super) fn claim(&self) -> Claim<(bool, Instant)> {
+        let is_busy = self.calling.is_some() || (self.served && !self.is_idle());
+        Claim { peer: self.peer, is_busy, worth: (self.served, self.heard) }
     }
 
     /// Nothing of it is under way.
@@ -232,7 +235,7 @@ mod tests {
         fn is_running(&self) -> bool {
             true
         }
-
+        fn when_running(&self, _: &Ready) {}
         fn chatter(&self, _: &str) {}
         fn stop(&self) {}
     }
@@ -254,12 +257,12 @@ mod tests {
             let now = Instant::now();
             door.open(now).expect("a new file");
             let ready: Ready = Arc::new(|| {});
-            let desk = Desk { remote: Arc::new(Silent), ready, now };
+            let desk = Desk { remote: Arc::new(Silent), ready, now, is_open: true };
             let theirs = UnixStream::connect(&path).expect("it listens");
             theirs.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
             let visitor =
                 door.accept(&desk).expect("it waits").unwrap_or_else(|_| panic!("this user"));
-            let client = Client::new(visitor.connection, visitor.trusted, now);
+            let client = Client::new(visitor, now);
             let rules = Rules { outside: Arc::new(Outside::default()), proxy: None };
             Table { client, theirs, door, desk, rules }
         }

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use thruway_element::{Outside, Remote};
 
-use super::desk;
 use super::perform::Rules;
 use super::serve::Server;
+use crate::seeing::desk::Desk;
 use crate::seeing::door::Door;
 use crate::seeing::management::Manager;
 
-/// A Unix socket for this user alone, which speaks the protocol of ControlSocket. It costs the threads
-/// of packets nothing until a handler is used.
+/// A Unix socket for this user alone, which speaks the protocol of ControlSocket. It costs the
+/// threads of packets nothing until a handler is used.
 pub struct Instance {
     manager: Option<Manager<Server>>,
     remote: Arc<dyn Remote>,
@@ -33,7 +33,7 @@ impl Instance {
         let mut door = Door::own(path.as_os_str().as_bytes().to_vec());
         door.open(Instant::now())?;
         let rules = Rules { outside: Arc::new(outside), proxy: None };
-        let server = Server { door, rules, verbose: false, clients: Vec::new(), is_open: false };
+        let server = Server { door, rules, verbose: false, clients: Vec::new() };
         let manager = Some(Manager::start(server, Arc::clone(&remote))?);
         Ok(Instance { manager, remote })
     }
@@ -57,6 +57,6 @@ impl Instance {
     /// Its file cannot be removed.
     pub fn close(mut self) -> Result<(), String> {
         let server = self.manager.take().and_then(Manager::stop);
-        server.map_or(Ok(()), |server| server.end(&desk(self.remote)))
+        server.map_or(Ok(()), |server| server.end(&Desk::last(self.remote)))
     }
 }

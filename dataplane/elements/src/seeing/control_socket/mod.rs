@@ -11,18 +11,17 @@ mod serve;
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Outside, Ready,
-    Remote, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Outside,
+    Replicas, Spec, Topic, Ty,
 };
 
 pub use self::instance::Instance;
 use self::perform::Rules;
 use self::serve::Server;
 use super::door::{self, Door, lock};
-use super::management::{Desk, Manager};
+use super::management::Post;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -43,9 +42,9 @@ pub static ENTRY: Entry = Entry::new(
                change something. Files that a value names (as of AggregateCounter's write_file) are \
                in the directory FILES, or refused where there is none.\n\
                Lines may have 64 KiB and data 4 MiB. A connection ends at the first line that is no \
-               command, and where a command takes 30 s to come. There are at most 64; then the one \
-               that was idle longest makes room. Clients are served by a thread of their own; the \
-               handler calls themselves are done by the threads of their elements, one of each \
+               command, and where a command takes 30 s to come. There are at most 64, and 32 of one \
+               user or of one host; then the one that was idle longest makes room. Clients are \
+               served by a thread of their own; the handler calls themselves are done by the threads of their elements, one of each \
                connection at a time, while packets move. When a configuration replaces another while \
                packets flow, clients stay, if the element's name and its socket are the same.",
         example: "ControlSocket(UNIX, /tmp/thruway.sock); Idle -> c :: Counter -> Discard",
@@ -77,21 +76,9 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 struct ControlSocket {
-    state: State,
+    post: Post<Server>,
     /// The port or file name, as the socket has it.
     name: Arc<Mutex<String>>,
-    /// Of an element that is initialised.
-    remote: Option<Arc<dyn Remote>>,
-}
-
-/// Where the server is.
-enum State {
-    /// Here: nobody serves.
-    Idle(Box<Server>),
-    /// In its thread.
-    Serving(Manager<Server>),
-    /// It went to a successor, or died.
-    Gone,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -100,46 +87,20 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let rules = Rules { outside: Arc::new(outside), proxy: args.opt("PROXY")? };
     let door = Door::of(args)?;
     let name = door.name();
-    let server =
-        Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new(), is_open: false };
-    Ok(Box::new(ControlSocket { state: State::Idle(Box::new(server)), name, remote: None }))
-}
-
-impl ControlSocket {
-    /// The server, when nobody serves any more.
-    fn stop(&mut self) -> Option<Box<Server>> {
-        match std::mem::replace(&mut self.state, State::Gone) {
-            State::Idle(server) => Some(server),
-            State::Serving(manager) => manager.stop().map(Box::new),
-            State::Gone => None,
-        }
-    }
-
-    /// Serves, where the element is initialised.
-    fn start(&mut self, server: Box<Server>) -> Result<(), String> {
-        self.state = match &self.remote {
-            Some(remote) => State::Serving(Manager::start(*server, Arc::clone(remote))?),
-            None => State::Idle(server),
-        };
-        Ok(())
-    }
+    let server = Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new() };
+    Ok(Box::new(ControlSocket { post: Post::new(server), name }))
 }
 
 impl Element for ControlSocket {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(mut server) = self.stop() else { return Ok(()) };
+        let Some(server) = self.post.stop() else { return Ok(()) };
         if let Some(proxy) = &server.rules.proxy {
             let node = cx.node();
             if cx.host().find(node, proxy).is_none() {
                 return Err(format!("PROXY: no element named '{proxy}'"));
             }
         }
-        server.door.belongs_to(cx);
-        let warning = server.door.open(Instant::now())?;
-        warning.iter().for_each(|line| cx.chatter(line));
-        let node = cx.node();
-        self.remote = cx.host().remote(node);
-        self.start(server)
+        self.post.begin(cx, server)
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -150,33 +111,14 @@ impl Element for ControlSocket {
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.stop().map(|server| server as Box<dyn Any + Send>)
+        self.post.stop().map(|server| server as Box<dyn Any + Send>)
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(left) = state.downcast::<Server>() else { return };
-        let server = match self.stop() {
-            // Its own server comes back after a hot swap that failed.
-            None => left,
-            Some(mut own) if own.door.is_like(&left.door) => {
-                own.take(*left);
-                own
-            }
-            Some(own) => own,
-        };
-        // Without a thread there is no service; the run goes on.
-        let _ = self.start(server);
+        self.post.take_over(state, |_| ());
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(server) = self.stop() else { return Ok(()) };
-        let Some(remote) = self.remote.take() else { return Ok(()) };
-        server.end(&desk(remote))
+        self.post.end().map_or(Ok(()), |(server, desk)| server.end(&desk))
     }
-}
-
-/// A desk at which nobody waits.
-fn desk(remote: Arc<dyn Remote>) -> Desk {
-    let ready: Ready = Arc::new(|| {});
-    Desk { remote, ready, now: Instant::now() }
 }

@@ -11,7 +11,7 @@ use super::protocol::{
     HANDLER_ERROR, NO_ELEMENT, NO_HANDLER, OK, PERMISSION, UNIMPLEMENTED, UNSPECIFIED, Verb,
     answer, data,
 };
-use crate::seeing::management::Desk;
+use crate::seeing::desk::Desk;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

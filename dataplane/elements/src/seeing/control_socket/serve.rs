@@ -1,20 +1,20 @@
 //! All connections of one socket.
 
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::PollFlags;
 
 use super::client::Client;
 use super::perform::Rules;
 use super::protocol::{GREETING, PERMISSION, answer};
-use crate::seeing::door::{CONNECTIONS_MAX, Door};
-use crate::seeing::management::{Desk, Service};
+use crate::seeing::desk::Desk;
+use crate::seeing::door::Door;
+use crate::seeing::management::Service;
+use crate::seeing::places::{Claim, Peer, Room, room_for};
 
 /// Clients taken in one turn.
 const ACCEPTED_MAX: usize = 16;
-/// Between two looks whether the router runs by now.
-const START_PAUSE: Duration = Duration::from_millis(2);
 
 /// See the module's description.
 pub(super) struct Server {
@@ -22,8 +22,6 @@ pub(super) struct Server {
     pub rules: Rules,
     pub verbose: bool,
     pub clients: Vec<Client>,
-    /// Clients are let in: the router runs. One that is greeted may rely on ports being open.
-    pub is_open: bool,
 }
 
 impl Server {
@@ -40,26 +38,28 @@ impl Server {
                 }
                 Some(Ok(visitor)) => visitor,
             };
-            if !self.make_room(desk) {
+            if !self.make_room(desk, visitor.peer) {
                 continue;
             }
-            let client = Client::new(visitor.connection, visitor.trusted, desk.now);
-            self.tell(desk, "opened", &client, &visitor.from);
+            let from = visitor.from.clone();
+            let client = Client::new(visitor, desk.now);
+            self.tell(desk, "opened", &client, &from);
             self.clients.push(client);
         }
     }
 
-    /// Sends the client away that was idle longest, where there are too many; one that never used a
-    /// handler before the others. False where all are busy.
-    fn make_room(&mut self, desk: &Desk) -> bool {
-        if self.clients.len() < CONNECTIONS_MAX {
-            return true;
+    /// Sends a client away where there are too many: one that was idle longest, and one that never
+    /// used a handler before the others. False where nobody is to go.
+    fn make_room(&mut self, desk: &Desk, peer: Peer) -> bool {
+        let claims: Vec<Claim<_>> = self.clients.iter().map(Client::claim).collect();
+        match room_for(peer, &claims) {
+            Room::Free => true,
+            Room::InsteadOf(at) => {
+                self.close(desk, at);
+                true
+            }
+            Room::None => false,
         }
-        let worths = self.clients.iter().enumerate();
-        let worths = worths.filter_map(|(at, client)| Some((client.worth()?, at)));
-        let Some((_, at)) = worths.min() else { return false };
-        self.close(desk, at);
-        true
     }
 
     fn close(&mut self, desk: &Desk, at: usize) {
@@ -72,12 +72,6 @@ impl Server {
             let (label, number) = (self.door.label(), client.number());
             desk.remote.chatter(&format!("{label}{what} connection {number}{from}"));
         }
-    }
-
-    /// Takes over a predecessor's socket and clients.
-    pub(super) fn take(&mut self, left: Server) {
-        self.door.take(left.door);
-        self.clients = left.clients;
     }
 
     /// Gives the answers that are there, and closes everything.
@@ -96,10 +90,7 @@ impl Server {
 impl Service for Server {
     fn turn(&mut self, desk: &Desk) -> Option<Instant> {
         self.door.retry(desk);
-        self.is_open = desk.remote.is_running();
-        if self.is_open {
-            self.accept(desk);
-        }
+        self.accept(desk);
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(at) {
             match client.serve(desk, &self.door, &self.rules) {
@@ -108,14 +99,20 @@ impl Service for Server {
             }
         }
         let looks = self.clients.iter().filter_map(|client| client.next_look(desk.now));
-        let start = (!self.is_open).then(|| desk.now + START_PAUSE);
-        looks.chain(self.door.next_look()).chain(start).min()
+        looks.chain(self.door.next_look()).min()
     }
 
-    fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        if self.is_open {
-            self.door.watch(fds);
-        }
+    fn door(&mut self) -> &mut Door {
+        &mut self.door
+    }
+
+    fn take(&mut self, left: Server) {
+        self.door.take(left.door);
+        self.clients = left.clients;
+    }
+
+    fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
+        self.door.watch(desk, fds);
         self.clients.iter().for_each(|client| client.watch(fds));
     }
 }

@@ -2,7 +2,7 @@
 
 use thruway_element::text;
 
-use super::functions::integer;
+use super::integer::integer;
 
 /// Widest field, and most digits.
 const WIDTH_MAX: usize = 4_096;

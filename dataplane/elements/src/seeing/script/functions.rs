@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use thruway_element::{handler_value, text};
 
 use super::format::sprintf;
+use super::integer::integer;
 use crate::seeing::call::first_word;
 use crate::seeing::text::general;
 
@@ -42,18 +43,12 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// A 64-bit integer; unsigned ones above the signed range wrap, as in C.
-pub(super) fn integer(text: &str) -> Option<i64> {
-    let signed = handler_value::<i64>("", text).ok();
-    signed.or_else(|| handler_value::<u64>("", text).ok().map(|value| value as i64))
-}
-
 /// Names of the functions here.
 pub(super) const NAMES: &[&str] = &[
-    "abs", "add", "and", "avg", "ceil", "count", "div", "eq", "first", "ge", "gt", "gt_vec",
-    "htonl", "htons", "idiv", "if", "in", "le", "length", "lt", "max", "min", "mod", "mul", "nand",
-    "ne", "neg", "nor", "not", "ntohl", "ntohs", "or", "popcount", "rem", "sprintf", "sub",
-    "unquote",
+    "abs", "add", "and", "avg", "ceil", "count", "div", "eq", "first", "floor", "ge", "gt",
+    "gt_vec", "htonl", "htons", "idiv", "if", "in", "le", "length", "lt", "max", "min", "mod",
+    "mul", "nand", "ne", "neg", "nor", "not", "ntohl", "ntohs", "or", "popcount", "rem", "round",
+    "sprintf", "sub", "unquote",
 ];
 
 /// Calls a function; `None` if there is none of that name.
@@ -63,7 +58,7 @@ pub(super) fn call(name: &str, param: &str) -> Option<Result<String, String>> {
     }
     Some(match name {
         "mod" | "rem" => remainder(name, param),
-        "neg" | "abs" | "ceil" => one_number(name, param),
+        "neg" | "abs" | "ceil" | "floor" | "round" => one_number(name, param),
         "eq" | "ne" | "lt" | "gt" | "le" | "ge" => compare(name, param),
         "not" => boolean(param).map(|value| (!value).to_string()),
         "and" | "or" | "nand" | "nor" => logic(name, param),
@@ -157,6 +152,8 @@ fn one_number(name: &str, param: &str) -> Result<String, String> {
         (_, Number::Int(value)) => Number::Int(value),
         ("neg", Number::Real(value)) => Number::Real(-value),
         ("abs", Number::Real(value)) => Number::Real(value.abs()),
+        ("floor", Number::Real(value)) => Number::Real(value.floor()),
+        ("round", Number::Real(value)) => Number::Real(value.round()),
         (_, Number::Real(value)) => Number::Real(value.ceil()),
     }
     .to_string())

@@ -5,6 +5,7 @@ mod deferred;
 mod expr;
 mod format;
 mod functions;
+mod integer;
 mod machine;
 mod output;
 mod own;
@@ -102,6 +103,8 @@ const HANDLERS: &[Handler] = &[
     Handler::read("neg", "the negative of a number"),
     Handler::read("abs", "the absolute value of a number"),
     Handler::read("ceil", "the least integer that is not below a number"),
+    Handler::read("floor", "the greatest integer that is not above a number"),
+    Handler::read("round", "the integer next to a number; of two, the one further from 0"),
     Handler::read("min", "the least of numbers"),
     Handler::read("max", "the greatest of numbers"),
     Handler::read("avg", "the mean of numbers"),

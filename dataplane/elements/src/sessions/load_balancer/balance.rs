@@ -9,8 +9,8 @@ use thruway_wire::ip_protocol::ICMP;
 use thruway_wire::ipv4::Ipv4Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Lost;
 use super::address::Service;
+use super::lost::Lost;
 use super::servers::{Servers, Ticket, mixed};
 use crate::sessions::rewrite::{End, Translation};
 

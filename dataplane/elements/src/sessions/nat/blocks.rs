@@ -1,12 +1,12 @@
-//! Ports by the block (RFC 6888 section 4, RFC 7422): an inside host gets some at once, so that what
-//! is logged is blocks, not sessions.
+//! Ports by the block (RFC 6888 section 4, RFC 7422): an inside host gets some at once, so that
+//! what is logged is blocks, not sessions.
 
 use crate::random::Secret;
 
+use super::address::{Address, Asker, NoPort, Places};
 use super::chains::{Chains, Slab};
 use super::lane::Lane;
 use super::log::{Event, Log};
-use super::ports::{Address, Asker, NoPort, Places};
 
 /// A block that a host has.
 #[derive(Clone, Copy, Debug, Default)]

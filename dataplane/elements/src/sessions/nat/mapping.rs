@@ -17,6 +17,8 @@ pub(super) struct Mapping {
     pub place: u32,
     /// Sessions that use it.
     pub uses: u32,
+    /// Embryonic ones among them that are listed as such.
+    pub embryonic: u32,
     /// [`Kind`].
     pub kind: u8,
 }
@@ -92,6 +94,11 @@ impl Mappings {
     /// The mapping under a number that a session holds.
     pub(super) fn get(&self, at: u32) -> &Mapping {
         self.slab.get(at)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Mapping {
+        self.slab.get_mut(at)
     }
 
     /// The mapping of an inside endpoint.

@@ -2,15 +2,10 @@
 
 use crate::random::Secret;
 
+use super::address::{Address, Places, WELL_KNOWN_END};
+pub(super) use super::address::{Asker, NoPort, Share};
 use super::blocks::Blocks;
 use super::kind::Kind;
-use super::lane::Lane;
-
-/// Ports below are well-known; hosts that use one get one, where the range has some (RFC 4787
-/// REQ-3).
-pub(super) const WELL_KNOWN_END: u16 = 1024;
-/// Most addresses of a pool that are tried for one session.
-const ADDRESSES_TRIED: u32 = 16;
 
 /// A run of outside addresses with the same ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,131 +27,6 @@ impl Pool {
     pub(super) fn has(&self, address: u32) -> bool {
         (self.addresses.0..=self.addresses.1).contains(&address)
     }
-}
-
-/// Which thread of how many that share the ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
-    /// Its rank among them, from 0.
-    pub thread: usize,
-    /// At least 1.
-    pub threads: usize,
-}
-
-impl Share {
-    /// This thread's part of the ports `first..=last`: base and length.
-    pub(super) fn of(self, first: u16, last: u16) -> (u16, u32) {
-        let len = (u32::from(last) + 1).saturating_sub(u32::from(first)) as usize;
-        let cut = |n: usize| (len * n / self.threads) as u32;
-        let (from, to) = (cut(self.thread), cut(self.thread + 1));
-        ((u32::from(first) + from) as u16, to - from)
-    }
-}
-
-/// Well-known ports, and the others.
-type Lanes = [Lane; 2];
-
-/// One outside address.
-pub(super) struct Address {
-    /// The address.
-    pub addr: u32,
-    /// By [`Kind`].
-    pub lanes: [Lanes; 3],
-}
-
-impl Address {
-    fn new(addr: u32, ports: (u16, u16), share: Share) -> Address {
-        let lane = |first: u16, last: u16| {
-            let (base, len) = share.of(first, last);
-            Lane::new(base, len)
-        };
-        let lanes = |_| -> Lanes {
-            let (first, last) = ports;
-            let low = if first < WELL_KNOWN_END {
-                lane(first, last.min(WELL_KNOWN_END - 1))
-            } else {
-                Lane::default()
-            };
-            let high = if last >= WELL_KNOWN_END {
-                lane(first.max(WELL_KNOWN_END), last)
-            } else {
-                Lane::default()
-            };
-            [low, high]
-        };
-        Address { addr, lanes: [0, 1, 2].map(lanes) }
-    }
-
-    /// Free ports of a kind.
-    pub(super) fn free(&self, kind: Kind) -> u32 {
-        self.lanes[kind as usize].iter().map(Lane::free).sum()
-    }
-
-    /// All ports of a kind.
-    pub(super) fn len(&self, kind: Kind) -> u32 {
-        self.lanes[kind as usize].iter().map(Lane::len).sum()
-    }
-
-    fn take(&mut self, kind: Kind, wished: u16, random: &mut Secret) -> Option<u16> {
-        let [low, high] = &mut self.lanes[kind as usize];
-        let mut from = |lane: &mut Lane| lane.take(random.below(u64::from(lane.len())) as u32);
-        if wished < WELL_KNOWN_END {
-            from(low).or_else(|| from(high))
-        } else if high.len() > 0 {
-            from(high)
-        } else {
-            from(low)
-        }
-    }
-
-    fn release(&mut self, kind: Kind, port: u16) {
-        let lanes = &mut self.lanes[kind as usize];
-        lanes[usize::from(port >= WELL_KNOWN_END)].release(port);
-    }
-}
-
-/// The addresses of a pool, as one host sees them.
-#[derive(Clone, Copy)]
-pub(super) struct Places {
-    first: u32,
-    count: u32,
-    host: u32,
-}
-
-impl Places {
-    /// Whether a place is one of them.
-    pub(super) fn has(self, place: u32) -> bool {
-        place.wrapping_sub(self.first) < self.count
-    }
-
-    /// Those to try, the host's own first.
-    pub(super) fn tried(self) -> impl Iterator<Item = u32> {
-        let start = u64::from(self.host).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (0..self.count.min(ADDRESSES_TRIED))
-            .map(move |n| self.first + ((start + u64::from(n)) % u64::from(self.count)) as u32)
-    }
-}
-
-/// Who asks for a port.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asker {
-    /// Inside address.
-    pub host: u32,
-    /// For what.
-    pub kind: Kind,
-    /// The port that it uses itself.
-    pub port: u16,
-    /// Present time, nanoseconds.
-    pub now: i64,
-}
-
-/// Why there is no port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoPort {
-    /// All are in use.
-    None,
-    /// The host has as many blocks as one may have.
-    HostLimit,
 }
 
 /// An outside port in use.
@@ -236,11 +106,27 @@ impl Ports {
         Some(first + (addr - pool.addresses.0))
     }
 
+    /// The addresses of a pool, as a host sees them.
+    pub(super) fn places(&self, pool: usize, host: u32) -> Places {
+        let (pool, first) = self.pools[pool];
+        Places { first, count: pool.len(), host }
+    }
+
+    /// The number of the list of sessions with ports like this one: two lists for each address.
+    pub(super) fn list(&self, place: u32, port: u16) -> u32 {
+        place * 2 + u32::from(port >= WELL_KNOWN_END)
+    }
+
+    /// The lists whose sessions have ports that the asker may have of an address.
+    pub(super) fn lists(&self, place: u32, asker: &Asker) -> impl Iterator<Item = u32> + use<> {
+        let order = self.addresses[place as usize].order(asker.kind, asker.port);
+        order.iter().map(move |&lane| place * 2 + lane as u32)
+    }
+
     /// Takes a port of a pool. A host gets the same address as long as that has any (RFC 4787
     /// REQ-2).
     pub(super) fn take(&mut self, pool: usize, asker: &Asker) -> Result<Outside, NoPort> {
-        let (pool, first) = self.pools[pool];
-        let places = Places { first, count: pool.len(), host: asker.host };
+        let places = self.places(pool, asker.host);
         let Ports { addresses, blocks, random, .. } = self;
         let taken = match blocks {
             Some(blocks) => blocks.take(addresses, places, asker, random)?,

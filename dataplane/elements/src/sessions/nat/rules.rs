@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use thruway_element::text::split_words;
 use thruway_element::{ArgError, ArgErrors, Args, IpPrefix};
 
+use super::address::WELL_KNOWN_END;
 use super::kind::Kind;
-use super::ports::{Pool, WELL_KNOWN_END};
+use super::ports::Pool;
 
 /// Most outside addresses of one element.
 const ADDRESSES_MAX: u32 = 1024;

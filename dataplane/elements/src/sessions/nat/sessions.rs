@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Answers, Direction, NoAnswer, Opening, PerSession, Reason, Session, Verdict, reasons,
+    Answers, Direction, NoAnswer, Opening, PerSession, Phase, Reason, Session, Verdict, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::Packet;
@@ -12,6 +12,7 @@ use thruway_wire::flow::FiveTuple;
 use thruway_wire::icmp::icmp_type;
 use thruway_wire::ipv4::Ipv4Header;
 
+use super::embryonic::Embryonic;
 use super::kind::{Kind, tuple_of};
 use super::mapping::{Mapping, Mappings};
 use super::ports::{Asker, NoPort, Outside, Ports};
@@ -73,6 +74,8 @@ pub(super) struct Translator {
     pub ports: Ports,
     /// `None`: every session has a port of its own.
     pub mappings: Option<Mappings>,
+    /// Sessions that may end so that others get their ports.
+    pub embryonic: Embryonic,
     pub filter: Filter,
     /// Tells states of these tables from those of others.
     pub tables: u32,
@@ -244,6 +247,7 @@ impl Translator {
         let Some(mappings) = &mut self.mappings else {
             state.source = outside.place;
             state.hold(HOLDS_PORT);
+            self.list_embryonic(&mut state, (kind, outside), answers.session());
             return Ok(state);
         };
         let at = match known {
@@ -259,6 +263,7 @@ impl Translator {
                     port: outside_port,
                     place,
                     uses: 1,
+                    embryonic: 0,
                     kind: kind as u8,
                 };
                 // `with_port` made sure that there is room.
@@ -270,6 +275,7 @@ impl Translator {
         if self.filter == Filter::Address && mappings.permit(at, dst) {
             state.hold(HOLDS_PERMIT);
         }
+        self.list_embryonic(&mut state, (kind, outside), answers.session());
         Ok(state)
     }
 
@@ -295,15 +301,16 @@ impl Translator {
         wanted: &Wanted,
         answers: &mut dyn Answers,
     ) -> Result<(State, Outside), Bad> {
-        if self.mappings.as_ref().is_some_and(|mappings| !mappings.has_room()) {
-            return Err(Bad::Full);
-        }
         let FiveTuple { src: host, src_port: port, .. } = wanted.tuple;
         let asker = Asker { host, kind: wanted.kind, port, now: self.now };
+        let is_full = self.mappings.as_ref().is_some_and(|mappings| !mappings.has_room());
+        if is_full && !self.evict(pool, &asker, answers) {
+            return Err(Bad::Full);
+        }
         let mut refused = [None; TRIES];
         let mut found = Err(Bad::NoPort);
         for slot in &mut refused {
-            let offered = self.ports.take(pool, &asker).map_err(Bad::from).map(|outside| {
+            let offered = self.take_port(pool, &asker, answers).map(|outside| {
                 *slot = Some(outside);
                 self.allow(wanted, outside.addr)?;
                 let source = (outside.addr, outside.port);
@@ -409,6 +416,10 @@ impl PerSession for Translator {
 
     #[inline]
     fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+        if session.state.ticket != 0 && session.life.phase() != Phase::New {
+            self.unlist(session.state);
+            session.state.ticket = 0;
+        }
         let (state, direction) = (&*session.state, session.direction);
         let side = state.side(direction);
         let is_usual = state.is_translated()
@@ -449,6 +460,7 @@ impl PerSession for Translator {
         if state.tables != self.tables || !state.is_translated() {
             return;
         }
+        self.unlist(state);
         if state.holds(HOLDS_PORT) {
             self.ports.release((state.source, state.from.after().1), kind, self.now);
         }

@@ -77,6 +77,8 @@ pub(super) struct State {
     pub target: u32,
     /// The tables that it holds something of.
     pub tables: u32,
+    /// While it is embryonic: its place among those that end first when no port is free; 0: none.
+    pub ticket: u32,
     /// By direction, two bits each.
     sides: u8,
     /// Which ends change: [`FROM`], [`TO`].

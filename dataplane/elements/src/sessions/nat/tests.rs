@@ -1,6 +1,7 @@
 //! A NAT with a plain flow manager; packets are compared with such as are written anew.
 
 mod behaviour;
+mod flood;
 mod random;
 mod refusals;
 

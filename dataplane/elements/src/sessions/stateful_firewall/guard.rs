@@ -10,8 +10,8 @@ use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::{ipv6_ext, tcp};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Refused;
 use super::policy::{Judgement, Policy, Side};
+use super::refused::Refused;
 use crate::ip::ip_filter::view;
 
 /// Output for what is refused.

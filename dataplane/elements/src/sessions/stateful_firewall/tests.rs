@@ -277,6 +277,12 @@ impl thruway_element::Answers for Other {
         Some(self.0)
     }
     fn publish(&mut self, _: &[u64]) {}
+    fn session(&self) -> u32 {
+        0
+    }
+    fn evict(&mut self, _: u32, _: &mut dyn FnMut(&mut [u8]) -> bool) -> bool {
+        false
+    }
 }
 
 fn open(guard: &mut Guard, bytes: &[u8], words: [u64; 4]) -> Result<Decision, Reason> {

@@ -58,7 +58,7 @@ impl Rewriting {
             page,
             span,
             counts: Counts::default(),
-            head: Head::with_room(128),
+            head: Head::with_capacity(128),
             text: Vec::new(),
             window: Vec::new(),
         }

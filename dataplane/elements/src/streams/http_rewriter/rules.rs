@@ -197,8 +197,8 @@ fn compile(all: Vec<String>, nocase: bool) -> Result<Option<Regex>, String> {
     built.map(Some).map_err(|why| format!("the rules together: {why}"))
 }
 
-/// A selector whose groups do not count: `(` becomes `(?:` unless it is escaped, in a class, or says
-/// something itself.
+/// A selector whose groups do not count: `(` becomes `(?:` unless it is escaped, in a class, or
+/// says something itself.
 fn no_groups(selector: &str) -> String {
     let mut out = String::new();
     let (mut in_class, mut escaped) = (false, false);

@@ -123,7 +123,7 @@ impl Guard {
         self.totals.condemned += u64::from(is_condemned);
         self.totals.forgetful += u64::from(self.found.forgetful);
         self.totals.exhausted += u64::from(self.found.exhausted);
-        if !self.found.told.is_empty() {
+        if !self.found.alerts.is_empty() {
             self.totals.sessions += u64::from(state.is_found == 0);
             state.is_found = 1;
             self.write_down(state, facts, (now, is_condemned && self.drops));
@@ -137,7 +137,7 @@ impl Guard {
     fn write_down(&mut self, state: &State, facts: &Facts, (now, ends): (i64, bool)) {
         let head = self.inspector.message().map(|parts| Head::of(parts, facts.side));
         let rules = self.rules.set.rules();
-        for rule in &self.found.told {
+        for rule in &self.found.alerts {
             self.totals.alerts += 1;
             self.counts[*rule as usize] += 1;
             let action = rules[*rule as usize].action;

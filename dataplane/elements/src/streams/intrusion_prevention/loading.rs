@@ -113,7 +113,7 @@ impl Wanted {
         }
         let blind = self.blind(&loaded.set, &mut problems);
         if !self.lenient && !problems.is_empty() {
-            let end = "nothing is loaded; put it right, or say LENIENT true to do without these";
+            let end = "nothing is loaded; fix these, or set LENIENT true to skip them";
             return Err(format!("{problems}{end}"));
         }
         let (set, refused) = (Arc::new(loaded.set), loaded.refused + blind);

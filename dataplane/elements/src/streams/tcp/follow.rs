@@ -1,11 +1,11 @@
-//! TCPIn where no function needs more than a look: packets stay in their batch, and what is known of
-//! a connection is what the flow manager knows of its session.
+//! TCPIn where no function needs more than a look: packets stay in their batch, and what is known
+//! of a connection is what the flow manager knows of its session.
 
 use thruway_element::{Ended, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Transport;
 use thruway_packet::Packet;
 use thruway_stream::content::{Content, HasContent};
-use thruway_stream::tcp::{Why, look};
+use thruway_stream::tcp::{DropReason, mark_payload};
 use thruway_wire::tcp::flags;
 
 use super::{FOLLOWED, State, is_tcp};
@@ -46,9 +46,9 @@ impl PerSession for Follow {
             return self.without(packet);
         }
         if !self.pick_up && session.life.is_picked_up() {
-            return Verdict::Drop(Reason(Why::NotOpened as u8));
+            return Verdict::Drop(Reason(DropReason::NotOpened as u8));
         }
-        look(packet).map_or_else(|why| Verdict::Drop(Reason(why as u8)), |()| Verdict::Pass)
+        mark_payload(packet).map_or_else(|why| Verdict::Drop(Reason(why as u8)), |()| Verdict::Pass)
     }
 
     fn without(&mut self, packet: &mut Packet) -> Verdict {

@@ -3,7 +3,7 @@
 use thruway_element::{Cx, Element, Layer, Reason, Stream, StreamPlan};
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
-use thruway_stream::tcp::{Out, Why};
+use thruway_stream::tcp::{DropReason, Out};
 
 use super::{TcpIn, send};
 
@@ -53,7 +53,7 @@ impl Element for TcpOut {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.drop_all(Reason(Why::Closed as u8), &mut self.waiting);
+        cx.drop_all(Reason(DropReason::Closed as u8), &mut self.waiting);
         Ok(())
     }
 }

@@ -24,10 +24,10 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// All, in the order of their names.
-    pub(super) const ALL: [Mode; 5] =
-        [Mode::Alert, Mode::Close, Mode::Mask, Mode::Remove, Mode::Replace];
-    pub(super) const NAMES: [&str; 5] = ["ALERT", "CLOSE", "MASK", "REMOVE", "REPLACE"];
+    /// All, in the order of their names; FastClick's FULL is ours REPLACE.
+    pub(super) const ALL: [Mode; 6] =
+        [Mode::Alert, Mode::Close, Mode::Mask, Mode::Remove, Mode::Replace, Mode::Replace];
+    pub(super) const NAMES: [&str; 6] = ["ALERT", "CLOSE", "MASK", "REMOVE", "REPLACE", "FULL"];
 
     /// What it does to streams.
     pub(super) fn needs(self) -> Needs {
@@ -80,8 +80,8 @@ pub(super) struct Acts {
     pub(super) mode: Mode,
     /// Takes the place of a word.
     pub(super) with: Vec<u8>,
-    /// Overwrites a word.
-    pub(super) mask: u8,
+    /// Overwrites a word, again and again.
+    pub(super) mask: Vec<u8>,
     /// By word: how often it was found.
     pub(super) counts: Vec<u64>,
     pub(super) totals: Totals,
@@ -131,7 +131,7 @@ impl Acts {
         data.back(behind);
         match self.mode {
             Mode::Alert | Mode::Close => {}
-            Mode::Mask => data.mask_back(here, self.mask),
+            Mode::Mask => data.fill_back(here, &self.mask, found.len - here),
             Mode::Remove => data.replace_back(here, &[]),
             Mode::Replace => data.replace_back(here, &self.with),
         }

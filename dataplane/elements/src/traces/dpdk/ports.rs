@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{ArgError, Args};
-use thruway_port::dpdk::{self, Device, Receiver, Sender, Wish};
+use thruway_port::dpdk::{self, Device, PortConfig, Receiver, Sender};
 
 use super::part;
 
@@ -179,8 +179,8 @@ impl State {
     }
 
     /// All that is wanted of a port.
-    fn wish(&self, port: &str) -> Wish {
-        let mut wish = Wish { promiscuous: false, ..Wish::default() };
+    fn wish(&self, port: &str) -> PortConfig {
+        let mut wish = PortConfig { promiscuous: false, ..PortConfig::default() };
         for (input, queues) in self.layout(port) {
             wish.rx_queues = wish.rx_queues.max(queues.end);
             wish.promiscuous |= input.promiscuous;
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!((of("a"), of("b"), of("c"), of("d")), (2..3, 0..2, 4..6, 3..4));
         let wish = state.wish("p");
         assert_eq!((wish.rx_queues, wish.tx_queues, wish.promiscuous), (6, 0, true));
-        assert_eq!(state.wish("q"), Wish { promiscuous: false, ..Wish::default() });
+        assert_eq!(state.wish("q"), PortConfig { promiscuous: false, ..PortConfig::default() });
     }
 
     #[test]

@@ -58,6 +58,8 @@ fields! {
     IcmpNextMtu = "icmp_nextmtu",
     Payload = "payload",
     PayloadLen = "payload_len" | "payload_length",
+    PayloadMd5 = "payload_md5",
+    PayloadMd5Hex = "payload_md5_hex",
     Count = "count" | "pkt_count" | "packet_count",
     Direction = "direction",
     Link = "link" | "paint",

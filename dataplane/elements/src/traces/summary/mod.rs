@@ -1,6 +1,7 @@
 //! IP summary dumps: a line of chosen fields for every packet.
 
 mod field;
+mod md5;
 mod options;
 mod packet_maker;
 mod record;

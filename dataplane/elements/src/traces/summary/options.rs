@@ -6,7 +6,8 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// End of options, and padding: the same in IP (RFC 791 section 3.1) and TCP (RFC 9293 section 3.1).
+/// End of options, and padding: the same in IP (RFC 791 section 3.1) and TCP (RFC 9293 section
+/// 3.1).
 const EOL: u8 = 0;
 const NOP: u8 = 1;
 

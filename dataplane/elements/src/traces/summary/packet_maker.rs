@@ -75,8 +75,15 @@ fn push_transport(bytes: &mut Vec<u8>, record: &Record, flow: &FlowId, protocol:
     }
 }
 
-/// The packet that a line describes; `None` when no frame holds it or memory is used up.
+/// The packet that a line describes; `None` when no frame holds it or memory is used up. A line
+/// that gives annotations only makes a packet without bytes.
 pub(in crate::traces) fn make_packet(record: &Record, defaults: &Defaults) -> Option<Packet> {
+    if !record.has_ip && defaults.flow == FlowId::default() {
+        let mut packet = framed(&[], record)?;
+        packet.set_timestamp(record.timestamp().unwrap_or(0));
+        annotate(&mut packet, record, defaults, 0);
+        return Some(packet);
+    }
     let (mut bytes, header_len) = bytes_of(record, defaults);
     let headers = bytes.len() - record.payload.as_ref().map_or(0, Vec::len);
     let by_payload = record.payload_len.map(|len| headers.saturating_add(len as usize));

@@ -10,7 +10,7 @@ use super::field::{self, Field};
 use super::options;
 
 /// Addresses, ports and protocol of packets whose lines do not say.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::traces) struct FlowId {
     pub src: Option<Ipv4Addr>,
     pub dst: Option<Ipv4Addr>,
@@ -92,6 +92,8 @@ pub(in crate::traces) struct Record {
     pub link: Option<u8>,
     pub aggregate: Option<u32>,
     pub eth: [Option<[u8; 6]>; 2],
+    /// Whether a field was given that only a packet with an IP header has.
+    pub has_ip: bool,
 }
 
 /// An Ethernet address with colons or dashes.
@@ -162,14 +164,20 @@ impl Record {
     pub(in crate::traces) fn set(&mut self, field: Field, text: &str, minor: u32) -> Option<()> {
         use Field::*;
         match field {
-            // Lengths of what a line stands for.
-            None | WireLen | IpCaptureLen => {}
+            // Lengths of what a line stands for, and sums of what it does not give.
+            None | WireLen | IpCaptureLen | PayloadMd5 | PayloadMd5Hex => {}
             Timestamp | NanoTimestamp => self.time = Some(parse_instant(text)?),
             Seconds => self.seconds = Some(text.parse().ok()?),
             Microseconds => self.microseconds = Some(text.parse().ok()?),
             AllMicroseconds => self.time = Some(text.parse::<i64>().ok()?.checked_mul(1000)?),
-            Payload => self.payload = Some(unquote(text)),
-            PayloadLen => self.payload_len = Some(text.parse().ok()?),
+            Payload => {
+                self.payload = Some(unquote(text));
+                self.has_ip = true;
+            }
+            PayloadLen => {
+                self.payload_len = Some(text.parse().ok()?);
+                self.has_ip = true;
+            }
             Count => self.count = Some(text.parse().ok()?),
             Link | Direction => {
                 self.link = Some(match text {
@@ -190,6 +198,7 @@ impl Record {
 
     fn set_ip(&mut self, field: Field, text: &str, minor: u32) -> Option<()> {
         use Field::*;
+        self.has_ip = true;
         match field {
             IpSrc => self.src = Some(text.parse().ok()?),
             IpDst => self.dst = Some(text.parse().ok()?),
@@ -216,6 +225,7 @@ impl Record {
 
     fn set_transport(&mut self, field: Field, text: &str) -> Option<()> {
         use Field::*;
+        self.has_ip = true;
         match field {
             Sport => self.sport = Some(text.parse().ok()?),
             Dport => self.dport = Some(text.parse().ok()?),

@@ -8,6 +8,7 @@ use thruway_packet::{Anno, Packet};
 use thruway_wire::{ip_protocol, ipv4};
 
 use super::field::{self, Field};
+use super::md5;
 use super::options::{self, Shown};
 
 /// What is wrong with a packet, for `!bad` lines.
@@ -162,11 +163,16 @@ impl<'a> View<'a> {
             }
             TcpFlags | TcpOpt | TcpNtOpt | TcpSack => self.write_tcp(field, out)?,
             IcmpTypeName | IcmpCodeName => self.write_icmp_name(field, out)?,
-            Payload => {
+            Payload | PayloadMd5 | PayloadMd5Hex => {
                 let (at, len) = self.payload();
                 let bytes = self.payload_bytes();
                 let end = bytes.len().min(at + len);
-                out.push_str(&quote(bytes.get(at..end).unwrap_or(&[])));
+                let payload = bytes.get(at..end).unwrap_or(&[]);
+                match field {
+                    Payload => out.push_str(&quote(payload)),
+                    PayloadMd5 => md5::write_text(md5::digest(payload), out),
+                    _ => md5::write_hex(md5::digest(payload), out),
+                }
             }
             Direction => match self.packet.paint() {
                 0 => out.push('>'),

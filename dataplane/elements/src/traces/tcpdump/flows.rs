@@ -1,5 +1,5 @@
-//! Sequence numbers: tcpdump prints those of a connection's first acknowledgement as they are, later
-//! ones relative to those; what acknowledges nothing (a SYN, a reset) is not relative.
+//! Sequence numbers: tcpdump prints those of a connection's first acknowledgement as they are,
+//! later ones relative to those; what acknowledges nothing (a SYN, a reset) is not relative.
 
 use std::collections::HashMap;
 

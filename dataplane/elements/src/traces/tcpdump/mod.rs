@@ -48,7 +48,7 @@ impl Tcpdump {
             None => {
                 let (time, rest) =
                     time(line).ok_or("no line of tcpdump: it begins with no time")?;
-                (Record { time: Some(time), ..Record::default() }, rest)
+                (Record { time: Some(time), has_ip: true, ..Record::default() }, rest)
             }
         };
         let mut rest = rest.strip_prefix("IP ").unwrap_or(rest);

@@ -26,7 +26,7 @@ pub(in crate::rules) struct Step {
 /// What a condition is about.
 #[derive(Debug)]
 pub(in crate::rules) enum What {
-    Content(Place),
+    Content(CompiledContent),
     Pcre { expression: Expression, negated: bool, relative: bool },
     DataAt(DataAt),
     ByteTest(ByteTest),
@@ -36,7 +36,7 @@ pub(in crate::rules) enum What {
 
 /// A content and where it may be.
 #[derive(Debug)]
-pub(in crate::rules) struct Place {
+pub(in crate::rules) struct CompiledContent {
     pub needle: Needle,
     pub negated: bool,
     /// Its place is told from the match before.
@@ -49,15 +49,15 @@ pub(in crate::rules) struct Place {
     pub ends: bool,
 }
 
-impl Place {
-    fn new(content: &Content) -> Place {
+impl CompiledContent {
+    fn new(content: &Content) -> CompiledContent {
         let relative = content.is_relative();
         let (from, room) = if relative {
             (content.distance.map_or(0, i64::from), content.within)
         } else {
             (content.offset.map_or(0, i64::from), content.depth)
         };
-        Place {
+        CompiledContent {
             needle: Needle::new(&content.bytes, content.nocase),
             negated: content.negated,
             relative,
@@ -103,7 +103,7 @@ impl What {
 
 fn ready(matches: &Match) -> Result<What, Reason> {
     Ok(match matches {
-        Match::Content(content) => What::Content(Place::new(content)),
+        Match::Content(content) => What::Content(CompiledContent::new(content)),
         Match::Pcre(pcre) => What::Pcre {
             expression: pcre::compile(pcre)?,
             negated: pcre.negated,

@@ -168,7 +168,21 @@ impl Compiler<'_> {
             #[cfg(test)]
             parts: rule.parts,
         };
-        compiled.waits = super::order::waits(&compiled);
+        compiled.waits = waits(&compiled);
         Ok(compiled)
+    }
+}
+
+/// Whether bytes that come after the fast pattern may be what makes the rule match. They are not
+/// where everything is in heads, nor where the fast pattern is the only condition.
+fn waits(rule: &Compiled) -> bool {
+    if !rule.chains.iter().any(|chain| chain.buffer.is_stream()) {
+        return false;
+    }
+    match &rule.chains[..] {
+        [chain] if chain.buffer == Buffer::Payload => {
+            !matches!(&chain.steps[..], [step] if matches!(&step.what, chain::What::Content(_)))
+        }
+        _ => true,
     }
 }

@@ -1,10 +1,10 @@
 //! Contents.
 
-use crate::rules::compiled::chain::Place;
+use crate::rules::compiled::chain::CompiledContent;
 use crate::rules::eval::{Scratch, Spot};
 use crate::rules::view::View;
 
-impl Place {
+impl CompiledContent {
     /// Whether it is where it should be (or is not where it should not). Moves the spots behind it.
     pub(super) fn evaluate(&self, view: View<'_>, scratch: &mut Scratch) -> bool {
         match (self.relative, self.negated) {

@@ -7,10 +7,14 @@
 mod content;
 mod numbers;
 mod regex;
+mod scratch;
+
+pub use scratch::Scratch;
 
 use crate::rules::compiled::Compiled;
 use crate::rules::compiled::chain::{Chain, What};
 use crate::rules::view::{View, Views};
+use scratch::Spot;
 
 /// Bytes that regular expressions may look at in one evaluation of a rule.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -49,56 +53,6 @@ impl Outcome {
             open: self.open | other.open,
             exhausted: self.exhausted | other.exhausted,
         }
-    }
-}
-
-/// A place that the next condition may be told from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Spot {
-    /// Index in the view's bytes; negative where they are gone.
-    at: i64,
-    /// Something new takes part in getting here.
-    new: bool,
-}
-
-/// Room for evaluating, kept for the next time.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    spots: Spots,
-    next: Spots,
-    starts: Vec<i64>,
-    budget: usize,
-}
-
-/// Places, ascending; each once.
-#[derive(Debug, Default)]
-struct Spots(Vec<Spot>);
-
-impl Spots {
-    /// Adds one that is not before the others, or anywhere, at more cost.
-    fn add(&mut self, spot: Spot) {
-        let at = self.0.partition_point(|known| known.at < spot.at);
-        match self.0.get_mut(at) {
-            Some(known) if known.at == spot.at => known.new |= spot.new,
-            _ => self.0.insert(at, spot),
-        }
-    }
-
-    /// Only the beginning of what there is to see.
-    fn begin(&mut self, view: View<'_>) {
-        self.0.clear();
-        self.0.push(Spot { at: -(view.base as i64), new: false });
-    }
-
-    fn is_any_new(&self) -> bool {
-        self.0.iter().any(|spot| spot.new)
-    }
-
-    /// Those from `low` to `high`: whether there are any, and any new.
-    fn between(&self, low: i64, high: i64) -> Option<bool> {
-        let from = self.0.partition_point(|spot| spot.at < low);
-        let to = self.0.partition_point(|spot| spot.at <= high);
-        (from < to).then(|| self.0[from..to].iter().any(|spot| spot.new))
     }
 }
 

@@ -1,12 +1,12 @@
 //! `isdataat`, `byte_test`, `byte_jump`.
 
-use crate::rules::eval::{Scratch, Spot};
+use crate::rules::eval::scratch::{Scratch, Spot};
 use crate::rules::matches::{ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom, Number, Order};
 use crate::rules::view::View;
 
-/// Keeps the spots that pass `test`, which says whether what is new takes part; where it is not told
-/// from the match before, the beginning is asked, the spots stay, and the answer says whether what is
-/// new takes part.
+/// Keeps the spots that pass `test`, which says whether what is new takes part; where it is not
+/// told from the match before, the beginning is asked, the spots stay, and the answer says whether
+/// what is new takes part.
 fn filter(
     relative: bool,
     view: View<'_>,

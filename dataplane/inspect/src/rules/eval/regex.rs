@@ -1,6 +1,6 @@
 //! Regular expressions.
 
-use crate::rules::eval::{Scratch, Spot};
+use crate::rules::eval::scratch::{Scratch, Spot};
 use crate::rules::pcre::Expression;
 use crate::rules::view::View;
 

@@ -1,7 +1,7 @@
 //! `isdataat`, `byte_test`, `byte_jump`.
 
 use super::{Builder, Reason, Result, number};
-use crate::rules::limits::PLACE_MAX;
+use crate::rules::limits::OFFSET_MAX;
 use crate::rules::matches::{
     ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom, Match, Number, Order,
 };
@@ -13,7 +13,7 @@ pub(super) fn isdataat(builder: &mut Builder, value: &str) -> Result {
         None => (false, value),
     };
     let mut words = value.split(',').map(str::trim);
-    let bytes = number(words.next().unwrap_or(""), 0, PLACE_MAX)?;
+    let bytes = number(words.next().unwrap_or(""), 0, OFFSET_MAX)?;
     let mut relative = false;
     for word in words {
         match word {
@@ -100,7 +100,7 @@ pub(super) fn byte_test(builder: &mut Builder, value: &str) -> Result {
     if mask == Some(0) {
         return Err(Reason::wrong("a bitmask has 1 to 32 bits, not all of them 0"));
     }
-    let number = form.number(number(bytes, 1, 23)?, place(offset)?)?;
+    let number = form.number(number(bytes, 1, 23)?, offset_option(offset)?)?;
     let value = any_base(wanted)?;
     builder.part(Match::ByteTest(ByteTest { number, negated, compare, value, mask }))
 }
@@ -120,20 +120,20 @@ pub(super) fn byte_jump(builder: &mut Builder, value: &str) -> Result {
     };
     for word in words {
         match word.split_once(char::is_whitespace) {
-            Some(("multiplier", times)) => jump.multiplier = number(times, 1, PLACE_MAX)?,
-            Some(("post_offset", bytes)) => jump.post_offset = place(bytes)?,
+            Some(("multiplier", times)) => jump.multiplier = number(times, 1, OFFSET_MAX)?,
+            Some(("post_offset", bytes)) => jump.post_offset = offset_option(bytes)?,
             None if *word == "align" => jump.align = true,
             None if *word == "from_beginning" => jump.from = JumpFrom::Beginning,
             None if form.take(word) => {}
             _ => return Err(unknown(word)),
         }
     }
-    jump.number = form.number(number(bytes, 1, 23)?, place(offset)?)?;
+    jump.number = form.number(number(bytes, 1, 23)?, offset_option(offset)?)?;
     builder.part(Match::ByteJump(jump))
 }
 
-fn place(text: &str) -> Result<i32> {
-    let most = PLACE_MAX as i32;
+fn offset_option(text: &str) -> Result<i32> {
+    let most = OFFSET_MAX as i32;
     number(text, -most, most)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Builder, Reason, Result, nothing, number, quoted};
 use crate::rules::buffer::Buffer;
-use crate::rules::limits::{CONTENT_BYTES_MAX, PCRE_BYTES_MAX, PLACE_MAX};
+use crate::rules::limits::{CONTENT_BYTES_MAX, OFFSET_MAX, PCRE_BYTES_MAX};
 use crate::rules::matches::{Content, Fast, Match, Pcre};
 use crate::rules::parse::shown;
 
@@ -118,30 +118,30 @@ pub(super) fn rawbytes(builder: &mut Builder, value: &str) -> Result {
 
 pub(super) fn offset(builder: &mut Builder, value: &str) -> Result {
     let (_, content) = builder.last()?;
-    once(&mut content.offset, number(value, 0, PLACE_MAX)?)
+    once(&mut content.offset, number(value, 0, OFFSET_MAX)?)
 }
 
 pub(super) fn depth(builder: &mut Builder, value: &str) -> Result {
     let (_, content) = builder.last()?;
-    once(&mut content.depth, number(value, 1, PLACE_MAX)?)
+    once(&mut content.depth, number(value, 1, OFFSET_MAX)?)
 }
 
 pub(super) fn within(builder: &mut Builder, value: &str) -> Result {
     let (_, content) = builder.last()?;
-    once(&mut content.within, number(value, 1, PLACE_MAX)?)
+    once(&mut content.within, number(value, 1, OFFSET_MAX)?)
 }
 
 pub(super) fn distance(builder: &mut Builder, value: &str) -> Result {
     let (_, content) = builder.last()?;
-    let most = PLACE_MAX as i32;
+    let most = OFFSET_MAX as i32;
     once(&mut content.distance, number(value, -most, most)?)
 }
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result {
-    if place.is_some() {
+fn once<T>(slot: &mut Option<T>, value: T) -> Result {
+    if slot.is_some() {
         return Err(Reason::wrong("given twice for one content"));
     }
-    *place = Some(value);
+    *slot = Some(value);
     Ok(())
 }
 

@@ -133,8 +133,8 @@ impl Builder {
 
     /// The content that a modifier stands behind; lengths between them do no harm.
     fn last(&mut self) -> Result<(&mut Buffer, &mut Content)> {
-        let is_place = |part: &&mut Part| !matches!(part.matches, Match::Size(_));
-        match self.rule.parts.iter_mut().rev().find(is_place) {
+        let has_position = |part: &&mut Part| !matches!(part.matches, Match::Size(_));
+        match self.rule.parts.iter_mut().rev().find(has_position) {
             Some(Part { buffer, matches: Match::Content(content) }) => Ok((buffer, content)),
             _ => Err(Reason::wrong("stands behind no content")),
         }

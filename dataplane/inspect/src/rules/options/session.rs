@@ -27,9 +27,9 @@ pub(super) fn flow(builder: &mut Builder, value: &str) -> Result {
 }
 
 /// Whether nothing else was said before.
-fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> bool {
-    let good = place.as_ref().is_none_or(|before| *before == value);
-    *place = Some(value);
+fn set<T: PartialEq>(slot: &mut Option<T>, value: T) -> bool {
+    let good = slot.as_ref().is_none_or(|before| *before == value);
+    *slot = Some(value);
     good
 }
 
@@ -54,7 +54,7 @@ pub(super) fn flowbits(builder: &mut Builder, value: &str) -> Result {
     if names.iter().any(|name| name.is_empty() || !name.bytes().all(good)) {
         return Err(Reason::wrong("names a bit by nothing or odd letters"));
     }
-    if names.len() > 1 && !op.is_question() {
+    if names.len() > 1 && !op.is_test() {
         return Err(Reason::wrong("several bits stand behind isset and isnotset only"));
     }
     let before: usize = builder.rule.flow_bits.iter().map(|bit| bit.names.len()).sum();

@@ -13,7 +13,7 @@ pub(super) fn mistakes(rule: &Rule) -> Vec<Reason> {
     }
     for part in &rule.parts {
         if let Match::Content(content) = &part.matches {
-            found.extend(place(content).map(|text| {
+            found.extend(position_defect(content).map(|text| {
                 let shown = content.bytes.escape_ascii().to_string();
                 Reason::wrong(format!("content \"{}\": {text}", crate::rules::parse::shown(&shown)))
             }));
@@ -26,7 +26,7 @@ pub(super) fn mistakes(rule: &Rule) -> Vec<Reason> {
 }
 
 /// What is wrong with where a content may be.
-fn place(content: &Content) -> Option<&'static str> {
+fn position_defect(content: &Content) -> Option<&'static str> {
     let len = content.bytes.len() as u64;
     let absolute = content.offset.is_some() || content.depth.is_some();
     match content.fast {

@@ -1,7 +1,7 @@
 //! Classes of bytes, and the escapes that stand for bytes.
 
 use crate::rules::error::Reason;
-use crate::rules::pcre::walk::{Rest, literal};
+use crate::rules::pcre::rest::{Rest, literal};
 
 /// What is behind `[`, to the `]` that closes it.
 pub(super) fn translate(rest: &mut Rest<'_>, out: &mut String) -> Result<(), Reason> {

@@ -8,12 +8,12 @@ use crate::rules::buffer::{Buffer, Side};
 #[derive(Debug)]
 pub struct HeadParts {
     bytes: Vec<u8>,
-    places: [Option<(u32, u32)>; Buffer::COUNT],
+    ranges: [Option<(u32, u32)>; Buffer::COUNT],
 }
 
 impl Default for HeadParts {
     fn default() -> HeadParts {
-        HeadParts { bytes: Vec::new(), places: [None; Buffer::COUNT] }
+        HeadParts { bytes: Vec::new(), ranges: [None; Buffer::COUNT] }
     }
 }
 
@@ -36,7 +36,7 @@ const VALUES: [(&[u8], Buffer); 12] = [
 impl HeadParts {
     /// What a buffer holds; none where the head has no such thing.
     pub fn get(&self, buffer: Buffer) -> Option<&[u8]> {
-        let (from, to) = self.places[buffer.index()]?;
+        let (from, to) = self.ranges[buffer.index()]?;
         self.bytes.get(from as usize..to as usize)
     }
 
@@ -44,7 +44,7 @@ impl HeadParts {
     /// as it should be is shown as it is.
     pub fn read(&mut self, side: Side, head: &[u8]) {
         self.bytes.clear();
-        self.places = [None; Buffer::COUNT];
+        self.ranges = [None; Buffer::COUNT];
         let first_len = memchr::memchr(b'\n', head).map_or(head.len(), |at| at + 1);
         let (first, lines) = head.split_at(first_len);
         self.put(Buffer::HttpRawHeader, lines);
@@ -58,13 +58,13 @@ impl HeadParts {
     fn put(&mut self, buffer: Buffer, bytes: &[u8]) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
-        self.places[buffer.index()] = Some((from, self.bytes.len() as u32));
+        self.ranges[buffer.index()] = Some((from, self.bytes.len() as u32));
     }
 
     /// Changes what was put last.
-    fn settle(&mut self, buffer: Buffer, range: Range<usize>) {
+    fn set_range(&mut self, buffer: Buffer, range: Range<usize>) {
         self.bytes.truncate(range.end);
-        self.places[buffer.index()] = Some((range.start as u32, range.end as u32));
+        self.ranges[buffer.index()] = Some((range.start as u32, range.end as u32));
     }
 
     fn request_line(&mut self, line: &[u8]) {
@@ -80,7 +80,7 @@ impl HeadParts {
         let from = self.bytes.len();
         normal_uri(path, &mut self.bytes);
         let to = self.bytes.len();
-        self.settle(Buffer::HttpUri, from..to);
+        self.set_range(Buffer::HttpUri, from..to);
         if let Some(host) = host.filter(|_| self.get(Buffer::HttpRawHost).is_none()) {
             self.host(host);
         }
@@ -117,7 +117,7 @@ impl HeadParts {
             }
         }
         let to = self.bytes.len();
-        self.settle(Buffer::HttpHeader, from..to);
+        self.set_range(Buffer::HttpHeader, from..to);
     }
 
     fn host(&mut self, value: &[u8]) {

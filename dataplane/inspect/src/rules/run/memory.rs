@@ -3,7 +3,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::patterns::State;
+use crate::patterns::SearchState;
 use crate::rules::bits::FLOW_BITS_MAX;
 use crate::rules::buffer::Side;
 use crate::rules::run::App;
@@ -26,8 +26,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 8 KiB of the payload (kept twice) and 16 KiB of a head, for 4,096 directions: 128 MiB when all
-    /// are in use.
+    /// 8 KiB of the payload (kept twice) and 16 KiB of a head, for 4,096 directions: 128 MiB when
+    /// all are in use.
     fn default() -> Limits {
         Limits { window: 8192, head: 16_384, slots: 4096, counters: 1 << 16 }
     }
@@ -51,7 +51,7 @@ impl Limits {
 #[repr(C)]
 pub struct Session {
     bits: [u64; FLOW_BITS_MAX / 64],
-    pub(super) sides: [SideState; 2],
+    pub(super) sides: [SideSearch; 2],
     pub(super) app: u8,
     /// A rule said `pass`.
     pub(super) passed: u8,
@@ -63,7 +63,7 @@ pub struct Session {
 /// Of one direction.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct SideState {
+pub(super) struct SideSearch {
     /// Bytes that came.
     pub stream: u64,
     /// Of them, those before the present message.
@@ -71,9 +71,9 @@ pub(super) struct SideState {
     /// Of them, those before its body.
     pub body_from: u64,
     /// Patterns in the stream.
-    pub payload: State,
+    pub payload: SearchState,
     /// Patterns in the body of the present message.
-    pub body: State,
+    pub body: SearchState,
     /// The slot, from 1; 0: none.
     pub slot: u32,
     /// A message is under way.
@@ -205,7 +205,7 @@ impl Slots {
         self.slots.get_mut((number as usize).checked_sub(1)?)
     }
 
-    fn places(&self, number: u32) -> Option<(usize, usize)> {
+    fn offsets(&self, number: u32) -> Option<(usize, usize)> {
         let at = (number as usize).checked_sub(1).filter(|at| *at < self.slots.len())?;
         let head = at * (self.limits.head + 2 * self.limits.window);
         Some((head, head + self.limits.head))
@@ -213,7 +213,7 @@ impl Slots {
 
     /// Remembers the head of a message.
     pub(super) fn put_head(&mut self, number: u32, head: &[u8]) {
-        let Some((from, _)) = self.places(number) else { return };
+        let Some((from, _)) = self.offsets(number) else { return };
         let head = &head[..head.len().min(self.limits.head)];
         self.bytes[from..from + head.len()].copy_from_slice(head);
         if let Some(slot) = self.slot(number) {
@@ -223,14 +223,14 @@ impl Slots {
 
     /// The head of the message under way.
     pub(super) fn head(&self, number: u32) -> &[u8] {
-        let Some((from, _)) = self.places(number) else { return &[] };
+        let Some((from, _)) = self.offsets(number) else { return &[] };
         &self.bytes[from..from + self.slots[number as usize - 1].head_len]
     }
 
     /// Adds at most a window's worth of bytes behind those that are remembered, and says how many
     /// bytes before them are: at most a window.
     pub(super) fn append(&mut self, number: u32, bytes: &[u8]) -> usize {
-        let Some((_, from)) = self.places(number) else { return 0 };
+        let Some((_, from)) = self.offsets(number) else { return 0 };
         let window = self.limits.window;
         let len = self.slots[number as usize - 1].window_len;
         let keep = len.min(window);
@@ -247,7 +247,7 @@ impl Slots {
 
     /// The last `len` bytes.
     pub(super) fn last(&self, number: u32, len: usize) -> &[u8] {
-        let Some((_, from)) = self.places(number) else { return &[] };
+        let Some((_, from)) = self.offsets(number) else { return &[] };
         let have = self.slots[number as usize - 1].window_len;
         &self.bytes[from + have - len.min(have)..from + have]
     }

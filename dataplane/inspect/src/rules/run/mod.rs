@@ -1,16 +1,16 @@
 //! Rules over what flows: which of them match, and when.
 //!
-//! What is promised: let a direction of a session be the bytes of its stream, one after the other. A
-//! rule whose contents lie in the stream (or in one body) within [`Limits::window`] bytes of each
-//! other is found when the last byte that it needs has come, however the stream was cut into pieces;
-//! heads of messages are looked at as a whole, and remembered while their bodies flow. So no cutting
-//! hides anything from a rule without negations. What must not be there is looked for among the
-//! bytes that are remembered at that moment, so that other cuttings may make such a rule match
-//! where one piece would not; never the other way round.
+//! What is promised: let a direction of a session be the bytes of its stream, one after the other.
+//! A rule whose contents lie in the stream (or in one body) within [`Limits::window`] bytes of each
+//! other is found when the last byte that it needs has come, however the stream was cut into
+//! pieces; heads of messages are looked at as a whole, and remembered while their bodies flow. So
+//! no cutting hides anything from a rule without negations. What must not be there is looked for
+//! among the bytes that are remembered at that moment, so that other cuttings may make such a rule
+//! match where one piece would not; never the other way round.
 
+mod evaluate;
 pub(super) mod facts;
 mod http;
-mod look;
 mod memory;
 mod recognise;
 mod renew;
@@ -36,7 +36,7 @@ use memory::Slots;
 #[derive(Debug, Default)]
 pub struct Found {
     /// Indexes of the rules that are to be told, those to be obeyed first in front.
-    pub told: Vec<u32>,
+    pub alerts: Vec<u32>,
     /// The strongest of what is to be done: [`Action::Drop`], [`Action::Reject`]; or
     /// [`Action::Pass`], and no rule is told.
     pub verdict: Option<Action>,
@@ -50,7 +50,7 @@ pub struct Found {
 impl Found {
     /// Nothing, again.
     pub fn clear(&mut self) {
-        self.told.clear();
+        self.alerts.clear();
         (self.verdict, self.forgetful, self.exhausted) = (None, false, 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::patterns::State;
+use crate::patterns::SearchState;
 use crate::rules::eval::Scratch;
 use crate::rules::run::memory::Session;
 use crate::rules::run::{Inspector, Thresholds};
@@ -27,7 +27,7 @@ impl Inspector {
         session.clear_bits();
         session.passed = 0;
         for side in &mut session.sides {
-            (side.payload, side.body) = (State::default(), State::default());
+            (side.payload, side.body) = (SearchState::default(), SearchState::default());
             if let Some(slot) = self.slots.slot(side.slot) {
                 slot.pending.clear();
                 slot.lost = side.stream;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     /// Numbers of the rules that are told, wherever rules are exchanged while this flows.
-    fn told(stream: &[u8], exchanged_at: usize) -> Vec<u32> {
+    fn alerts(stream: &[u8], exchanged_at: usize) -> Vec<u32> {
         let before = set("alert tcp any any -> any any (content:\"zzz\"; sid:1;)\n\
              alert tcp any any -> any any (content:\"yyy\"; sid:2;)");
         let after = set("alert tcp any any -> any any (content:\"attack\"; sid:3;)\n\
@@ -73,9 +73,9 @@ mod tests {
             show(&mut inspector, &mut session, &[*byte]);
         }
         let sid = |rule: &u32| inspector.set().rules()[*rule as usize].about.sid;
-        let mut told: Vec<u32> = found.told.iter().map(sid).collect();
-        told.sort_unstable();
-        told
+        let mut alerts: Vec<u32> = found.alerts.iter().map(sid).collect();
+        alerts.sort_unstable();
+        alerts
     }
 
     /// What began before the exchange is found when it ends behind it.
@@ -88,8 +88,8 @@ mod tests {
                 9..=22 => &[4],
                 _ => &[],
             };
-            let told = told(stream, at);
-            assert!(wanted.iter().all(|sid| told.contains(sid)), "at {at}: {told:?}");
+            let alerts = alerts(stream, at);
+            assert!(wanted.iter().all(|sid| alerts.contains(sid)), "at {at}: {alerts:?}");
         }
     }
 }

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use thruway_wire::ip_protocol;
 
-use crate::patterns::State;
-use crate::rules::areas::{Area, Way};
+use crate::patterns::SearchState;
+use crate::rules::areas::{Area, Traffic};
 use crate::rules::buffer::{Buffer, Side};
 use crate::rules::compiled::Scope;
 use crate::rules::run::memory::Session;
@@ -56,18 +56,18 @@ impl Candidates<'_> {
         }
     }
 
-    /// Those whose fast patterns are in bytes that go on where `state` was left; `place` tells where
-    /// in the stream a pattern is that ends so far in them.
+    /// Those whose fast patterns are in bytes that go on where `state` was left; `position` tells
+    /// where in the stream a pattern is that ends so far in them.
     fn search(
         &mut self,
         area: &Area,
-        state: &mut State,
+        state: &mut SearchState,
         bytes: &[u8],
-        place: impl Fn(usize) -> Option<u64>,
+        position: impl Fn(usize) -> Option<u64>,
     ) {
         let all = area.patterns.feed(state, bytes, |pattern, end| {
             for rule in &area.rules[pattern] {
-                self.add(*rule, place(end));
+                self.add(*rule, position(end));
             }
             ControlFlow::Continue(())
         });
@@ -94,8 +94,8 @@ impl Candidates<'_> {
     }
 }
 
-fn way(facts: &Facts) -> Way {
-    if facts.protocol == ip_protocol::TCP { Way::Tcp(facts.side) } else { Way::Other }
+fn traffic(facts: &Facts) -> Traffic {
+    if facts.protocol == ip_protocol::TCP { Traffic::Tcp(facts.side) } else { Traffic::Other }
 }
 
 fn server_port(facts: &Facts) -> u16 {
@@ -131,14 +131,14 @@ impl Inspector {
             session.app = App::recognise(piece.bytes, server_port(piece.facts)) as u8;
         }
         let set = std::sync::Arc::clone(&self.set);
-        let way = way(piece.facts);
+        let traffic = traffic(piece.facts);
         let unseen = Some(piece.facts).filter(|it| !session.has_seen(it.side));
         let mut candidates = self.candidates();
-        if let Some(area) = set.area(way, Buffer::Payload) {
-            candidates.search(area, &mut State::default(), piece.bytes, |_| None);
+        if let Some(area) = set.area(traffic, Buffer::Payload) {
+            candidates.search(area, &mut SearchState::default(), piece.bytes, |_| None);
         }
         candidates.without(&set, unseen, |scope| scope.packet);
-        self.look(&set, session, (piece, None), found);
+        self.inspect(&set, session, (piece, None), found);
     }
 
     /// A part of a stream, at most a window long.
@@ -153,20 +153,20 @@ impl Inspector {
         let chunk = part.chunk;
         let set = std::sync::Arc::clone(&self.set);
         let side = piece.facts.side;
-        let way = way(piece.facts);
+        let traffic = traffic(piece.facts);
         let unseen = Some(piece.facts).filter(|_| !session.has_seen(side));
         let state = &mut session.sides[side.index()];
         let before = self.slots.append(state.slot, chunk);
         let (slot, came) = (state.slot, state.stream);
         let base = came - before as u64;
         let span = Span { slot, part, before, base, is_fresh: came == 0 };
-        let place = |end: usize| Some(came + end as u64);
+        let position = |end: usize| Some(came + end as u64);
         let mut candidates = self.candidates();
-        if let Some(area) = set.area(way, Buffer::Payload) {
-            candidates.search(area, &mut state.payload, chunk, place);
+        if let Some(area) = set.area(traffic, Buffer::Payload) {
+            candidates.search(area, &mut state.payload, chunk, position);
         }
-        if let Some(area) = set.area(way, body_of(side)).filter(|_| piece.kind == Kind::Body) {
-            candidates.search(area, &mut state.body, chunk, place);
+        if let Some(area) = set.area(traffic, body_of(side)).filter(|_| piece.kind == Kind::Body) {
+            candidates.search(area, &mut state.body, chunk, position);
         }
         state.stream += chunk.len() as u64;
         let in_message = state.in_message != 0;
@@ -178,12 +178,12 @@ impl Inspector {
             let bytes = if bytes.is_empty() { chunk } else { bytes };
             session.app = App::recognise(bytes, server_port(piece.facts)) as u8;
         }
-        self.remembered(&set, way, &span);
+        self.remembered(&set, traffic, &span);
         self.has_message = in_message && (part.head_is_fresh || slot != 0);
         if in_message {
             self.read_head(&set, piece, &span);
         }
-        self.look(&set, session, (piece, Some(&span)), found);
+        self.inspect(&set, session, (piece, Some(&span)), found);
         session.sides[side.index()].in_body |= u8::from(piece.kind == Kind::Body);
     }
 
@@ -192,7 +192,7 @@ impl Inspector {
     }
 
     /// Adds what is waited for; all that can be found, where more is waited for than can be kept.
-    fn remembered(&mut self, set: &RuleSet, way: Way, span: &Span<'_>) {
+    fn remembered(&mut self, set: &RuleSet, traffic: Traffic, span: &Span<'_>) {
         let Inspector { slots, candidates: all, marks, step, .. } = self;
         let mut candidates = Candidates { all, marks, step: *step };
         let Some(slot) = slots.slot(span.slot) else { return };
@@ -201,9 +201,9 @@ impl Inspector {
         let (is_lost, is_head_lost) = (slot.lost > span.base, slot.lost_head);
         let bytes = slots.last(span.slot, span.before + span.part.chunk.len());
         for buffer in Buffer::ALL {
-            let Some(area) = set.area(way, *buffer) else { continue };
+            let Some(area) = set.area(traffic, *buffer) else { continue };
             if buffer.is_stream() && is_lost {
-                candidates.search(area, &mut State::default(), bytes, |_| None);
+                candidates.search(area, &mut SearchState::default(), bytes, |_| None);
             } else if !buffer.is_stream() && is_head_lost {
                 area.rules.iter().flatten().for_each(|rule| candidates.add(*rule, None));
             }
@@ -221,13 +221,13 @@ impl Inspector {
             return;
         }
         self.head.read(side, piece.bytes);
-        let way = way(piece.facts);
+        let traffic = traffic(piece.facts);
         let Inspector { head, candidates: all, marks, step, .. } = self;
         let mut candidates = Candidates { all, marks, step: *step };
         for buffer in Buffer::ALL.iter().filter(|buffer| !buffer.is_stream()) {
-            if let (Some(area), Some(bytes)) = (set.area(way, *buffer), head.get(*buffer)) {
+            if let (Some(area), Some(bytes)) = (set.area(traffic, *buffer), head.get(*buffer)) {
                 let always = |_| Some(u64::MAX);
-                candidates.search(area, &mut State::default(), bytes, always);
+                candidates.search(area, &mut SearchState::default(), bytes, always);
             }
         }
     }

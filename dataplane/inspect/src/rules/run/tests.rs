@@ -60,7 +60,7 @@ impl Bench {
     /// Numbers of the rules that are told.
     fn sids(&mut self, side: Side, kind: Kind, bytes: &[u8]) -> Vec<u32> {
         let found = self.found(side, kind, bytes);
-        found.told.iter().map(|at| self.inspector.set().rules()[*at as usize].about.sid).collect()
+        found.alerts.iter().map(|at| self.inspector.set().rules()[*at as usize].about.sid).collect()
     }
 
     fn up(&mut self, bytes: &str) -> Vec<u32> {
@@ -80,10 +80,10 @@ fn what_spans_pieces_is_found_once() {
     assert_eq!(bench.up("ack"), []);
     assert_eq!(bench.up("attack"), [1]);
     let mut bench = Bench::new(&rule("content:\"a\"; content:\"b\"; distance:3; within:1;", 1));
-    for (piece, told) in
+    for (piece, alerts) in
         [("ax", vec![]), ("x", vec![]), ("x", vec![]), ("b", vec![1]), ("c", vec![])]
     {
-        assert_eq!(bench.up(piece), told, "{piece}");
+        assert_eq!(bench.up(piece), alerts, "{piece}");
     }
 }
 
@@ -124,7 +124,7 @@ fn verdicts_are_obeyed_in_order() {
     let mut bench = Bench::new(&rules);
     let mut verdict = |bytes: &[u8]| {
         let found = bench.found(Side::ToServer, Kind::Plain, bytes);
-        (found.told, found.verdict)
+        (found.alerts, found.verdict)
     };
     assert_eq!(verdict(b"a"), (vec![0], None));
     assert_eq!(verdict(b"ab"), (vec![1, 0], Some(Action::Drop)));
@@ -136,16 +136,16 @@ fn verdicts_are_obeyed_in_order() {
 #[test]
 fn thresholds_count_in_periods() {
     let second = 1_000_000_000;
-    for (threshold, told) in [
+    for (threshold, alerts) in [
         ("threshold: type limit, track by_src, count 2, seconds 10;", [1, 1, 0, 0, 1, 1]),
         ("threshold: type both, track by_dst, count 2, seconds 10;", [0, 1, 0, 0, 0, 1]),
         ("threshold: type threshold, track by_rule, count 2, seconds 10;", [0, 1, 0, 1, 0, 1]),
         ("detection_filter: track by_src, count 2, seconds 10;", [0, 0, 1, 1, 0, 0]),
     ] {
         let mut bench = Bench::new(&rule(&format!("content:\"a\"; {threshold}"), 1));
-        for (second_of, told) in [0, 1, 2, 3, 10, 12].into_iter().zip(told) {
+        for (second_of, alerts) in [0, 1, 2, 3, 10, 12].into_iter().zip(alerts) {
             bench.now = second_of * second;
-            assert_eq!(bench.up("a").len(), told, "{threshold} {second_of}");
+            assert_eq!(bench.up("a").len(), alerts, "{threshold} {second_of}");
         }
     }
 }
@@ -201,7 +201,7 @@ fn slots_are_given_back() {
     // What is one word is found nevertheless: where it has got to is the session's own.
     bench.session = sessions[4];
     let found = bench.found(Side::ToServer, Kind::Plain, b"bc");
-    assert_eq!((found.told, found.forgetful), (vec![0], true));
+    assert_eq!((found.alerts, found.forgetful), (vec![0], true));
     for session in &sessions {
         bench.inspector.end(session);
     }
@@ -232,9 +232,9 @@ fn looks_allocate_nothing() {
             bench.inspector.stream(&mut session, piece, &mut found);
         }
         bench.inspector.end(&session);
-        let told = found.told.len();
+        let alerts = found.alerts.len();
         found.clear();
-        told
+        alerts
     };
     let first = talk(&mut bench);
     assert!(first >= 3);
@@ -313,7 +313,7 @@ proptest! {
             let found = real.found(*side, *kind, bytes);
             let wanted = oracle.found(*side, *kind, bytes);
             let bytes = bytes.escape_ascii();
-            prop_assert_eq!(&found.told, &wanted.told, "{:?} {} of {}", kind, bytes, rules);
+            prop_assert_eq!(&found.alerts, &wanted.alerts, "{:?} {} of {}", kind, bytes, rules);
             prop_assert_eq!(found.verdict, wanted.verdict);
         }
     }
@@ -367,10 +367,10 @@ proptest! {
         let rule = "alert tcp-stream any any -> any any (content:\"first\"; content:\"last\"; distance:0; sid:1;)";
         let bytes = [&before[..], b"first", &vec![b'.'; gap][..], b"las", b"t", &after[..]].concat();
         let mut bench = Bench::new(rule);
-        let told: Vec<u32> = cut(&bytes, &cuts)
+        let alerts: Vec<u32> = cut(&bytes, &cuts)
             .into_iter()
             .flat_map(|piece| bench.sids(Side::ToServer, Kind::Plain, piece))
             .collect();
-        prop_assert_eq!(told, [1]);
+        prop_assert_eq!(alerts, [1]);
     }
 }

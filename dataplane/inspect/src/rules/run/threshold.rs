@@ -8,7 +8,7 @@ use crate::rules::session::{ThresholdKind, Track};
 
 /// Entries that one key may be in. When all are taken, the one whose period began first is taken
 /// over.
-const WAYS: usize = 8;
+const ASSOCIATIVITY: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counter {
@@ -28,11 +28,11 @@ pub struct Thresholds {
 impl Thresholds {
     /// For this many counters, at least.
     pub fn new(counters: usize) -> Thresholds {
-        let len = counters.max(WAYS).next_power_of_two();
+        let len = counters.max(ASSOCIATIVITY).next_power_of_two();
         Thresholds { counters: vec![None; len].into_boxed_slice() }
     }
 
-    /// Counts a match, and says whether the rule is to be obeyed and told: `(obeyed, told)`.
+    /// Counts a match, and says whether the rule is to be obeyed and told: `(obeyed, alerts)`.
     pub fn count(&mut self, number: u32, rule: &Compiled, facts: &Facts, now: i64) -> (bool, bool) {
         let Some(threshold) = rule.threshold else { return (true, true) };
         let address = match threshold.track {
@@ -56,12 +56,13 @@ impl Thresholds {
     }
 
     fn counter(&mut self, rule: u32, address: Option<IpAddr>, now: i64) -> &mut Counter {
-        let first = hash(rule, address) as usize & (self.counters.len() - 1) & !(WAYS - 1);
-        let set = &mut self.counters[first..first + WAYS];
+        let first = hash(rule, address) as usize & (self.counters.len() - 1) & !(ASSOCIATIVITY - 1);
+        let set = &mut self.counters[first..first + ASSOCIATIVITY];
         let is_it =
             |it: &Option<Counter>| it.is_some_and(|it| it.rule == rule && it.address == address);
         let age = |at: &usize| set[*at].map_or(i64::MIN, |it| it.began);
-        let at = set.iter().position(is_it).or_else(|| (0..WAYS).min_by_key(age)).unwrap_or(0);
+        let at =
+            set.iter().position(is_it).or_else(|| (0..ASSOCIATIVITY).min_by_key(age)).unwrap_or(0);
         let fresh = Counter { rule, address, began: now, count: 0 };
         if !is_it(&set[at]) {
             set[at] = None;

@@ -159,9 +159,9 @@ fn mistakes_are_told() {
         ("alert tcp any any -> any any (nocase:1; sid:1;)", "no value"),
     ] {
         let errors = RuleSet::load(text.as_bytes(), &Variables::usual()).unwrap_err();
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        assert!(told.iter().any(|it| it.contains(word)), "{text}: {told:?}");
-        assert!(told.iter().all(|it| it.starts_with("line 1")), "{told:?}");
+        let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert!(messages.iter().any(|it| it.contains(word)), "{text}: {messages:?}");
+        assert!(messages.iter().all(|it| it.starts_with("line 1")), "{messages:?}");
     }
 }
 
@@ -175,9 +175,9 @@ fn files_are_loaded_or_not() {
         alert tcp any any -> any any (content:\"d\"; \\\n  sid:3;)\n\
         alert tcp any any -> any any (content:\"\xff\"; sid:4;)\n";
     let errors = RuleSet::load(file, &Variables::usual()).unwrap_err();
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "line 3 (sid 2): 'foo' is not supported: no such option is served",
             "line 3 (sid 2): 'bar' is not supported: no such option is served",

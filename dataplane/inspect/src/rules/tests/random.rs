@@ -14,7 +14,7 @@ fn flag(text: &'static str) -> impl Strategy<Value = &'static str> {
 }
 
 /// Where a content of this length may be.
-fn place(len: usize) -> impl Strategy<Value = String> {
+fn offset(len: usize) -> impl Strategy<Value = String> {
     let len = len as u32;
     prop_oneof![
         3 => Just(String::new()),
@@ -36,7 +36,7 @@ fn content(negations: bool) -> impl Strategy<Value = String> {
     (select(not), text, flag(" nocase;")).prop_flat_map(|(not, text, nocase)| {
         let bars = text.matches('|').count() / 2;
         let len = text.len() - 3 * bars;
-        place(len).prop_map(move |place| format!("content:{not}\"{text}\";{nocase}{place}"))
+        offset(len).prop_map(move |offset| format!("content:{not}\"{text}\";{nocase}{offset}"))
     })
 }
 

@@ -1,45 +1,11 @@
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use proptest::prelude::*;
 
+use super::super::inflate::STEP;
 use super::*;
 
-/// The text of `BROTLI`.
+use super::super::packers::{brotli_plain, gzip, raw, zlib, zstd, zstd_frame};
+
 const TEXT: &[u8] = b"the quick brown fox jumps over the lazy dog, the quick brown fox";
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
-}
-
-fn zlib(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
-}
-
-fn raw(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = DeflateEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
-}
-
-/// A Brotli stream of uncompressed metablocks (RFC 7932 section 9.2), which needs no packer.
-fn brotli_plain(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (index, chunk) in bytes.chunks(1 << 16).enumerate() {
-        // WBITS 16 is one bit 0, in front of the first metablock.
-        let begin = u64::from(index == 0);
-        let header = ((chunk.len() as u64 - 1) << 3 | 1 << 19) << begin;
-        out.extend(&header.to_le_bytes()[..3]);
-        out.extend(chunk);
-    }
-    out.push(3);
-    out
-}
 
 fn unpack(coding: Coding, packed: &[u8], step: usize) -> Result<Vec<u8>, Fault> {
     let (mut unpacker, mut out) = (Unpacker::new(coding), Vec::new());
@@ -60,6 +26,9 @@ proptest! {
         prop_assert_eq!(unpack(Coding::Gzip, &members, step), Ok([&bytes[..], b"more"].concat()));
         prop_assert_eq!(unpack(Coding::Deflate, &zlib(&bytes), step), Ok(bytes.clone()));
         prop_assert_eq!(unpack(Coding::Deflate, &raw(&bytes), step), Ok(bytes.clone()));
+        let frames = [zstd(&bytes), vec![0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], zstd(b"more")];
+        let more = [&bytes[..], b"more"].concat();
+        prop_assert_eq!(unpack(Coding::Zstd, &frames.concat(), step), Ok(more));
         if !bytes.is_empty() {
             prop_assert_eq!(unpack(Coding::Brotli, &brotli_plain(&bytes), step), Ok(bytes));
         }
@@ -67,7 +36,7 @@ proptest! {
 
     #[test]
     fn nothing_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1..50usize) {
-        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli] {
+        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
             let _ = unpack(coding, &bytes, step);
         }
     }
@@ -102,7 +71,7 @@ const HEADER_ALL: u8 = 0b1_1110;
 
 #[test]
 fn what_is_not_packed_is_refused() {
-    for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli] {
+    for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
         let plain = unpack(coding, b"the forbidden word, as it is", 1000);
         assert_eq!(plain, Err(Fault::BadCoding), "{coding:?}");
     }
@@ -131,6 +100,15 @@ fn bombs_end_by_the_bound() {
         assert_eq!(end, Err(Fault::Bomb), "{step}");
         assert!(made < 4 << 20, "{step}: {made}");
     }
+    // Blocks of four bytes that make 128 KiB each.
+    let bomb = zstd_frame(0, 0x50, &[(1, &b"a"[..], 128 << 10); 64]);
+    let mut unpacker = Unpacker::new(Coding::Zstd);
+    let fed = unpacker.feed(&bomb, &Bounds::DEFAULT, (&mut Vec::new(), usize::MAX / 2));
+    assert_eq!(fed, Err(Fault::Bomb));
+    let (mut unpacker, mut out) = (Unpacker::new(Coding::Zstd), Vec::new());
+    let fed = unpacker.feed(&bomb, &Bounds::DEFAULT, (&mut out, Bounds::of_packet(bomb.len())));
+    assert_eq!(fed, Err(Fault::Bomb));
+    assert!(out.len() <= (1 << 20) + (130 << 10));
     let small = Bounds { bytes: 1000, ..Bounds::DEFAULT };
     let mut unpacker = Unpacker::new(Coding::Deflate);
     let fed = unpacker.feed(&zlib(&[7; 1001]), &small, (&mut Vec::new(), 5000));
@@ -154,4 +132,15 @@ fn memory_of_all_is_bounded() {
     let brotli = all.open(Coding::Brotli, &bounds).unwrap();
     let fed = all.feed(brotli, (&[0x0f], &bounds), (&mut Vec::new(), 1000));
     assert_eq!(fed, Err(Fault::UnpackMemory));
+    // One of 8 MiB that is only said to be there costs nothing; what it holds does.
+    let mut all = Unpackers::default();
+    let mut zstd = all.open(Coding::Zstd, &bounds).unwrap();
+    let begin = zstd_frame(0, 0x68, &[(1, b"a", 64 << 10)]);
+    let blocks = zstd_frame(0, 0x68, &[(1, &b"a"[..], 128 << 10); 8]);
+    let small = all.feed(zstd, (&begin, &bounds), (&mut Vec::new(), 1 << 20));
+    assert_eq!((small, all.memory() < 600 << 10), (Ok(()), true), "{}", all.memory());
+    let fed = all.feed(zstd, (&blocks, &bounds), (&mut Vec::new(), 4 << 20));
+    assert_eq!(fed, Err(Fault::UnpackMemory));
+    all.close(&mut zstd);
+    assert_eq!(all.memory(), 0);
 }

@@ -130,7 +130,7 @@ struct Slot {
 
 /// What two segments that overlap do to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meeting {
+enum OverlapAction {
     OldYields,
     CutOldFront,
     CutOldBack,
@@ -143,20 +143,20 @@ enum Meeting {
     OldWithin,
 }
 
-fn meet(old: &Range<Seq>, new: &Range<Seq>, is_new_kept: bool) -> Meeting {
+fn meet(old: &Range<Seq>, new: &Range<Seq>, is_new_kept: bool) -> OverlapAction {
     let begins_before = new.start.before(old.start);
     let begins_after = new.start.after(old.start);
     let ends_before = new.end.before(old.end);
     let ends_after = new.end.after(old.end);
     match is_new_kept {
-        true if !begins_after && !ends_before => Meeting::OldYields,
-        true if !begins_after => Meeting::CutOldFront,
-        true if !ends_before => Meeting::CutOldBack,
-        true => Meeting::NewWithin,
-        false if !begins_before && !ends_after => Meeting::NewYields,
-        false if !begins_before => Meeting::CutNewFront,
-        false if !ends_after => Meeting::CutNewBack,
-        false => Meeting::OldWithin,
+        true if !begins_after && !ends_before => OverlapAction::OldYields,
+        true if !begins_after => OverlapAction::CutOldFront,
+        true if !ends_before => OverlapAction::CutOldBack,
+        true => OverlapAction::NewWithin,
+        false if !begins_before && !ends_after => OverlapAction::NewYields,
+        false if !begins_before => OverlapAction::CutNewFront,
+        false if !ends_after => OverlapAction::CutNewBack,
+        false => OverlapAction::OldWithin,
     }
 }
 
@@ -205,7 +205,7 @@ impl Reorder {
         if new.seq != expected.next && !self.has_room(waiting, new.cost()) {
             return Outcome::Full(new.packet);
         }
-        self.place(waiting, new, expected.overlap)
+        self.insert_segment(waiting, new, expected.overlap)
     }
 
     /// The segment that begins at `next`, if there is one: what it has before is cut off.
@@ -301,7 +301,12 @@ impl Reorder {
     }
 
     /// Puts a segment in its place, or what the others leave of it.
-    fn place(&mut self, waiting: &mut Waiting, mut new: Node, overlap: Overlap) -> Outcome {
+    fn insert_segment(
+        &mut self,
+        waiting: &mut Waiting,
+        mut new: Node,
+        overlap: Overlap,
+    ) -> Outcome {
         // PERF: behind a lost segment all that follows is appended.
         let is_behind_all =
             self.node(waiting.tail).is_some_and(|last| !last.span().end.after(new.seq));
@@ -324,18 +329,20 @@ impl Reorder {
             self.stats.conflicts += u64::from(!old.agrees(&new));
             let meeting = meet(&theirs, &ours, overlap.is_new_kept(&theirs, &ours));
             match meeting {
-                Meeting::OldYields => {}
-                Meeting::OldWithin => new.absorb(old),
-                Meeting::NewWithin => old.absorb(&new),
-                Meeting::NewYields => {}
-                Meeting::CutNewFront => new.cut_front(theirs.end),
-                Meeting::CutNewBack => new.cut_back(theirs.start),
-                Meeting::CutOldFront => old.cut_front(ours.end),
-                Meeting::CutOldBack => old.cut_back(ours.start),
+                OverlapAction::OldYields => {}
+                OverlapAction::OldWithin => new.absorb(old),
+                OverlapAction::NewWithin => old.absorb(&new),
+                OverlapAction::NewYields => {}
+                OverlapAction::CutNewFront => new.cut_front(theirs.end),
+                OverlapAction::CutNewBack => new.cut_back(theirs.start),
+                OverlapAction::CutOldFront => old.cut_front(ours.end),
+                OverlapAction::CutOldBack => old.cut_back(ours.start),
             }
             match meeting {
-                Meeting::NewYields | Meeting::NewWithin => return Outcome::Duplicate(new.packet),
-                Meeting::OldYields | Meeting::OldWithin => {
+                OverlapAction::NewYields | OverlapAction::NewWithin => {
+                    return Outcome::Duplicate(new.packet);
+                }
+                OverlapAction::OldYields | OverlapAction::OldWithin => {
                     let gone = self.unlink(waiting, before);
                     self.spent.extend(gone.map(|node| node.packet));
                 }

@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// Where in `data()` the bytes of `span` are, as far as there are any.
-    fn place(&self, span: &Range<Seq>) -> Range<usize> {
+    fn range_of(&self, span: &Range<Seq>) -> Range<usize> {
         let at = |seq| (self.at + self.seq.until(seq).min(self.len)) as usize;
         at(span.start)..at(span.end)
     }
@@ -86,7 +86,7 @@ impl Node {
     /// Takes over what `inner` has, which stands within this and does not reach its end.
     pub fn absorb(&mut self, inner: &Node) {
         let span = inner.span();
-        let (from, to) = (inner.place(&span), self.place(&span));
+        let (from, to) = (inner.range_of(&span), self.range_of(&span));
         let len = from.len().min(to.len());
         let bytes = &inner.packet.data()[from];
         self.packet.data_mut()[to][..len].copy_from_slice(&bytes[..len]);
@@ -101,7 +101,7 @@ impl Node {
     pub fn agrees(&self, other: &Node) -> bool {
         let (one, two) = (self.span(), other.span());
         let both = one.start.max(two.start)..one.end.min(two.end);
-        let (here, there) = (self.place(&both), other.place(&both));
+        let (here, there) = (self.range_of(&both), other.range_of(&both));
         self.packet.data()[here] == other.packet.data()[there]
     }
 

@@ -82,7 +82,7 @@ impl Stream {
     }
 
     /// The list is sorted, nothing overlaps, and the counts are right.
-    fn check_except(&self, on_its_way: usize) {
+    fn check_except(&self, in_flight: usize) {
         let (mut at, mut last, mut count, mut cost) = (self.waiting.head, 0, 0, 0);
         let mut end = self.begin;
         while let Some(slot) = self.store.slot(at) {
@@ -93,7 +93,7 @@ impl Stream {
         }
         assert_eq!((self.waiting.packets, self.waiting.cost), (count, cost));
         assert_eq!((self.waiting.tail, self.store.total_cost), (last, u64::from(cost)));
-        assert_eq!(count as usize + on_its_way, self.inside);
+        assert_eq!(count as usize + in_flight, self.inside);
         let ranges: Vec<_> = self.store.ranges(&self.waiting).collect();
         assert!(ranges.windows(2).all(|two| two[0].end.before(two[1].start)));
     }
@@ -209,10 +209,10 @@ impl Plain {
     }
 
     /// The segments that have bytes from `from` to `to`, in order.
-    fn met(&self, from: u32, to: u32) -> Vec<usize> {
-        let mut met: Vec<usize> = self.cells.range(from..to).map(|(_, cell)| cell.1).collect();
-        met.dedup();
-        met
+    fn touched(&self, from: u32, to: u32) -> Vec<usize> {
+        let mut touched: Vec<usize> = self.cells.range(from..to).map(|(_, cell)| cell.1).collect();
+        touched.dedup();
+        touched
     }
 
     fn insert(&mut self, next: u32, at: u32, symbols: &[u16]) {
@@ -231,7 +231,7 @@ impl Plain {
         else {
             return;
         };
-        for old in self.met(from, to) {
+        for old in self.touched(from, to) {
             let (begin, end) = self.extent(old).unwrap();
             if begin >= to {
                 break;

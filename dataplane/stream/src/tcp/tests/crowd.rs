@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use thruway_wire::tcp::flags::{ACK, SYN};
 
-use super::super::{Arrival, Mode, Out, Settings, Tcp, Why};
+use super::super::{DropReason, Mode, Out, Settings, Tcp};
+use super::through;
 use crate::testing::segment;
 
 const MILLISECOND: i64 = 1_000_000;
 /// Bytes of a segment.
 const LEN: u32 = 500;
-/// The window that receivers tell: what a segment of testing says.
+/// The window that receivers announce.
 const WINDOW: u32 = 0xffff;
 /// Attackers, as many as had filled all memory by default with a window each.
 const ATTACKERS: usize = 600;
@@ -40,15 +41,9 @@ impl Crowd {
 
     /// A segment goes through the engine; how many leave in its direction.
     fn pass(&mut self, conn: u32, direction: usize, numbers: (u32, u32, u8), len: u32) -> usize {
-        let mut packet = segment(numbers.0, numbers.1, numbers.2, &vec![7; len as usize]);
-        packet.set_fcb(conn * 2 + direction as u32 + 1);
-        let at = Arrival { conn, direction, port: direction, now: self.now };
-        self.tcp.arrive(at, packet, &mut self.out);
-        let inside = std::mem::take(&mut self.out.packets);
-        for (port, packet) in inside {
-            self.tcp.depart(port, packet, self.now, &mut self.out);
-        }
-        let left = std::mem::take(&mut self.out.packets);
+        let packet = segment(numbers.0, numbers.1, numbers.2, &vec![7; len as usize]);
+        let engine = (&mut self.tcp, &mut self.out);
+        let left = through(engine, (conn, direction, self.now), packet, |_| ());
         left.iter().filter(|(port, packet)| *port == direction && packet.len() > 54).count()
     }
 
@@ -126,7 +121,7 @@ fn who_never_acknowledges_starves_nobody() {
         let (alone, _) = goodput(mode, 0);
         assert_eq!(alone, 20 * ROUNDS);
         let (among, crowd) = goodput(mode, ATTACKERS);
-        let full = crowd.out.drops[Why::Full as usize];
+        let full = crowd.out.drops[DropReason::Full as usize];
         assert!(full > 0, "the attackers are bounded");
         assert!(among * 100 >= alone * 99, "{mode:?}: {among} of {alone} segments");
     }

@@ -8,7 +8,7 @@ use thruway_stream::http::{
 
 /// What was said: pieces, those that depend on steps put together, and how it ended.
 #[derive(Debug, PartialEq, Default)]
-struct Said {
+struct Outcome {
     pieces: Vec<(u8, Vec<u8>)>,
     fault: Option<Fault>,
 }
@@ -19,25 +19,25 @@ pub fn any_bytes(bytes: &[u8]) {
     let lenient = policy & 1 == 1;
     let rules = Rules { lenient, head_bytes: 256, fields: 8, extension_bytes: 16 };
     let (requests, responses) = rest.split_at(rest.len() * usize::from(*part) / 256);
-    let whole = said(rules, [requests, responses], usize::MAX);
-    let steps = said(rules, [requests, responses], usize::from(*step % 16) + 1);
+    let whole = outcome(rules, [requests, responses], usize::MAX);
+    let steps = outcome(rules, [requests, responses], usize::from(*step % 16) + 1);
     assert_eq!(whole, steps);
 }
 
-fn said(rules: Rules, ways: [&[u8]; 2], step: usize) -> Said {
+fn outcome(rules: Rules, streams: [&[u8]; 2], step: usize) -> Outcome {
     let (mut reader, mut connection) = (Reader::new(rules), Connection::default());
-    let mut said = Said::default();
-    for (kind, bytes) in [Kind::Request, Kind::Response].into_iter().zip(ways) {
-        let left = read(&mut reader, &mut connection, (kind, bytes), step, &mut said);
+    let mut outcome = Outcome::default();
+    for (kind, bytes) in [Kind::Request, Kind::Response].into_iter().zip(streams) {
+        let left = read(&mut reader, &mut connection, (kind, bytes), step, &mut outcome);
         let ended = left.and_then(|left| reader.finish(&mut connection, kind, left));
         if let Err(fault) = ended {
-            said.fault = Some(fault);
+            outcome.fault = Some(fault);
             // Framing in which something is wrong is told as far as it came before.
-            said.pieces.pop_if(|(number, _)| *number == 2);
-            return said;
+            while outcome.pieces.pop_if(|(number, _)| [2, 6].contains(number)).is_some() {}
+            return outcome;
         }
     }
-    said
+    outcome
 }
 
 /// Reads a direction in steps; gives how many bytes were not told.
@@ -46,24 +46,24 @@ fn read(
     connection: &mut Connection,
     (kind, bytes): (Kind, &[u8]),
     step: usize,
-    said: &mut Said,
+    outcome: &mut Outcome,
 ) -> Result<usize, Fault> {
-    let (mut told, mut shown) = (0, 0usize);
+    let (mut done, mut shown) = (0, 0usize);
     loop {
-        shown = bytes.len().min(shown.max(told).saturating_add(step));
-        while let Step::Piece(piece, len) = reader.step(connection, kind, &bytes[told..shown])? {
+        shown = bytes.len().min(shown.max(done).saturating_add(step));
+        while let Step::Piece(piece, len) = reader.step(connection, kind, &bytes[done..shown])? {
             assert!(len > 0 || piece == Piece::End);
-            let these = &bytes[told..told + len];
-            told += len;
-            say(reader, piece, these, said);
+            let these = &bytes[done..done + len];
+            done += len;
+            record(reader, piece, these, outcome);
         }
         if shown == bytes.len() {
-            return Ok(bytes.len() - told);
+            return Ok(bytes.len() - done);
         }
     }
 }
 
-fn say(reader: &Reader, piece: Piece, bytes: &[u8], said: &mut Said) {
+fn record(reader: &Reader, piece: Piece, bytes: &[u8], outcome: &mut Outcome) {
     let number = match piece {
         Piece::Head => 0,
         Piece::Body { .. } => 1,
@@ -71,15 +71,16 @@ fn say(reader: &Reader, piece: Piece, bytes: &[u8], said: &mut Said) {
         Piece::Trailer => 3,
         Piece::End => 4,
         Piece::Opaque => 5,
+        Piece::Extension => 6,
     };
     if piece == Piece::Head {
         write_anew(reader, bytes);
     }
-    match said.pieces.last_mut() {
-        Some((last, so_far)) if *last == number && [1, 2, 5].contains(&number) => {
+    match outcome.pieces.last_mut() {
+        Some((last, so_far)) if *last == number && [1, 2, 5, 6].contains(&number) => {
             so_far.extend(bytes);
         }
-        _ => said.pieces.push((number, bytes.to_vec())),
+        _ => outcome.pieces.push((number, bytes.to_vec())),
     }
 }
 

@@ -86,7 +86,7 @@ impl Host {
             return;
         }
         if segment.has(flags::ACK) && !has_good_ack {
-            return self.answer_stranger(segment);
+            return self.answer_unknown(segment);
         }
         if !segment.has(flags::SYN) {
             return;

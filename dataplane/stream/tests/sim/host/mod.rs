@@ -141,14 +141,14 @@ impl Host {
             return self.blame(Fault::Flags, format_args!("{segment:?}"));
         }
         match self.stage {
-            Stage::Idle | Stage::Closed => self.answer_stranger(segment),
+            Stage::Idle | Stage::Closed => self.answer_unknown(segment),
             Stage::Listen | Stage::SynSent => self.greet(segment),
             Stage::SynReceived | Stage::Open | Stage::TimeWait => self.converse(segment),
         }
     }
 
     /// Nobody is here: a reset is the answer (RFC 9293 section 3.10.7.1).
-    fn answer_stranger(&mut self, segment: &Segment) {
+    fn answer_unknown(&mut self, segment: &Segment) {
         if segment.has(flags::RST) || self.stage == Stage::Idle && !segment.has(flags::ACK) {
             return; // a SYN that comes before its time is lost
         }
@@ -193,7 +193,7 @@ impl Host {
         if has_data {
             self.take_data(segment, seq);
         }
-        self.settle();
+        self.advance_stage();
     }
 
     /// A segment without data that stands where its sender cannot be. Late ones stand before the
@@ -257,7 +257,7 @@ impl Host {
     }
 
     /// What follows from what came.
-    fn settle(&mut self) {
+    fn advance_stage(&mut self) {
         if self.stage != Stage::Open || !self.tx.is_fin_acked() || !self.rx.is_complete() {
             return;
         }

@@ -127,17 +127,17 @@ fn any_packet(bytes: &mut Bytes<'_>, direction: usize, came: u32, is_raw: bool) 
 
 /// What a function does to a packet; `None` if it goes no further.
 fn function(bytes: &mut Bytes<'_>, mode: Mode, mut packet: Packet) -> Option<Packet> {
-    let deed = bytes.next();
+    let action = bytes.next();
     if packet.content_mark().layer() != Layer::Tcp {
         return Some(packet);
     }
     let len = packet.content().len();
-    let at = usize::from(deed >> 4).min(len);
-    match deed & 15 {
-        1 if mode >= Mode::Guard => packet.content_mut().fill(deed),
+    let at = usize::from(action >> 4).min(len);
+    match action & 15 {
+        1 if mode >= Mode::Guard => packet.content_mut().fill(action),
         2 | 3 if mode == Mode::Map => {
-            let cut = usize::from(deed >> 3).min(len - at);
-            let with = vec![deed; usize::from(bytes.next()) * 8];
+            let cut = usize::from(action >> 3).min(len - at);
+            let with = vec![action; usize::from(bytes.next()) * 8];
             assert!(Run(std::slice::from_mut(&mut packet)).splice(0, at, cut, &with));
         }
         4 if mode == Mode::Map => {

@@ -147,15 +147,15 @@ fn forwarded_ports_lead_inside() {
 #[test]
 fn forwarded_ports_are_not_given_away() {
     let rules =
-        ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2009", "DNAT tcp 192.0.2.1:2001-2008 -> 10.0.0.5"];
+        ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2009", "DNAT udp 192.0.2.1:2001-2008 -> 10.0.0.5"];
     let mut world = World::new(&rules);
     let mut given: Vec<u16> = (1..=2)
-        .map(|n| world.send(0, &first(TCP, &format!("10.0.0.1:{n}"), "198.51.100.1:80")).unwrap())
+        .map(|n| world.send(0, &first(UDP, &format!("10.0.0.1:{n}"), "198.51.100.1:80")).unwrap())
         .map(|(_, left)| left.src.1)
         .collect();
     given.sort_unstable();
     assert_eq!(given, [2000, 2009]);
-    let third = first(TCP, "10.0.0.1:3", "198.51.100.1:80");
+    let third = first(UDP, "10.0.0.1:3", "198.51.100.1:80");
     assert_eq!(world.send(0, &third).err(), Some("no-port"));
 }
 
@@ -314,6 +314,12 @@ impl Answers for Told {
         Some(self.0)
     }
     fn publish(&mut self, _: &[u64]) {}
+    fn session(&self) -> u32 {
+        0
+    }
+    fn evict(&mut self, _: u32, _: &mut dyn FnMut(&mut [u8]) -> bool) -> bool {
+        false
+    }
 }
 
 #[test]
@@ -359,13 +365,13 @@ fn threads_share_the_ports_and_no_two_have_one() {
         let mut n = 0;
         while let Ok((_, left)) = {
             n += 1;
-            world.send(0, &first(TCP, &format!("10.0.0.1:{n}"), "198.51.100.1:80"))
+            world.send(0, &first(UDP, &format!("10.0.0.1:{n}"), "198.51.100.1:80"))
         } {
             assert!(all.insert(left.src.1));
         }
         while let Ok((_, left)) = {
             n += 1;
-            world.send(0, &first(TCP, &format!("10.0.0.1:{}", 2000 + n), "198.51.100.1:80"))
+            world.send(0, &first(UDP, &format!("10.0.0.1:{}", 2000 + n), "198.51.100.1:80"))
         } {
             assert!(all.insert(left.src.1));
         }

@@ -75,7 +75,12 @@ fn send(
 ) -> Result<(), TestCaseError> {
     let known = book.iter().find(|entry| entry.sent.written() == sent.written());
     let known = known.map(|entry| entry.left.src);
-    match world.send(inputs.0, &sent) {
+    let evicted = world.0.function.embryonic.evicted;
+    let answer = world.send(inputs.0, &sent);
+    let evicted = world.0.function.embryonic.evicted - evicted;
+    forget_evicted(world, book, evicted, sent.protocol)?;
+    prop_assert!(evicted == 0 || known.is_none() && !is_free(book));
+    match answer {
         Ok((output, left)) => {
             // Every pair of inputs but the hairpin's goes through to the other side.
             let wanted = if inputs == (0, 0) { 1 } else { usize::from(inputs.0) };
@@ -98,6 +103,23 @@ fn send(
             prop_assert!(known.is_none() && !is_free(book));
             prop_assert_eq!(why, "no-port");
         }
+    }
+    Ok(())
+}
+
+/// Takes the sessions that a new one ended out of the book: so many, and of TCP.
+fn forget_evicted(
+    world: &World,
+    book: &mut Book,
+    evicted: u64,
+    asker: u8,
+) -> Result<(), TestCaseError> {
+    let lives = |entry: &Entry| world.0.has(&tuple_of(&entry.sent.written()).unwrap());
+    let (kept, ended): (Book, Book) = book.drain(..).partition(lives);
+    *book = kept;
+    prop_assert_eq!(ended.len() as u64, evicted);
+    for Entry { sent, inputs, .. } in &ended {
+        prop_assert_eq!((sent.protocol, asker, inputs.0), (TCP, TCP, 0));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ fn matcher(words: &[Vec<u8>], nocase: bool, mode: Mode, with: &[u8]) -> Matcher 
         acts: Acts {
             mode,
             with: with.to_vec(),
-            mask: b'*',
+            mask: b"*".to_vec(),
             counts: vec![0; words.len()],
             totals: Totals::default(),
         },
@@ -67,7 +67,7 @@ fn pass(matcher: &mut Matcher, events: &[Event]) -> Receiver {
         let about = About { direction: 1, is_last, is_late, now: 0 };
         let mut data = StreamCursor::new(&mut pieces, about);
         let next = matcher.process(&mut state, &mut data);
-        let (piece, byte) = data.place();
+        let (piece, byte) = data.position();
         if next == Next::Close {
             to.is_closed = true;
             return to;

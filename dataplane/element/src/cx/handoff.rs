@@ -1,0 +1,81 @@
+//! How an element hands packets to its replicas in other threads.
+//!
+//! The element chooses the thread. Rings, drops, wake-ups, and what becomes of packets that are
+//! under way at a stop or a hot swap are the engine's.
+
+use thruway_packet::{Batch, Packet};
+
+use super::Cx;
+use crate::reason::Reason;
+
+impl Cx<'_> {
+    /// Hands all packets of a batch to this element's replica in another thread, which gets them by
+    /// [`Element::handed`](crate::Element::handed), in order. Those for which the ring has no room
+    /// are dropped ([`Reason::CONGESTION`]). Returns how many went. To be called once for a batch:
+    /// the other thread is woken if it sleeps.
+    #[inline]
+    pub fn handoff(&mut self, thread: usize, batch: &mut Batch) -> usize {
+        let handed = self.try_handoff(thread, batch);
+        if !batch.is_empty() {
+            self.drop_all(Reason::CONGESTION, batch);
+        }
+        handed
+    }
+
+    /// The same; those for which there is no room stay in the batch.
+    #[inline]
+    pub fn try_handoff(&mut self, thread: usize, batch: &mut Batch) -> usize {
+        self.host.handoff(self.node, thread, batch)
+    }
+
+    /// Puts a packet of the present batch aside that is for another thread;
+    /// [`Cx::handoff_staged`] is to follow.
+    #[inline]
+    pub fn stage(&mut self, thread: usize, packet: Packet) {
+        if let Err(packet) = self.wires.staged.push(thread, packet) {
+            self.drop(Reason::CONGESTION, packet);
+        }
+    }
+
+    /// Hands over what was put aside, as [`Cx::handoff`] does. Returns how many packets went.
+    #[inline]
+    pub fn handoff_staged(&mut self) -> usize {
+        self.hand_staged(|_, _| ())
+    }
+
+    /// The same; `lost` is called with each thread whose ring was full, and how many packets were
+    /// dropped for that.
+    #[inline]
+    pub(crate) fn hand_staged(&mut self, mut lost: impl FnMut(usize, usize)) -> usize {
+        match std::mem::take(&mut self.wires.staged.is_any) {
+            true => self.hand_all(&mut lost),
+            false => 0,
+        }
+    }
+
+    // Once for a batch: not in the loop of the element that calls it.
+    #[inline(never)]
+    fn hand_all(&mut self, lost: &mut dyn FnMut(usize, usize)) -> usize {
+        let mut batches = std::mem::take(&mut self.wires.staged.batches);
+        let mut handed = 0;
+        for (thread, batch) in batches.iter_mut().enumerate().filter(|(_, b)| !b.is_empty()) {
+            handed += self.try_handoff(thread, batch);
+            if !batch.is_empty() {
+                lost(thread, batch.len());
+                self.drop_all(Reason::CONGESTION, batch);
+            }
+        }
+        self.wires.staged.batches = batches;
+        handed
+    }
+
+    /// The threads that have a replica of this element, ascending.
+    pub fn threads(&self) -> &[usize] {
+        self.host.threads(self.node)
+    }
+
+    /// The thread that runs this element's task, timers and handlers.
+    pub fn home(&self) -> usize {
+        self.host.home(self.node)
+    }
+}

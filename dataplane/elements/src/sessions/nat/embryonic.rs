@@ -1,0 +1,96 @@
+//! Embryonic TCP sessions, oldest first: which of them ends when a new session finds no free port.
+//!
+//! A flood of SYNs takes all ports, and each stays in use until its session times out. RFC 5382
+//! section 5 and RFC 7857 section 2 let a NAT end partially open connections earlier; established
+//! ones never end for a new one's sake.
+
+use super::chains::Slab;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+/// Fewest and most embryonic sessions that are listed.
+const LISTED: (usize, usize) = (1024, 1 << 16);
+
+/// A listed session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    /// Its number in the flow manager.
+    pub session: u32,
+    /// `source` of the session's [`State`](super::state::State): the mapping, or the place of the
+    /// address.
+    pub source: u32,
+    /// Its outside port; 0 in entries that are free.
+    pub port: u16,
+    /// The list that it is in.
+    pub list: u32,
+    pub older: u32,
+    pub younger: u32,
+}
+
+/// The ends of a list.
+#[derive(Clone, Copy)]
+struct List {
+    oldest: u32,
+    youngest: u32,
+}
+
+/// Lists of embryonic TCP sessions that hold a port: two for each outside address, as its ports are
+/// well-known or not. Each entry is looked at once at most, then it leaves its list.
+pub(super) struct Embryonic {
+    pub entries: Slab<Entry>,
+    lists: Box<[List]>,
+    /// Sessions that ended so that others could have their ports.
+    pub evicted: u64,
+}
+
+impl Embryonic {
+    /// For this many addresses and ports; without ports nothing is listed.
+    pub(super) fn new(addresses: usize, ports: usize) -> Embryonic {
+        let capacity = if ports == 0 { 0 } else { ports.clamp(LISTED.0, LISTED.1) };
+        let none = List { oldest: NONE, youngest: NONE };
+        Embryonic {
+            entries: Slab::new(capacity),
+            lists: vec![none; addresses * 2].into_boxed_slice(),
+            evicted: 0,
+        }
+    }
+
+    /// Appends a session; gives its ticket. The caller makes room first.
+    pub(super) fn add(&mut self, entry: Entry) -> Option<u32> {
+        let list = *self.lists.get(entry.list as usize)?;
+        let at = self.entries.add(Entry { older: list.youngest, younger: NONE, ..entry })?;
+        self.link((list.youngest, at), entry.list as usize);
+        self.link((at, NONE), entry.list as usize);
+        Some(at + 1)
+    }
+
+    /// Makes two entries of a list neighbours; [`NONE`] is its end.
+    fn link(&mut self, (older, younger): (u32, u32), list: usize) {
+        match older {
+            NONE => self.lists[list].oldest = younger,
+            at => self.entries.get_mut(at).younger = younger,
+        }
+        match younger {
+            NONE => self.lists[list].youngest = older,
+            at => self.entries.get_mut(at).older = older,
+        }
+    }
+
+    /// Takes the entry of a ticket out of its list, if it is of this source and port.
+    pub(super) fn remove(&mut self, ticket: u32, (source, port): (u32, u16)) -> bool {
+        let Some(at) = ticket.checked_sub(1) else { return false };
+        let entry = *self.entries.get(at);
+        if port == 0 || (entry.source, entry.port) != (source, port) {
+            return false;
+        }
+        self.link((entry.older, entry.younger), entry.list as usize);
+        self.entries.remove(at);
+        true
+    }
+
+    /// The ticket of a list's oldest session.
+    pub(super) fn oldest(&self, list: u32) -> Option<u32> {
+        let at = self.lists.get(list as usize)?.oldest;
+        (at != NONE).then_some(at.wrapping_add(1))
+    }
+}

@@ -1,0 +1,26 @@
+//! What elements of devices tell their user, and why packets that reached one are not emitted.
+
+use thruway_element::{Cx, reasons};
+
+reasons! {
+    /// Why a packet that reached the port is not emitted.
+    pub(super) enum Lost {
+        RingFull = "ring-full": "the kernel dropped it: it came faster than it was read",
+        TooLong = "too-long": "longer than any frame has room for",
+        Offload = "offload": "its sender left work undone that only hardware does",
+        NotIp = "not-ip": "FORCE_IP, and there is no whole IPv4 header",
+        Damaged = "damaged": "the capture is cut off or damaged here",
+    }
+}
+
+/// Tells the user by what way an interface is used.
+pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
+    complain(cx, &format!("interface '{interface}': {way}"));
+}
+
+/// Tells the user something, with the element's name.
+pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
+    let node = cx.node();
+    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+    cx.chatter(&format!("{name}: {what}"));
+}

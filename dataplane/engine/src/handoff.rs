@@ -1,0 +1,219 @@
+//! Packets that elements hand to their replicas in other threads: the rings between all threads,
+//! and what is done with their content in a round, at a stop and in a hot swap.
+//!
+//! The rings themselves are in [`crate::rings`].
+
+use std::sync::Arc;
+
+use thruway_element::{Element, Reason, Staged};
+use thruway_flow::manager::{HandoffCounts, THREADS_MAX, ThreadSet};
+use thruway_packet::MAX_BATCH;
+
+use crate::away::Piece;
+use crate::core::{Core, pass_rest};
+use crate::engine::Engine;
+use crate::flows::Flows;
+use crate::layout::Layout;
+use crate::rings::{Handoffs, Inlet, Point};
+
+/// Gives the threads rings to each other for the elements that hand packets over.
+pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) {
+    let Some(first) = engines.first() else { return };
+    let layout = Arc::clone(&first.core.layout);
+    let threads = engines.len();
+    let is_met = flows.plan.levels.iter().any(|level| level.meets());
+    let shares_sessions = (2..=THREADS_MAX).contains(&threads) && is_met;
+    let nodes = layout.graph.elements.len();
+    let mut all: Vec<Handoffs> = engines.iter().map(|_| Handoffs::of(nodes)).collect();
+    for node in 0..nodes {
+        let (spec, from) = (layout.graph.elements[node].spec, &layout.threads[node]);
+        let replica = from.first().and_then(|thread| engines[*thread].core.elements[node].as_ref());
+        let Some(element) = replica.filter(|_| spec.handoff) else { continue };
+        // Whoever begins sessions hands packets to the thread that serves theirs.
+        let is_entry = element.flow_settings().is_some();
+        if is_entry && !shares_sessions || layout.is_passed_by(node) {
+            continue;
+        }
+        let to = if spec.leaves_at_home { &layout.home[node..=node] } else { &from[..] };
+        let (rings, is_store) = (element.handoff(), spec.leaves_at_home);
+        let point = Point { node, from, to, rings, is_entry, is_store };
+        Handoffs::connect(&mut all.iter_mut().collect::<Vec<_>>(), point);
+    }
+    for (thread, (engine, handoffs)) in engines.iter_mut().zip(all).enumerate() {
+        let stages = handoffs.out.iter().flatten().any(|outlet| !outlet.is_store);
+        engine.wires.staged = if stages { Staged::of(threads, thread) } else { Staged::default() };
+        engine.core.handoffs = handoffs;
+    }
+    if shares_sessions {
+        join(flows, &layout, engines);
+    }
+}
+
+/// Lets the flow managers of all threads hand packets to each other.
+fn join(flows: &Flows, layout: &Layout, engines: &mut [Engine]) {
+    let threads = engines.len();
+    let counts = Arc::new(HandoffCounts::new(threads));
+    let entries = || flows.plan.entries.iter().map(|entry| entry.node as usize);
+    let row = |node| (0..threads).map(|thread| layout.can_serve(node, thread)).collect();
+    for (me, engine) in engines.iter_mut().enumerate() {
+        if let Some(flows) = &mut engine.wires.flows {
+            flows.join_threads(ThreadSet::new(
+                me,
+                entries().map(row).collect(),
+                Arc::clone(&counts),
+            ));
+        }
+    }
+}
+
+impl Layout {
+    /// Whether a thread can take packets in an element that others brought them to, and send them
+    /// on: it has what is behind, not only the element itself.
+    fn can_serve(&self, node: usize, thread: usize) -> bool {
+        let outputs = self.checked.elements[node].outputs.iter().flat_map(|port| &port.edges);
+        let mut behind = outputs.map(|edge| self.graph.edges[*edge].to.element);
+        self.threads[node].contains(&thread)
+            && behind.all(|behind| self.threads[behind].contains(&thread))
+    }
+
+    /// The thread that goes on with packets that thread `before` had to take in another
+    /// configuration.
+    fn heir(&self, node: usize, before: usize) -> usize {
+        let same = self.threads[node].contains(&before);
+        let stays = same && !self.graph.elements[node].spec.leaves_at_home;
+        if stays { before } else { self.home[node] }
+    }
+}
+
+impl Core {
+    /// Packets on their way from here to other threads, but for those that nobody is to take now.
+    pub(crate) fn handing(&self) -> usize {
+        let elements = self.elements.iter().enumerate();
+        let takes = |element: &dyn Element| element.handoff_room() > 0;
+        elements
+            .filter(|(_, element)| element.as_deref().is_some_and(takes))
+            .map(|(node, _)| self.handoffs.holding(node))
+            .sum()
+    }
+}
+
+impl Engine {
+    /// Has elements handle packets that their replicas in other threads handed over. Says whether
+    /// there were any.
+    #[inline]
+    pub(crate) fn take_handed(&mut self) -> bool {
+        let Handoffs { into, left, .. } = &self.core.handoffs;
+        if into.is_empty() && left.is_empty() {
+            return false;
+        }
+        let mut worked = self.take_left();
+        for at in 0..self.core.handoffs.into.len() {
+            worked |= self.take_rings(at);
+        }
+        worked
+    }
+
+    /// What a configuration before had in its rings comes first.
+    fn take_left(&mut self) -> bool {
+        let left = std::mem::take(&mut self.core.handoffs.left);
+        let worked = !left.is_empty();
+        for (node, mut packets) in left {
+            while !packets.is_empty() {
+                self.batch.extend(packets.drain_front(MAX_BATCH));
+                self.run_handed(node);
+                self.drain();
+            }
+        }
+        worked
+    }
+
+    /// Empties the rings of an element, as far as it takes packets.
+    fn take_rings(&mut self, at: usize) -> bool {
+        let Inlet { node, is_entry, .. } = self.core.handoffs.into[at];
+        let element = self.core.elements[node as usize].as_deref();
+        let room = element.map_or(0, Element::handoff_room).min(MAX_BATCH);
+        if room == 0 || self.core.layout.parked[node as usize] {
+            return false;
+        }
+        let mut worked = false;
+        for ring in 0..self.core.handoffs.into[at].rings.len() {
+            let (from, ring) = &mut self.core.handoffs.into[at].rings[ring];
+            let (from, count) = (*from, ring.take(room, &mut self.batch));
+            worked |= count > 0;
+            match is_entry {
+                true => self.serve(node, from, count),
+                false if count > 0 => self.run_handed(node),
+                false => {}
+            }
+        }
+        if worked {
+            self.drain();
+            self.away.did(Piece::Handed, node);
+        }
+        worked
+    }
+
+    /// Has packets classified that came from a thread for their sessions, and reports that to it:
+    /// only when they, and those that went on to other threads, are served may a session end there.
+    fn serve(&mut self, node: u32, from: usize, count: usize) {
+        let Some(flows) = &mut self.wires.flows else { return };
+        if count == 0 {
+            return flows.report_served(from);
+        }
+        let before = flows.handed();
+        self.run_handed(node);
+        self.drain();
+        if let Some(flows) = &mut self.wires.flows {
+            flows.took(from, count, before);
+        }
+    }
+
+    /// Has an element handle `self.batch`, which was handed to it.
+    fn run_handed(&mut self, node: u32) {
+        self.core.sample();
+        self.core.meter(&self.wires, node);
+        let traced = self.trace_begins(node);
+        let batch = &mut self.batch;
+        self.core.with(&mut self.wires, node, |element, cx| {
+            element.handed(cx, batch);
+            pass_rest(cx, batch);
+        });
+        if traced {
+            self.core.trace_made(&mut self.wires, node);
+            // The next ones are not to be taken for these.
+            self.drain();
+        }
+    }
+
+    /// Counts packets that nobody takes any more.
+    pub(crate) fn drop_handed(&mut self) {
+        for (node, packets) in self.core.handoffs.take_all() {
+            let stats = &self.wires.stats[node as usize];
+            stats.dropped(Reason::STOPPED, packets.len() as u64);
+        }
+    }
+}
+
+/// Takes what is left in the rings of the configuration before; `node_of` tells the number here of
+/// one of its elements. What was for others is dropped there.
+pub(crate) fn take_over(
+    new: &mut [Engine],
+    old: &mut [Engine],
+    node_of: impl Fn(u32) -> Option<u32>,
+) {
+    for (thread, old) in old.iter_mut().enumerate() {
+        for (node, packets) in old.core.handoffs.take_all() {
+            let heir = node_of(node).and_then(|node| {
+                let heir = new.first()?.core.layout.heir(node as usize, thread);
+                Some((node, new.get_mut(heir)?))
+            });
+            match heir {
+                Some((node, heir)) => heir.core.handoffs.left.push((node, packets)),
+                None => {
+                    let stats = &old.wires.stats[node as usize];
+                    stats.dropped(Reason::STOPPED, packets.len() as u64);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Which thread serves a session, and what becomes of packets that come to another one.
+//!
+//! A session's shared flow record names an *owner* for each direction: the thread that serves it.
+//! The first thread that receives a packet of a direction becomes its owner (where a function wants
+//! both directions in one thread, whoever begins the session takes both), and keeps it until the
+//! session ends. A session's word says which directions its own thread owns, so a packet that is
+//! where it belongs costs one bit more to look at. One that comes to another thread (the sender or
+//! the network card moved the flow to another queue) is handed to the thread that is the owner,
+//! which classifies it as if it had received it. That other thread keeps a *remote entry*: a
+//! session that no function has opened, so that further packets need no lookup of the shared index.
+//!
+//! # Order
+//!
+//! Packets that a thread hands to another one go by one ring, and stay in order. When a session has
+//! ended a thread may begin the next one under the same key itself, or find that a third one has;
+//! it does only once the former server is done with what it was handed
+//! ([`ThreadSet::has_in_flight`]), and until then hands it more. So no packet overtakes one that
+//! the same thread received before. (The remote entry is what remembers. Where there was no room
+//! for it, or a session that serves one direction here ends by itself in this very moment, this is
+//! not so.)
+//!
+//! No packet goes round in a circle: a thread hands a packet to one that serves its session, or did
+//! when the packet came. Who has packets of a flow under way does not begin to serve it.
+
+use crate::fcb::{Direction, Fcb};
+use crate::life::{Ended, Life, Phase};
+use crate::manager::entry::Item;
+use crate::manager::level::LevelState;
+use crate::manager::reader::Key;
+use crate::manager::shared_records::SharedRecord;
+use crate::manager::thread_set::ThreadSet;
+use crate::manager::{Manager, entry};
+use crate::plan::{LevelId, Serving};
+use crate::shared_flows::RecordId;
+
+/// Of a session's word for its shared record: the number of its record and 1.
+pub(super) const RECORD: u32 = (1 << 28) - 1;
+/// It is a remote entry.
+const REMOTE: u32 = 1 << 29;
+/// Its forward packets are served here.
+const FORWARD_HERE: u32 = 1 << 30;
+/// Its reply packets are.
+const REPLY_HERE: u32 = 1 << 31;
+/// Both.
+pub(super) const HERE: u32 = FORWARD_HERE | REPLY_HERE;
+
+/// Of a record's first word: the thread that serves forward packets and 1, and where it begins.
+const FORWARD_OWNER: (u64, u32) = (0xfff << 4, 4);
+/// The same of reply packets.
+const REPLY_OWNER: (u64, u32) = (0xfff << 16, 16);
+/// Both fields.
+pub(super) const OWNERS: u64 = FORWARD_OWNER.0 | REPLY_OWNER.0;
+
+/// Of a session's word: packets of this direction are served here.
+#[inline]
+pub(super) fn here(direction: Direction) -> u32 {
+    if direction == Direction::Forward { FORWARD_HERE } else { REPLY_HERE }
+}
+
+fn owner_field(direction: Direction) -> (u64, u32) {
+    if direction == Direction::Forward { FORWARD_OWNER } else { REPLY_OWNER }
+}
+
+/// The owner of a direction, in a record's first word.
+fn owner_of(word: u64, direction: Direction) -> Option<u16> {
+    let (field, shift) = owner_field(direction);
+    ((word & field) >> shift).checked_sub(1).map(|thread| thread as u16)
+}
+
+/// The thread set, and the entry that the present batch came to.
+#[derive(Clone, Copy)]
+pub(super) struct HandoffContext<'a> {
+    pub threads: &'a ThreadSet,
+    pub entry: u32,
+}
+
+impl HandoffContext<'_> {
+    /// The other thread that serves this direction of a session with this first word, and can have
+    /// its packets.
+    pub fn other(&self, word: u64, direction: Direction) -> Option<u16> {
+        let owner = owner_of(word, direction)?;
+        (owner != self.threads.me() && self.threads.reaches(self.entry, owner)).then_some(owner)
+    }
+}
+
+/// Where a packet is served.
+pub(super) enum Served {
+    Here,
+    /// In another thread; what the packet is to bear.
+    There(Fcb),
+    /// Nowhere: its session is over.
+    Over,
+}
+
+impl LevelState {
+    /// Whether another thread serves the session, and no function here.
+    pub(super) fn is_remote(&self, index: u32) -> bool {
+        self.extra.shared_flows.is_some_and(|at| self.pool.extra(index, at) & REMOTE != 0)
+    }
+
+    /// A session's word, where other threads may serve it.
+    #[inline]
+    pub(super) fn word(&self, index: u32) -> Option<u32> {
+        self.extra.shared_flows.map(|at| self.pool.extra(index, at))
+    }
+
+    /// Notes who serves a session, by bits of its word.
+    pub(super) fn set_served(&mut self, index: u32, bits: u32) {
+        if let Some(at) = self.extra.shared_flows {
+            let word = self.pool.extra_mut(index, at);
+            self.remotes -= u32::from(*word & REMOTE != 0);
+            *word = *word & RECORD | bits;
+            self.remotes += u32::from(bits & REMOTE != 0);
+        }
+    }
+
+    /// The same of one that was taken over from a configuration where `old` was its word.
+    pub(super) fn served_as(&self, old: Option<u32>) -> u32 {
+        match old {
+            Some(word) if self.serving != Serving::Any => word & !RECORD,
+            _ => HERE,
+        }
+    }
+
+    /// What the first word of a record has of the thread that begins a session.
+    pub(super) fn owner_bits(&self, me: u16) -> u64 {
+        let me = u64::from(me) + 1;
+        match self.serving {
+            Serving::Any => 0,
+            Serving::EachDirection => me << FORWARD_OWNER.1,
+            Serving::Both => me << FORWARD_OWNER.1 | me << REPLY_OWNER.1,
+        }
+    }
+
+    /// Which thread serves a direction of a session: this one, if nobody did.
+    fn claim(&self, record: RecordId, direction: Direction, me: u16) -> u16 {
+        let Some(shared_flows) = &self.shared_flows else { return me };
+        let (field, shift) = owner_field(direction);
+        let claimed = shared_flows.claim(record, 0, field, (u64::from(me) + 1) << shift);
+        owner_of(claimed, direction).unwrap_or(me)
+    }
+
+    /// A session has ended whose forward packets were served here: nobody is to find its record,
+    /// and the other threads end theirs, too.
+    pub(super) fn release_ownership(&self, index: u32) {
+        let Some(at) = self.extra.shared_flows else { return };
+        let word = self.pool.extra(index, at);
+        if self.serving != Serving::Any && word & FORWARD_HERE != 0 {
+            self.retire(index);
+        }
+    }
+
+    /// A remote entry becomes a session of this thread.
+    fn take_in(&mut self, index: u32, life: Life) {
+        self.counts.created += 1;
+        self.embryonic += u32::from(life.phase() == Phase::New);
+        self.pool.head_mut(index).state = life.0;
+    }
+}
+
+impl Manager {
+    /// Lets this manager hand packets over to other threads, and take theirs.
+    pub fn join_threads(&mut self, threads: ThreadSet) {
+        self.threads = Some(threads);
+    }
+
+    /// So many packets that thread `from` handed over have been through [`Manager::classify`], and
+    /// nothing else since [`Manager::handed`] was `before`.
+    pub fn took(&mut self, from: usize, count: usize, before: u64) {
+        if let Some(threads) = &mut self.threads {
+            threads.took(from, count as u64, threads.handed != before);
+        }
+    }
+
+    /// Tells a thread of packets that it handed over and that went on, once they have arrived.
+    pub fn report_served(&mut self, from: usize) {
+        if let Some(threads) = &mut self.threads {
+            threads.report_served(from);
+        }
+    }
+
+    /// So many packets that were to go to a thread did not: there was no room.
+    pub fn not_handed(&mut self, to: u16, count: usize) {
+        if let Some(threads) = &mut self.threads {
+            threads.take_back(to, count as u64);
+        }
+    }
+
+    /// Packets handed over to other threads.
+    pub fn handed(&self) -> u64 {
+        self.threads.as_ref().map_or(0, |threads| threads.handed)
+    }
+
+    /// Hands a packet to another thread: what it is to bear until then.
+    fn hand(&mut self, to: u16) -> Fcb {
+        if let Some(threads) = &mut self.threads {
+            threads.hand(to);
+        }
+        self.is_handing = true;
+        Fcb::of_thread(to)
+    }
+
+    /// The other thread to which packets of a session may be under way.
+    fn in_flight_owner(&self, level: usize, index: u32) -> Option<u16> {
+        let (threads, state) = (self.threads.as_ref()?, &self.levels[level]);
+        if state.word(index)? & HERE == HERE {
+            return None;
+        }
+        let (word, _) = state.first_word(index)?;
+        let owners =
+            [Direction::Forward, Direction::Reply].map(|direction| owner_of(word, direction));
+        let is_busy = |owner: &u16| *owner != threads.me() && threads.has_in_flight(*owner);
+        owners.into_iter().flatten().find(is_busy)
+    }
+
+    /// Whether some may be, so that the session has to be remembered.
+    pub(super) fn has_in_flight(&self, level: usize, index: u32) -> bool {
+        self.in_flight_owner(level, index).is_some()
+    }
+
+    /// Who serves a packet of a session that this thread does not serve, as far as it knows.
+    #[cold]
+    pub(super) fn seek(
+        &mut self,
+        (level, index): (usize, u32),
+        direction: Direction,
+        item: &Item,
+    ) -> Served {
+        let Some(threads) = &self.threads else { return Served::Here };
+        let (me, state) = (threads.me(), &self.levels[level]);
+        let Some((word, record)) = state.first_word(index) else { return Served::Here };
+        let owner = match owner_of(word, direction) {
+            // An error about a packet is no packet: it makes no owner.
+            None if item.related => owner_of(word, Direction::Forward),
+            owner => owner,
+        };
+        if state.is_retired(index) {
+            // What follows packets that are under way goes the same way.
+            let other = owner.filter(|owner| *owner != me && threads.reaches(self.entry, *owner));
+            let busy = self.in_flight_owner(level, index);
+            return match busy.map(|busy| other.unwrap_or(busy)) {
+                Some(other) => Served::There(self.hand(other)),
+                None => Served::Over,
+            };
+        }
+        let owner = match owner {
+            Some(owner) => owner,
+            None if item.related => return Served::Here,
+            None => state.claim(record, direction, me),
+        };
+        if owner == me {
+            if !item.related {
+                self.take_ownership(level, index, direction, item);
+            }
+            return Served::Here;
+        }
+        if !threads.reaches(self.entry, owner) {
+            return Served::Here;
+        }
+        self.levels[level].pool.head_mut(index).seen = self.now;
+        Served::There(self.hand(owner))
+    }
+
+    /// Serves a direction of a session from now on.
+    fn take_ownership(&mut self, level: usize, index: u32, direction: Direction, item: &Item) {
+        let state = &mut self.levels[level];
+        let Some(at) = state.extra.shared_flows else { return };
+        let was_remote = state.is_remote(index);
+        let bits = state.pool.extra(index, at) & HERE | here(direction);
+        state.set_served(index, bits);
+        if was_remote {
+            let life = state.fresh_life(item);
+            state.take_in(index, Life(life.0 | state.life_bits(index)));
+            state.pool.head_mut(index).leaf = item.leaf;
+            self.count_begun(item.leaf);
+        }
+    }
+
+    /// The other thread that owns a direction of a shared session, if there is one. Takes
+    /// ownership if there is none.
+    pub(super) fn server(&mut self, level: LevelId, shared: &mut SharedRecord) -> Option<u16> {
+        let state = &self.levels[usize::from(level)];
+        let both = state.serving != Serving::EachDirection;
+        shared.here = if both { HERE } else { here(shared.direction) };
+        let threads = self.threads.as_ref()?;
+        if shared.is_mine || state.serving == Serving::Any {
+            return None;
+        }
+        let owner = state.claim(shared.record, shared.direction, threads.me());
+        if owner == threads.me() {
+            return None;
+        }
+        // Where that one cannot have it, it is served here without an owner.
+        shared.here = 0;
+        threads.reaches(self.entry, owner).then_some(owner)
+    }
+
+    /// Hands the first packet of another thread's session over, and keeps a remote entry for the
+    /// following ones, if there is room.
+    #[cold]
+    pub(super) fn add_remote(
+        &mut self,
+        (level, key): (LevelId, &Key),
+        item: &Item,
+        shared: SharedRecord,
+        owner: u16,
+    ) -> Fcb {
+        let state = &mut self.levels[usize::from(level)];
+        let life = state.fresh_life(item);
+        // Nobody has to go for it.
+        let has_room = state.now < state.bounds.sessions_max;
+        match has_room.then(|| state.insert_remote(key, life)) {
+            Some(Ok(index)) => {
+                state.hold(index, &shared);
+                state.set_served(index, REMOTE);
+                // It goes when room is needed.
+                state.remember(index);
+                let head = state.pool.head_mut(index);
+                head.seen = self.now;
+                head.leaf = item.leaf;
+                head.flags |= entry::forward_flag(item, shared.direction);
+            }
+            _ => state.forget(Some(shared)),
+        }
+        self.hand(owner)
+    }
+
+    /// Where an error about a session goes that this thread does not know: to the owner of
+    /// its direction, or the others.
+    pub(super) fn server_of_error(&self, level: usize, shared: &SharedRecord) -> Option<u16> {
+        let context = HandoffContext { threads: self.threads.as_ref()?, entry: self.entry };
+        let word = self.levels[level].word_of(shared)?;
+        match owner_of(word, shared.direction) {
+            Some(_) => context.other(word, shared.direction),
+            None => context.other(word, Direction::Forward),
+        }
+    }
+
+    /// Hands an error over, and gives the session's record up.
+    pub(super) fn hand_error(&mut self, level: usize, shared: SharedRecord, owner: u16) -> Fcb {
+        self.levels[level].forget(Some(shared));
+        self.hand(owner)
+    }
+
+    /// Counts the end of a session of this thread.
+    pub(super) fn note_end(&mut self, level: usize, index: u32, why: Ended) {
+        let state = &mut self.levels[level];
+        state.release_ownership(index);
+        if !state.is_remote(index) {
+            let leaf = state.pool.head(index).leaf;
+            self.count_ended(leaf, why);
+        }
+    }
+}
