@@ -2,7 +2,8 @@
 //! region and of the control region, the head of a slot, the messages of the handshake.
 //!
 //! A function built against one version of this page runs with every host of the same
-//! [`VERSION`]; anything that changes an offset, a flag or a message changes the version.
+//! [`VERSION`]; anything that changes an offset, a flag, a message or the call that carries it
+//! changes the version.
 //!
 //! All numbers are little-endian (Thruway runs on x86-64 and arm64 only), all offsets are from the
 //! beginning of their region.
@@ -17,7 +18,9 @@ pub mod message;
 mod slot;
 mod stream;
 
-pub use link::{HEADER_LEN, LinkHeader, LinkLayout, LinkShape, Ring, ShapeError, Token, Word};
+pub use link::{
+    HEADER_LEN, INDEX_STRIDE, LinkHeader, LinkLayout, LinkShape, Ring, ShapeError, Token, Word,
+};
 pub use slot::{HEAD_LEN, SlotHead, arena_stride, flag};
 pub use stream::{StreamHead, stream_flag, stream_need};
 
@@ -25,7 +28,16 @@ pub use stream::{StreamHead, stream_flag, stream_need};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
 
 /// Version of everything in this crate.
-pub const VERSION: u32 = 3;
+///
+/// | version | since then |
+/// |---|---|
+/// | 2 | sessions: their number, direction and scratch |
+/// | 3 | functions of streams |
+/// | 4 | HELLO goes by `send`, descriptors come from the host alone: the sandbox has no `sendmsg` |
+///
+/// A function of version 3 or before cannot even say HELLO to this host, so nothing that it sends
+/// tells its version: the host names the cause when one ends without HELLO.
+pub const VERSION: u32 = 4;
 
 /// Bytes of a cache line.
 pub const LINE_LEN: u32 = 64;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0       header (LinkHeader), written by the Master before the Worker sees the region
-//! 4096    shared words: `index_stride` bytes apart, so that each is alone on its line
+//! 4096    shared words: [`INDEX_STRIDE`] bytes apart, so that each is alone on its line
 //!         heads of the primary, auxiliary and injection rings, 16 bytes each
 //!         frames of the three rings, `frame_stride` bytes apart, from a line's beginning
 //! ```
@@ -16,6 +16,8 @@ use crate::{FRAME_LEN_MAX, HEAD_LEN, LINE_LEN, MAGIC, VERSION};
 
 /// Bytes before the shared words.
 pub const HEADER_LEN: u32 = 4096;
+/// Bytes between shared words: each is alone on its pair of lines.
+pub const INDEX_STRIDE: u32 = 128;
 
 /// Most slots of a ring.
 const SLOTS_MAX: u32 = 1 << 16;
@@ -36,13 +38,25 @@ pub enum Word {
     Injected = 4,
     /// Injection slots that may be filled again. Written by the Master.
     InjectionConsumed = 5,
-    /// 1 while the Master sleeps and wants its wake-up line written. Set by the Master, taken by either.
+    /// 1 while the Master sleeps and wants its wake-up line written. Set by the Master, taken by
+    /// either.
     MasterWaits = 6,
 }
 
 impl Word {
     /// How many there are.
     pub const COUNT: u32 = 7;
+
+    /// All, in order.
+    pub const ALL: [Word; Word::COUNT as usize] = [
+        Word::MasterProduced,
+        Word::WorkerProduced,
+        Word::AuxProduced,
+        Word::AuxConsumed,
+        Word::Injected,
+        Word::InjectionConsumed,
+        Word::MasterWaits,
+    ];
 }
 
 /// One of a link's rings.
@@ -55,6 +69,11 @@ pub enum Ring {
     Aux = 1,
     /// Packets that a Worker makes on its own.
     Injection = 2,
+}
+
+impl Ring {
+    /// All, in order.
+    pub const ALL: [Ring; 3] = [Ring::Primary, Ring::Aux, Ring::Injection];
 }
 
 /// Where the bytes of a primary slot are.
@@ -82,9 +101,6 @@ pub struct LinkShape {
     pub headroom: u32,
     /// Where the bytes are.
     pub token: Token,
-    /// Bytes between shared words: 128 keeps each alone on its pair of lines, 4 packs them (to
-    /// measure what that costs).
-    pub index_stride: u32,
     /// Frames begin at multiples of this: 64, or 8 (to measure what that costs).
     pub frame_align: u32,
 }
@@ -98,7 +114,6 @@ impl LinkShape {
         packet_len_max: 1514,
         headroom: 64,
         token: Token::Inline,
-        index_stride: 128,
         frame_align: 64,
     };
 
@@ -143,9 +158,6 @@ impl LinkShape {
         if self.headroom > 4096 || !self.headroom.is_multiple_of(8) {
             return Some(ShapeError::Headroom(self.headroom));
         }
-        if !matches!(self.index_stride, 4 | 64 | 128) {
-            return Some(ShapeError::IndexStride(self.index_stride));
-        }
         if !matches!(self.frame_align, 8 | 64) {
             return Some(ShapeError::FrameAlign(self.frame_align));
         }
@@ -170,8 +182,6 @@ pub enum ShapeError {
     PacketLen(u32),
     /// Head room.
     Headroom(u32),
-    /// Distance of shared words.
-    IndexStride(u32),
     /// Alignment of frames.
     FrameAlign(u32),
 }
@@ -184,7 +194,6 @@ impl fmt::Display for ShapeError {
             ShapeError::InjectionSlots(n) => ("injection slots: a power of two up to 65536", n),
             ShapeError::PacketLen(n) => ("bytes of the largest packet: 64 to 16384", n),
             ShapeError::Headroom(n) => ("bytes of head room: a multiple of 8 up to 4096", n),
-            ShapeError::IndexStride(n) => ("bytes between shared words: 4, 64 or 128", n),
             ShapeError::FrameAlign(n) => ("alignment of frames: 8 or 64", n),
         };
         write!(f, "{value} is not a number of {what}")
@@ -206,7 +215,7 @@ pub struct LinkLayout {
 
 impl LinkLayout {
     const fn new(shape: LinkShape) -> LinkLayout {
-        let words_end = HEADER_LEN + (Word::COUNT * shape.index_stride).next_multiple_of(128);
+        let words_end = HEADER_LEN + (Word::COUNT * INDEX_STRIDE).next_multiple_of(128);
         let primary = words_end;
         let aux = primary + (shape.slots * HEAD_LEN).next_multiple_of(128);
         let injection = aux + (shape.aux_slots * HEAD_LEN).next_multiple_of(128);
@@ -236,7 +245,7 @@ impl LinkLayout {
 
     /// Where a shared word is.
     pub const fn word(&self, word: Word) -> u32 {
-        HEADER_LEN + word as u32 * self.shape.index_stride
+        HEADER_LEN + word as u32 * INDEX_STRIDE
     }
 
     /// Where the head of a ring's first slot is; others follow at [`HEAD_LEN`].
@@ -276,7 +285,7 @@ pub struct LinkHeader {
     /// [`VERSION`].
     pub version: u32,
     /// `slots`, `aux_slots`, `injection_slots`, `packet_len_max`, `headroom`, `token`,
-    /// `index_stride`, `frame_align`, as in [`LinkShape`].
+    /// [`INDEX_STRIDE`], `frame_align`, as in [`LinkShape`].
     pub shape: [u32; 8],
     /// 0; 1 once a Worker took the link.
     pub reserved: u32,
@@ -298,7 +307,7 @@ impl LinkHeader {
                 shape.packet_len_max,
                 shape.headroom,
                 shape.token as u32,
-                shape.index_stride,
+                INDEX_STRIDE,
                 shape.frame_align,
             ],
             reserved: 0,
@@ -322,7 +331,7 @@ impl LinkHeader {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         let magic = u64::from(word(0)) | u64::from(word(4)) << 32;
-        if magic != MAGIC || word(8) != VERSION {
+        if magic != MAGIC || word(8) != VERSION || word(36) != INDEX_STRIDE {
             return None;
         }
         let token = match word(32) {
@@ -337,7 +346,6 @@ impl LinkHeader {
             packet_len_max: word(24),
             headroom: word(28),
             token,
-            index_stride: word(36),
             frame_align: word(40),
         })
     }

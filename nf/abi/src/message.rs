@@ -88,7 +88,7 @@ impl core::fmt::Display for Malformed {
             Malformed::Version(other) => write!(
                 f,
                 "it speaks version {other} of the function interface, this side version {VERSION}: \
-                 build both against the same version"
+                 rebuild the function with the library of this Thruway"
             ),
             Malformed::Value => f.write_str("a field has a value that it cannot have"),
         }

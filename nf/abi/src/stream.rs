@@ -4,9 +4,9 @@
 //!
 //! The function answers in the same place: with the content that it leaves, whose length is what
 //! the slot's head says less that of [`StreamHead`] and headers, which stay where they are; with
-//! [`CHANGED`](stream_flag::CHANGED) or [`CLOSE`](stream_flag::CLOSE); and with how many of the last
-//! bytes are to be held back. Those bytes it is not shown again by the host: it keeps a copy, which
-//! it puts in front of what comes next, unless the host did
+//! [`CHANGED`](stream_flag::CHANGED) or [`CLOSE`](stream_flag::CLOSE); and with how many of the
+//! last bytes are to be held back. Those bytes it is not shown again by the host: it keeps a copy,
+//! which it puts in front of what comes next, unless the host did
 //! ([`RESENT`](stream_flag::RESENT)). The host keeps them, too, and drops its own copy when the
 //! content that comes next is back.
 
@@ -19,7 +19,8 @@ pub mod stream_flag {
     /// From the host: nothing came for too long. What is held back goes on, there is no content
     /// besides it.
     pub const LATE: u8 = 4;
-    /// From the host: the content begins with what was held back; a copy of that is to be forgotten.
+    /// From the host: the content begins with what was held back; a copy of that is to be
+    /// forgotten.
     pub const RESENT: u8 = 8;
     /// From the function: the content is not what it was.
     pub const CHANGED: u8 = 16;

@@ -1,12 +1,13 @@
 //! What can go wrong with an isolated function, each with its remedy.
 
-use crate::process::Exit;
+use crate::exit::Exit;
 use crate::sandbox::Measure;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{LinkError, PeerFault};
+use thruway_nf_abi::VERSION;
 
 /// Why a function could not be started, or does not run any longer.
 #[derive(Debug, thiserror::Error)]
@@ -81,10 +82,12 @@ pub enum HostError {
         why: String,
     },
     /// The function's process ended by itself.
-    #[error("the function {exit}{}", said(output))]
+    #[error("the function {exit}{}{}", before_hello(*silent), said(output))]
     Exited {
         /// How it ended.
         exit: Exit,
+        /// It never said HELLO: perhaps it is no function, or was built for another host.
+        silent: bool,
         /// The end of what it wrote.
         output: String,
     },
@@ -101,7 +104,7 @@ pub enum HostError {
         output: String,
     },
     /// The function broke the protocol of the control socket.
-    #[error("the function is no partner: {why}{}", said(output))]
+    #[error("the function violated the control protocol: {why}{}", said(output))]
     Protocol {
         /// What it did.
         why: String,
@@ -161,6 +164,18 @@ impl HostError {
     pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> HostError {
         HostError::System { what, source: source.into() }
     }
+}
+
+/// What to do about a function that ended before it said anything.
+fn before_hello(silent: bool) -> String {
+    let remedy = || {
+        format!(
+            " before it attached: a function is a program that calls run() of the library in nf/sdk; \
+             one that was built with that of an older Thruway must be rebuilt (this is version \
+             {VERSION} of the function interface)"
+        )
+    };
+    silent.then(remedy).unwrap_or_default()
 }
 
 /// The end of a function's output, as the end of an error's sentence.

@@ -198,9 +198,14 @@ impl Shared {
             return Err(command);
         }
         commands.push_back(command);
+        self.ring();
+        Ok(())
+    }
+
+    /// Wakes the supervisor.
+    pub fn ring(&self) {
         // An eventfd that is full is readable, which is all that is wanted.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-        Ok(())
     }
 }
 

@@ -5,15 +5,19 @@
 //! messages a round, so much output a time, answers to what was asked only.
 
 mod calls;
+mod spawner;
 mod standby;
+mod talk;
 
 use self::calls::Asked;
+use self::spawner::{STACK_LEN, Spawner};
+use self::standby::{Remains, Standby};
 use crate::error::HostError;
 use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
-use crate::line::{self, Handshake, Meaning};
+use crate::line::Handshake;
 use crate::process::Process;
-use crate::wiring::{self, Scratch, Wiring};
+use crate::wiring::{Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,15 +25,10 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
-use thruway_exchange::socket::{Message, SocketError, head};
-use thruway_nf_abi::message::{Hello, Kind};
+use thruway_nf_abi::message::Kind;
 
-/// Messages taken in a round.
-const MESSAGES_A_ROUND: usize = 64;
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
-/// Stack of a supervisor thread, in bytes; a host may have thousands of them.
-const STACK_LEN: usize = 256 << 10;
 
 /// What users of a function ask of its supervisor.
 #[derive(Debug)]
@@ -47,6 +46,8 @@ pub(crate) fn spawn(
     shared: Arc<Shared>,
     tell: SyncSender<Result<(), HostError>>,
 ) -> Result<JoinHandle<()>, HostError> {
+    let bell = shared.clone();
+    let spawner = Spawner::new(spec.order.clone(), move || bell.ring())?;
     let work = move || {
         let clock = Instant::now();
         let (life, first) = Life::new(spec.patience, spec.backoff, Duration::ZERO);
@@ -72,6 +73,8 @@ pub(crate) fn spawn(
             has_output: true,
             standby: None,
             standby_at: None,
+            remains: None,
+            spawner,
         };
         keeper.run(first);
     };
@@ -102,10 +105,14 @@ struct Keeper {
     output_at: Duration,
     /// Its output has not been closed.
     has_output: bool,
-    /// The process that waits to take the present one's place, which has not shaken hands.
-    standby: Option<Process>,
+    /// The process that waits to take the present one's place.
+    standby: Option<Standby>,
     /// When it is to be started, if there is to be one.
     standby_at: Option<Duration>,
+    /// What is left of the last process, to be let go of when there is time.
+    remains: Option<Remains>,
+    /// Starts all processes. Dropped after them: they die with its thread.
+    spawner: Spawner,
 }
 
 /// What a wait found ready.
@@ -114,6 +121,8 @@ struct Ready {
     ended: bool,
     message: bool,
     output: bool,
+    /// The process that waits said something or ended.
+    standby: bool,
 }
 
 impl Keeper {
@@ -206,6 +215,7 @@ impl Keeper {
                 self.shared.withdraw();
                 if let Some(wiring) = self.wiring.take() {
                     wiring.wake_masters();
+                    self.remains().wiring = Some(wiring);
                 }
             }
             Action::Kill => {
@@ -226,7 +236,7 @@ impl Keeper {
         self.handshake = Handshake::default();
         self.has_output = true;
         match self.next_process() {
-            Ok(process) => {
+            Ok((process, met)) => {
                 let again = self.life.generation() > 1;
                 self.log_start(process.pid(), again);
                 self.shared.change(|status| {
@@ -235,6 +245,10 @@ impl Keeper {
                     status.restarts += u64::from(again);
                 });
                 self.process = Some(process);
+                if let Some((hello, wiring)) = met {
+                    self.handshake = Handshake::AwaitsReady;
+                    self.greet(&hello, Some(wiring));
+                }
             }
             Err(error) => {
                 let (function, reason) = (self.spec.label.as_str(), error.to_string());
@@ -254,9 +268,9 @@ impl Keeper {
         self.shared.change(|status| status.pid = None);
         let Some(mut process) = self.process.take() else { return };
         let exit = process.kill();
-        let output = process.output_kept();
+        let (output, silent) = (process.output_kept(), self.handshake == Handshake::AwaitsHello);
         if let Ok(exit) = exit {
-            self.blame(HostError::Exited { exit, output: output.clone() });
+            self.blame(HostError::Exited { exit, silent, output: output.clone() });
         }
         let end = self.cause.as_ref().map(HostError::to_string);
         self.log_end(process.pid(), end.as_deref().unwrap_or_default());
@@ -265,6 +279,7 @@ impl Keeper {
             status.output = output;
             status.last_end = end;
         });
+        self.remains().process = Some(process);
         self.end_calls();
     }
 
@@ -300,6 +315,9 @@ impl Keeper {
             if self.spec.standby && self.standby.is_none() {
                 self.standby_at = Some(self.now() + standby::AFTER);
             }
+        }
+        if let Some(remains) = self.remains.take() {
+            self.spawner.release(remains);
         }
         if let Some(tell) = self.tell.take() {
             // Nobody may be waiting any more.
@@ -341,14 +359,23 @@ impl Keeper {
         if let (Some(at), State::Running) = (self.standby_at, self.life.state()) {
             until = Some(until.map_or(at, |until| until.min(at)));
         }
+        let standby_first = fds.len();
+        fds.extend(self.standby.iter().flat_map(Standby::watched));
         let left = until.map(|until| until.saturating_sub(now));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         // An error (a signal) is as good as an early end of the wait.
         if rustix::event::poll(&mut fds, left.as_ref()).is_err() {
             return Ready::default();
         }
-        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ready { ended: is_ready(1), message: is_ready(2), output: is_ready(3) }
+        let has_news = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let (own, standby) = fds.split_at(standby_first);
+        let is_ready = |at: usize| own.get(at).is_some_and(has_news);
+        Ready {
+            ended: is_ready(1),
+            message: is_ready(2),
+            output: is_ready(3),
+            standby: standby.iter().any(has_news),
+        }
     }
 
     fn round(&mut self, ready: &Ready) {
@@ -374,100 +401,15 @@ impl Keeper {
         } else {
             self.on(Event::Time);
         }
+        // Who died was served first.
+        if ready.standby {
+            self.meet_standby();
+        }
         self.keep_standby();
     }
 
     fn is_scratch_damaged(&self) -> bool {
         self.scratch.as_ref().is_some_and(|(arena, _)| arena.is_damaged())
-    }
-
-    fn messages(&mut self) {
-        for _ in 0..MESSAGES_A_ROUND {
-            let Some(process) = &self.process else { return };
-            match process.socket().try_receive() {
-                Ok(None) => return,
-                Ok(Some(message)) => self.message(&message),
-                Err(SocketError::Malformed(why)) => {
-                    self.refuse(&why.to_string());
-                    self.broke(why.to_string());
-                }
-                Err(_) => return self.closed(),
-            }
-        }
-    }
-
-    /// The function closed its control socket. That of a process that ends is no fault; its
-    /// descriptor tells.
-    fn closed(&mut self) {
-        let Some(process) = &mut self.process else { return };
-        if matches!(process.wait(OUTPUT_PAUSE), Ok(None)) {
-            self.broke("it closed its control socket".into());
-        } else {
-            self.bury();
-            self.on(Event::Ended);
-        }
-    }
-
-    fn message(&mut self, message: &Message) {
-        if !message.fds.is_empty() {
-            return self.broke("it sent descriptors, for which nobody asked".into());
-        }
-        match self.handshake.on(message.head, &message.body) {
-            Ok(Meaning::Hello(hello)) => {
-                if let Err(error) = self.welcome(&hello) {
-                    self.refuse(&error.to_string());
-                    self.blame(error);
-                    self.on(Event::Broke);
-                }
-            }
-            Ok(Meaning::Ready) => self.on(Event::Attached),
-            Ok(Meaning::Failed(why)) => {
-                self.blame(HostError::CannotBegin { why });
-                self.on(Event::Broke);
-            }
-            Ok(Meaning::Reply { id, answer }) => self.answered(id, answer),
-            Err(why) => {
-                self.refuse(&why);
-                self.broke(why);
-            }
-        }
-    }
-
-    fn welcome(&mut self, hello: &Hello) -> Result<(), HostError> {
-        let name = line::plain(hello.name().as_bytes());
-        if hello.outputs > self.spec.outputs {
-            let (uses, has) = (hello.outputs, self.spec.outputs);
-            let why = format!("it uses {uses} outputs, its element has {has}: OUTPUTS {uses}");
-            return Err(HostError::Misfit { name, why });
-        }
-        if let Some(why) = line::misfit(self.spec.stream, hello.stream) {
-            return Err(HostError::Misfit { name, why: why.into() });
-        }
-        let Some(process) = &self.process else { return Ok(()) };
-        let before = self.scratch.take();
-        self.scratch = wiring::scratch(&self.spec, hello, before.clone())?;
-        // It finds what it had only in the same arena.
-        let same = match (&before, &self.scratch) {
-            (Some((before, _)), Some((now, _))) => Arc::ptr_eq(before, now),
-            (before, _) => before.is_none(),
-        };
-        let restarted = (self.life.generation() > 1 || before.is_some()) && same;
-        let wiring = Wiring::new(&self.spec, hello)?;
-        let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
-        wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
-        if let Some(text) = &self.spec.configuration {
-            process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
-        }
-        self.wiring = Some(wiring);
-        self.shared.change(|status| status.name = name);
-        Ok(())
-    }
-
-    /// Tells the function why it is not taken; it may not listen.
-    fn refuse(&self, why: &str) {
-        if let Some(process) = &self.process {
-            let _ = process.socket().try_send(head(Kind::Refused), why.as_bytes());
-        }
     }
 
     fn commands(&mut self) {

@@ -32,7 +32,7 @@
 //! | `line` | what messages mean, and the order in which they may come |
 //! | `life` | the states of a function, as a pure machine: [`State`], [`Patience`], [`Backoff`] |
 //! | `wiring` | the regions of one generation: [`HostLink`] |
-//! | `keeper` | the supervisor thread: does what `life` says |
+//! | `keeper` | the supervisor thread: does what `life` says; a second thread starts processes |
 //! | `function` | [`Function`]: what an element holds |
 //!
 //! What must stay true:
@@ -43,12 +43,13 @@
 //!   a host with many threads (`sandbox/child.rs`).
 //! - **What a function may see is decided here**: its program's headers name a loader and libraries
 //!   but no places outside the directories of libraries.
-//! - **A process dies with the thread that started it**: a supervisor thread, which lives as long
-//!   as its [`Function`].
+//! - **A process dies with the thread that started it**: one that starts all processes of its
+//!   [`Function`], and lives longer than they do.
 //! - **A function cannot keep its supervisor busy**: messages, output and answers are bounded.
 //! - **Nothing here is on the packet path** but [`Function::generation`], an atomic load.
 
 mod error;
+mod exit;
 mod function;
 mod keeper;
 mod life;
@@ -58,9 +59,10 @@ mod sandbox;
 mod wiring;
 
 pub use error::HostError;
+pub use exit::Exit;
 pub use function::{Begun, CallError, Function, FunctionSpec, Status};
 pub use life::{Backoff, Patience, State};
-pub use process::{Exit, Process};
+pub use process::Process;
 pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,
     USERS_FIRST, allowed_calls, own_user,

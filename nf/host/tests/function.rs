@@ -6,6 +6,7 @@ use peer::spec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thruway_exchange::{Mapped, Mark, Master, PeerFault, Tuning};
+use thruway_nf_abi::VERSION;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_host::{CallError, Exit, Function, FunctionSpec, HostError, HostLink, State};
 
@@ -226,7 +227,9 @@ fn many_are_started_at_once() {
 #[test]
 fn one_that_exits_at_once_is_told_with_status_and_words() {
     let error = error_of("exits");
-    let HostError::Exited { exit: Exit::Status(7), ref output } = error else { panic!("{error}") };
+    let HostError::Exited { exit: Exit::Status(7), silent: true, ref output } = error else {
+        panic!("{error}")
+    };
     assert!(output.contains("no such table"), "{error}");
 }
 
@@ -240,9 +243,19 @@ fn one_that_never_attaches_is_told() {
 #[test]
 fn one_of_another_version_is_told() {
     let error = error_of("version").to_string();
-    assert!(error.contains("version 3") && error.contains("build both"), "{error}");
+    let [theirs, own] = [VERSION + 1, VERSION].map(|version| format!("version {version}"));
+    assert!(error.contains(&theirs) && error.contains(&own), "{error}");
+    assert!(error.contains("rebuild the function"), "{error}");
     let error = error_of("magic").to_string();
     assert!(error.contains("does not begin as one of Thruway"), "{error}");
+}
+
+/// Up to version 3 HELLO went by sendmsg, which no function may call any more.
+#[test]
+fn one_of_a_version_that_cannot_say_hello_is_told() {
+    let error = error_of("sendmsg").to_string();
+    assert!(error.contains("Operation not permitted"), "{error}");
+    assert!(error.contains("must be rebuilt") && error.contains("version 4"), "{error}");
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl<F: Function> Rounds<F> {
             }
             // Before the packets: who has them back finds them counted.
             self.state.counters.tell();
-            link.flush();
+            link.hand_back();
         }
         if has_worked {
             self.state.control.beat();

@@ -97,7 +97,7 @@ impl<F: StreamFunction> Streams<F> {
         };
         let mut cursor = StreamCursor::new(slot, about);
         let next = self.function.process(&mut state, &mut cursor);
-        let (_, at) = cursor.place();
+        let (_, at) = cursor.position();
         if cursor.has_changed() {
             head.flags |= flag::CHANGED;
         }

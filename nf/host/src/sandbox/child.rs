@@ -8,7 +8,7 @@
 use super::birth::Body;
 use super::script::{NEW_ROOT, ROOT_OPTIONS, Scene, Step};
 use super::{CONTROL_FD, NOBODY, own_user};
-use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -38,6 +38,9 @@ pub(super) struct Ends {
     pub report: OwnedFd,
     /// From the host: the error number of its part of a step; closed when the host is gone.
     pub reply: OwnedFd,
+    /// The host's end of that, of which the new process has a copy: while that is open, it never
+    /// learns that the host is gone.
+    pub host_reply: RawFd,
 }
 
 /// A step, and whether the process must end when it fails.
@@ -50,6 +53,7 @@ pub(super) struct Planned {
 /// Carries out the steps, and ends with the last.
 pub(super) fn run(body: &mut Body<'_>) -> ! {
     let Body { plan, scene, ends, missing: failed } = body;
+    leave_nothing_behind(ends);
     let mut failed = *failed;
     for (index, planned) in (0_i32..).zip(*plan) {
         let is_missing = |bits: u32| bits & failed != 0;
@@ -69,6 +73,17 @@ pub(super) fn run(body: &mut Body<'_>) -> ! {
         }
     }
     exit(NOT_EXECUTED)
+}
+
+/// Ends with the host also while it waits for it. The signal is lost with the change of users, and
+/// is asked for again behind that (`die_with_parent`); before it is, others that are made at the
+/// same time may have a copy of the host's end, too, and end by theirs.
+fn leave_nothing_behind(ends: &Ends) {
+    // JUSTIFICATION: the number's owner is in the host; here there is only the number.
+    // SAFETY: the process has descriptors of its own, and nothing in it uses this one.
+    unsafe { libc::close(ends.host_reply) };
+    // A kernel that refuses does so again where it counts.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 fn perform(step: Step, index: i32, scene: &mut Scene, ends: &Ends) -> Result<(), Errno> {

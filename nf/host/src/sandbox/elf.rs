@@ -12,6 +12,8 @@ const HEADERS_MAX: u16 = 128;
 const DYNAMIC_MAX: u64 = 4096;
 /// Longest name of a library or interpreter, in bytes (PATH_MAX).
 const NAME_LEN_MAX: usize = 4096;
+/// Bytes of a name that are read at a time: most names are shorter.
+const PIECE_LEN: usize = 64;
 /// Most libraries that one file may need.
 const NEEDED_MAX: usize = 256;
 
@@ -191,13 +193,20 @@ fn offset_of(address: u64, headers: &[Header]) -> Option<u64> {
 /// A string that ends with a zero byte, of at most `len` bytes with it.
 fn name(file: &(impl Bytes + ?Sized), offset: u64, len: usize) -> Option<String> {
     let mut bytes = Vec::new();
-    for index in 0..len as u64 {
-        let mut byte = [0];
-        file.read(offset.checked_add(index)?, &mut byte)?;
-        if byte[0] == 0 {
+    // Halved near the end of the file, where less can be read.
+    let mut step = PIECE_LEN;
+    while bytes.len() < len {
+        let mut piece = [0; PIECE_LEN];
+        let piece = &mut piece[..step.min(len - bytes.len())];
+        if file.read(offset.checked_add(bytes.len() as u64)?, piece).is_none() {
+            step = (piece.len() > 1).then_some(piece.len() / 2)?;
+            continue;
+        }
+        let end = piece.iter().position(|byte| *byte == 0);
+        bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() {
             return String::from_utf8(bytes).ok();
         }
-        bytes.push(byte[0]);
     }
     None
 }
@@ -237,6 +246,20 @@ mod tests {
         let mut other = own_program();
         other[18] = 8;
         assert_eq!(read(other.as_slice()), Err(NotElf::Machine));
+    }
+
+    #[test]
+    fn names_end_with_a_zero_byte() {
+        let long = "n".repeat(200);
+        for text in ["", "a", "libc.so.6", &long] {
+            let file = format!("xx{text}\0y");
+            assert_eq!(name(file.as_bytes(), 2, 256).as_deref(), Some(text));
+            assert_eq!(name(file.as_bytes(), 2, text.len() + 1).as_deref(), Some(text));
+            assert_eq!(name(file.as_bytes(), 2, text.len()), None);
+            assert_eq!(name(&file.as_bytes()[..2 + text.len()], 2, 256), None);
+        }
+        assert_eq!(name(b"a\0".as_slice(), u64::MAX, 256), None);
+        assert_eq!(name(b"\xff\0".as_slice(), 0, 256), None);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use super::child::{Ends, Planned};
 use super::script::{Scene, Step, Way};
 use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport, USERS, USERS_FIRST};
 use crate::error::HostError;
-use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
@@ -217,6 +217,7 @@ fn pipes() -> Result<(Ours, Ends), HostError> {
             control: out_of_the_way(theirs)?,
             report: out_of_the_way(their_report)?,
             reply: out_of_the_way(their_reply)?,
+            host_reply: reply.as_raw_fd(),
         };
         Ok((Ours { control, output, report, reply }, ends))
     };

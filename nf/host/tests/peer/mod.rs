@@ -41,6 +41,7 @@ fn act(role: &str) -> i32 {
         "mute" => sleep(),
         "version" => alone(&hello, |head| head[8] += 1, 1),
         "magic" => alone(&hello, |head| head[0] ^= 1, 1),
+        "sendmsg" => return by_sendmsg(&hello),
         "twice" => alone(&hello, |_| {}, 2),
         _ => {}
     }
@@ -62,6 +63,24 @@ fn act(role: &str) -> i32 {
 fn sleep() -> ! {
     loop {
         std::thread::sleep(Duration::from_secs(1000));
+    }
+}
+
+/// Says hello as the libraries did up to version 3; the status with which they ended.
+fn by_sendmsg(hello: &Hello) -> i32 {
+    let head = Head { kind: Kind::Hello, id: 0 }.to_bytes();
+    let message = [&head[..], &hello.to_bytes()].concat();
+    // JUSTIFICATION: the descriptor's number is the interface.
+    // SAFETY: the host put the control socket there for as long as this process lives.
+    let socket = unsafe { BorrowedFd::borrow_raw(SOCKET_FD) };
+    let parts = [std::io::IoSlice::new(&message)];
+    let flags = rustix::net::SendFlags::NOSIGNAL;
+    match rustix::net::sendmsg(socket, &parts, &mut Default::default(), flags) {
+        Ok(_) => 0,
+        Err(error) => {
+            eprintln!("{error}");
+            1
+        }
     }
 }
 
