@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use thruway_element::Operation;
 use thruway_model::calibrate::{Calibration, Settings, calibrate};
-use thruway_model::hardware::Level;
+use thruway_model::hardware::CacheLevel;
 use thruway_model::{Constant, Hardware};
 
 use crate::load::plain;
@@ -16,20 +16,20 @@ use crate::table::Table;
 /// Arguments of `thruway calibrate`.
 #[derive(Args)]
 pub struct CalibrateArgs {
-    /// Where to write the description, `-` for standard output; else where estimates look for this
-    /// host's: $XDG_CONFIG_HOME/thruway/hardware.toml or ~/.config/thruway/hardware.toml
+    /// Output file, or `-` for standard output [default: where estimates read it,
+    /// $XDG_CONFIG_HOME/thruway/hardware.toml or ~/.config/thruway/hardware.toml]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A few seconds instead of a minute, and numbers to match
+    /// Measure for a few seconds instead of a minute, with less precision
     #[arg(long)]
     quick: bool,
-    /// Core to measure on [default: the highest that the process may use]
+    /// Core to measure on [default: the highest core available to this process]
     #[arg(long, value_name = "N")]
     core: Option<usize>,
-    /// What to call the host [default: its own name]
+    /// Name of the host [default: its hostname]
     #[arg(long)]
     name: Option<String>,
-    /// Measure twice, and tell by how much the two differ
+    /// Measure twice and report the difference
     #[arg(long)]
     twice: bool,
 }
@@ -187,7 +187,7 @@ fn levels(hardware: &Hardware) -> String {
             rate(&level.stream),
             "normal".to_owned(),
         ]);
-        if let Level {
+        if let CacheLevel {
             dependent_huge: Some(dependent),
             prefetched_huge: Some(prefetched),
             stream_huge: Some(stream),

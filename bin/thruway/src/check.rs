@@ -41,7 +41,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         outln!("\nWhat functions of streams cannot inspect (fails open: it passes; closed: not)\n");
         outln!("{}", exceptions.render());
     }
-    if args.ways {
+    if args.paths {
         outln!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             outln!("  {}: {}", decl.name, layout.tell_ways(node));

@@ -10,7 +10,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
-use crate::load::{Libraries, Origin, plain};
+use crate::load::{Libraries, Origin, click_path, plain};
 use crate::log::{self, LogArgs};
 use crate::{
     bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, reload, run, top, trace,
@@ -27,46 +27,57 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a configuration until its captures end or Ctrl-C, then tell what every element did
+    /// Run a configuration until its captures end or Ctrl-C, then print a table of its elements
     Run(RunArgs),
-    /// Check a configuration without running it: ports, arguments, threads
+    /// Check ports, arguments and threads of a configuration without running it
     Check(CheckArgs),
     /// Draw a configuration as DOT (default) or SVG
     Graph(GraphArgs),
-    /// Print the manual of an element, or list them all
+    /// Print the manual of an element, or list all elements
     Elements {
         /// Element class
         name: Option<String>,
     },
     /// Print a configuration in the standard layout
     Fmt(FmtArgs),
-    /// Ask and tell a running Thruway: handlers, and its sessions
+    /// Read and write handlers and list sessions of a running instance
     Ctl(ctl::CtlArgs),
-    /// Have a running Thruway read its configuration file again (as SIGHUP does), or run another
+    /// Reload the configuration of a running instance (as SIGHUP does), or replace it
     Reload(reload::ReloadArgs),
-    /// Show what a running Thruway does: threads, ports, elements, drops, functions, sessions
+    /// Watch threads, ports, elements, drops, functions and sessions of a running instance
     Top(top::TopArgs),
-    /// Follow chosen packets: every element that they passed, what it did, and the time between
+    /// Trace packets through the elements of a configuration, with the time of each hop
     Trace(trace::TraceArgs),
-    /// Find where chains run: which functions on which cores of which hosts, how full these get, and
-    /// what breaks first
+    /// Place chains on the cores of hosts, and report load and the first bottleneck
     Plan(plan::PlanArgs),
-    /// Tell what this host offers, what is missing, and what to do for more speed
+    /// Report what this host supports, what is missing, and how to make it faster
     Doctor(doctor::DoctorArgs),
-    /// Tell how fast a function will be, and what limits it, before it runs
+    /// Estimate the rate of a configuration and its bottleneck before it runs
     Estimate(estimate::EstimateArgs),
-    /// Measure and compare; every row of bench/record comes from here
-    Bench(Box<bench::Options>),
-    /// Measure this host for estimates: caches, memory, cores, elementary operations
+    /// Measure the CPU time of a packet on this host in seconds; all other benches: thruway-bench
+    Bench(bench::BenchArgs),
+    /// Measure caches, memory, cores and elementary operations of this host for estimates
     Calibrate(calibrate::CalibrateArgs),
-    /// Write network functions of your own, which run as processes without rights
+    /// Create network functions that run as unprivileged processes
     #[command(subcommand)]
     Nf(nf_new::Command),
-    /// Run a part of a configuration for the thruway that started this process (see Isolate)
+    /// Run an isolated part of a configuration (started by Isolate only)
     #[command(hide = true)]
     Worker,
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
+    /// Print a configuration without compound elements, as click-flatten (`thruway flatten --help`)
+    Flatten,
+    /// Tell by the exit status whether elements are there: NAME... (as `click-buildtool provides`)
+    Provides,
+    /// Print a configuration without dead elements, as click-undead (`thruway undead --help`)
+    Undead,
+    /// Join configurations where devices stand, as click-combine (`thruway combine --help`)
+    Combine,
+    /// Take out one of those that were joined, as click-uncombine (`thruway uncombine --help`)
+    Uncombine,
+    /// Replace patterns of elements, as click-xform (`thruway xform --help`)
+    Xform,
 }
 
 /// A configuration and its variables.
@@ -86,10 +97,10 @@ pub struct ConfigArgs {
 /// A clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ClockArg {
-    /// The processor's cycle counter, corrected by the system's clock every second; where it is not
-    /// to be relied upon, the system's clock
+    /// The processor's cycle counter, corrected by the system clock every second; the system clock
+    /// where the counter is unreliable
     Tsc,
-    /// The system's clock
+    /// The system clock
     System,
 }
 
@@ -106,11 +117,11 @@ impl ClockArg {
 /// How threads share the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PlacementArg {
-    /// Every thread serves every interface, as far as its queues go
+    /// Every thread serves every interface that has enough queues
     Balanced,
     /// The threads are divided among the interfaces
     Dedicated,
-    /// As balanced; a Pipeliner lets packets pass in the thread that they came by
+    /// As balanced, but a Pipeliner passes packets on in the thread that received them
     Parallel,
     /// Each input in one thread, each Pipeliner in another
     Pipeline,
@@ -128,12 +139,12 @@ impl PlacementArg {
     }
 }
 
-/// What to do when there is nothing to do.
+/// Behaviour of idle threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum IdleArg {
-    /// Look again without end: the shortest delay, for a core each
+    /// Poll without pause: shortest delay, one busy core per thread
     Poll,
-    /// Look again as long as packets tend to come soon, 20 us at most, then sleep
+    /// Poll while packets tend to arrive soon, at most 20 us, then sleep
     Adaptive,
     /// Sleep at once
     Sleep,
@@ -158,40 +169,39 @@ pub struct RunArgs {
     /// Threads [default: as many as --cores names, else 1]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// The cores of the threads, one for each, in their order: 2-5,8
+    /// Cores of the threads, one each, in order: 2-5,8
     #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,
     /// How threads share the work
     #[arg(long, value_enum, default_value_t = PlacementArg::Balanced)]
     pub placement: PlacementArg,
-    /// Packets that sources make or take at once, where the configuration does not say
+    /// Default batch size of sources, in packets
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: u16,
-    /// Where the time on the packet path comes from
+    /// Clock of the packet path
     #[arg(long, value_enum, default_value_t = ClockArg::Tsc)]
     pub clock: ClockArg,
-    /// Keep packets in huge pages: fewer misses, and AF_XDP may go without a copy where a driver has
-    /// that
+    /// Keep packets in huge pages: fewer TLB misses, and zero-copy AF_XDP where supported
     #[arg(long)]
     pub huge_pages: bool,
-    /// What threads do that have nothing to do
+    /// Behaviour of idle threads
     #[arg(long, value_enum, default_value_t = IdleArg::Adaptive)]
     pub idle: IdleArg,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
-    /// Let the handler `hotconfig` replace the configuration while packets flow (`thruway ctl ADDRESS
-    /// write hotconfig TEXT`); the table at the end is the last configuration's
+    /// Allow the handler `hotconfig` to replace the configuration while packets flow (`thruway ctl
+    /// write hotconfig TEXT`); the final table covers the last configuration
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
-    /// Listen for `thruway ctl`, `top` and `trace` on this Unix socket, or `none` [default: a socket
-    /// in the run directory, which they find by themselves]
+    /// Unix socket for `thruway ctl`, `top` and `trace`, or `none` [default: a socket in the run
+    /// directory, which these commands find]
     #[arg(long, value_name = "PATH")]
     pub control: Option<String>,
-    /// Let handlers, used over that socket, write and read files in this directory
+    /// Directory in which handlers called over that socket may read and write files
     #[arg(long, value_name = "DIR")]
     pub files: Option<std::path::PathBuf>,
-    /// Neither progress nor table
+    /// Suppress progress and tables
     #[arg(short, long)]
     pub quiet: bool,
     /// Print JSON instead of tables at the end
@@ -202,7 +212,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// How many threads, and the cores that the user named for them.
+    /// Number of threads, and the cores that --cores names.
     pub fn crew(&self) -> anyhow::Result<(usize, Vec<usize>)> {
         let Some(text) = &self.cores else {
             return Ok((self.threads.map_or(1, usize::from), Vec::new()));
@@ -225,15 +235,15 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
     /// Print JSON: ports and threads of each element; errors stay on standard error
-    #[arg(long, conflicts_with_all = ["explain", "ways"])]
+    #[arg(long, conflicts_with_all = ["explain", "paths"])]
     pub json: bool,
-    /// Also print how packets are classified and where functions keep their sessions' state
+    /// Also print how packets are classified and where session state is laid out
     #[arg(long)]
     pub explain: bool,
-    /// Also print by which ways threads reach each element
-    #[arg(long)]
-    pub ways: bool,
-    /// Threads to lay the configuration out for
+    /// Also print the paths by which threads reach each element
+    #[arg(long, alias = "ways")]
+    pub paths: bool,
+    /// Number of threads to check the configuration for
     #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
     /// How threads share the work
@@ -259,7 +269,7 @@ struct FmtArgs {
     /// Write the file instead of printing
     #[arg(short, long)]
     write: bool,
-    /// Only tell (by the exit code) whether the file is in the standard layout
+    /// Only check: exit with 1 if the file is not in the standard layout
     #[arg(long)]
     check: bool,
 }
@@ -284,11 +294,17 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Doctor(args) => doctor::main(&args),
         Command::Worker => Ok(worker::main()),
         Command::Estimate(args) => estimate::main(&args),
-        Command::Bench(options) => Ok(bench::main(&options)),
+        Command::Bench(args) => bench::main(&args),
         Command::Calibrate(args) => calibrate::main(&args),
         Command::Nf(command) => nf_new::main(&command),
-        // Reached only when clap and main() disagree on what the first argument is.
+        // main() takes these words before clap does.
         Command::Click => Ok(crate::click::main(Vec::new())),
+        Command::Flatten => Ok(crate::tools::main("flatten", &[])),
+        Command::Provides => Ok(crate::tools::main("provides", &[])),
+        Command::Undead => Ok(crate::tools::main("undead", &[])),
+        Command::Combine => Ok(crate::tools::main("combine", &[])),
+        Command::Uncombine => Ok(crate::tools::main("uncombine", &[])),
+        Command::Xform => Ok(crate::tools::main("xform", &[])),
     };
     result.unwrap_or_else(|error| {
         errln!("thruway: {error}");
@@ -357,7 +373,7 @@ pub fn tell(diagnostics: &Diagnostics) {
 
 /// The libraries that `require` finds.
 pub fn libraries() -> Libraries {
-    Libraries::new(&std::env::var("CLICKPATH").unwrap_or_default())
+    Libraries::new(&click_path())
 }
 
 fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {

@@ -212,8 +212,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server says: an answer or an error, within bounds, and never a panic; and what
-        /// would be shown of it does nothing to a terminal.
+        /// Whatever a server says: an answer or an error, within bounds, and never a panic; and
+        /// what would be shown of it does nothing to a terminal.
         #[test]
         fn any_server_is_heard_out(
             greets in any::<bool>(),

@@ -11,8 +11,8 @@ use crate::reach::{address, is_address, listing, reach};
 /// Arguments of `thruway ctl`.
 #[derive(Args)]
 pub struct CtlArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
-    /// not needed where one 'thruway run' of this user runs. A handler's name alone reads it there
+    /// Address of a ControlSocket (HOST:PORT, PORT or PATH); optional if this user runs exactly one
+    /// instance. A handler name alone reads that handler
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
     #[command(subcommand)]
@@ -21,7 +21,7 @@ pub struct CtlArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print what a handler says: ELEMENT.HANDLER [PARAMETER...]
+    /// Read a handler: ELEMENT.HANDLER [PARAMETER...]
     Read {
         /// The handler and its parameter
         #[arg(required = true)]
@@ -34,18 +34,19 @@ enum Command {
         /// What to write
         value: Vec<String>,
     },
-    /// List sessions while packets flow, like conntrack -L: protocol, state, seconds left, both ends,
-    /// the replies' ends where addresses are translated
+    /// List sessions as conntrack -L does: protocol, state, seconds left, endpoints, translated
+    /// endpoints
     Flows {
-        /// Which: `proto tcp src 10.0.0.0/8 dst .. sport .. dport 80 state new|open|closing|closed`
+        /// Filter: `proto tcp src 10.0.0.0/8 dst .. sport .. dport 80 state
+        /// new|open|closing|closed`
         filter: Vec<String>,
-        /// The FlowClassifier to ask (the first one if not given; all share one table)
+        /// FlowClassifier to query [default: the first; all share one table]
         #[arg(long, value_name = "NAME")]
         element: Option<String>,
-        /// Only print how many there are
+        /// Print only the number of sessions
         #[arg(long, alias = "count")]
         total: bool,
-        /// Show at most so many
+        /// Maximum number of sessions to list
         #[arg(long, value_name = "SESSIONS")]
         limit: Option<u64>,
     },

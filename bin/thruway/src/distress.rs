@@ -36,13 +36,13 @@ pub fn reserve() -> anyhow::Result<()> {
 /// What to do where the system refuses a thread that the program needs.
 pub fn no_thread(error: std::io::Error) -> anyhow::Error {
     anyhow::anyhow!(
-        "cannot start a thread for signals: {error}; raise the limits of address space (ulimit -v) and \
+        "cannot start a thread: {error}; raise the limits of address space (ulimit -v) and \
          processes (ulimit -u), or free memory"
     )
 }
 
-/// Tells of a panic in one line. Nothing is allocated and no symbols are looked up: both may fail where
-/// memory is what lacks, and to panic here again would hang the process.
+/// Tells of a panic in one line. Nothing is allocated and no symbols are looked up: both may fail
+/// where memory is what lacks, and to panic here again would hang the process.
 fn tell(panic: &PanicHookInfo<'_>) {
     let mut line = Line { bytes: [0; LINE], len: 0 };
     let thread = std::thread::current();

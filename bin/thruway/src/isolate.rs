@@ -78,7 +78,7 @@ pub fn apply(graph: &Graph, checked: &Checked) -> Result<Graph, Vec<BuildError>>
 }
 
 fn error(node: usize, arg: Option<usize>, message: String) -> BuildError {
-    BuildError { stage: Stage::Arguments, node, arg, message }
+    BuildError::at(Stage::Arguments, node, message).arg(arg)
 }
 
 /// Connections between a part and something else.

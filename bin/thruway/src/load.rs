@@ -1,9 +1,9 @@
 //! From a file or an expression to a router, with every error pointing at the text.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use thruway_element::Registry;
+use thruway_element::{Registry, nearest};
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Options, Router, Stage};
 use thruway_lang::{
@@ -30,8 +30,9 @@ impl Origin {
                 Ok(Source::new("<stdin>", text))
             }
             Origin::File(name) => {
-                let bytes = std::fs::read(name)
-                    .map_err(|error| anyhow::anyhow!("{name}: {}", plain(&error)))?;
+                let bytes = std::fs::read(name).map_err(|error| {
+                    anyhow::anyhow!("{name}: {}{}", plain(&error), remedy(Path::new(name), &error))
+                })?;
                 let text = String::from_utf8(bytes).map_err(|error| {
                     let at = error.utf8_error().valid_up_to();
                     anyhow::anyhow!("{name}: not a text: byte {at} is not UTF-8")
@@ -42,10 +43,33 @@ impl Origin {
     }
 }
 
+/// What to do about a name that is not a file's: a file beside it whose name is nearly the same may
+/// be meant. Empty for a file that cannot be read for another reason.
+fn remedy(path: &Path, error: &std::io::Error) -> String {
+    if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) {
+        return String::new();
+    }
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten();
+    let files = entries.flatten().filter(|entry| entry.path().is_file());
+    let names: Vec<String> =
+        files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    match nearest(&wanted, names.iter().map(String::as_str)).filter(|name| **name != *wanted) {
+        Some(name) => format!("; did you mean {}?", path.with_file_name(name).display()),
+        None => "; name a file with a configuration, or give its text with -e".to_owned(),
+    }
+}
+
 /// An I/O error in the system's words, without its number.
 pub fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// The directories of libraries that the environment names, separated by colons.
+pub fn click_path() -> String {
+    std::env::var("CLICKPATH").unwrap_or_default()
 }
 
 /// Finds required libraries beside the configuration and in the directories of `CLICKPATH`.
@@ -178,14 +202,19 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
     let (mut pretty, mut click) = (warnings.clone(), warnings);
     let mut told = Vec::new();
     // In Click's manner the errors of one element stand below one headline.
-    let mut headlines: Vec<((usize, Stage), Diagnostic)> = Vec::new();
+    let mut headlines: Vec<((Option<usize>, Stage), Diagnostic)> = Vec::new();
     for error in errors {
         // Every thread's replica finds the same.
         if told.contains(&error) {
             continue;
         }
         told.push(error);
-        let Some(decl) = graph.elements.get(error.node) else { continue };
+        let Some(decl) = error.node.and_then(|node| graph.elements.get(node)) else {
+            let global = Diagnostic::global(error.message.clone());
+            pretty.push(global.clone());
+            click.push(global);
+            continue;
+        };
         let span = error.arg.and_then(|arg| decl.args.get(arg)).map_or(decl.span, |arg| arg.span);
         let what = format!("{} :: {}", decl.name, decl.class);
         let doing = match error.stage {
@@ -211,4 +240,20 @@ pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> F
     }
     headlines.into_iter().for_each(|(_, headline)| click.push(headline));
     Failure { pretty, click, parsed: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_run_blames_no_element() {
+        let source = Source::new("config", "Idle -> Discard".to_owned());
+        let (graph, warnings) =
+            graph(source, &Variables::default(), &Libraries::new("")).expect("a configuration");
+        let error = BuildError::of_run(Stage::Run, "cannot start thread 1".to_owned());
+        let failure = explain(&graph, &[error], warnings);
+        assert_eq!(failure.pretty.render(false), "error: cannot start thread 1\n\n");
+        assert_eq!(failure.click.click(), "cannot start thread 1\n");
+    }
 }

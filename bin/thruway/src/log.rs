@@ -27,14 +27,14 @@ pub enum Format {
 pub enum Level {
     /// Nothing
     Off,
-    /// Failures: a function that ended, a configuration that was refused
+    /// Failures: a function ended, a configuration was refused
     Error,
-    /// What an operator may have to act on
+    /// Events that may need an operator
     Warn,
-    /// Also what went as it should: a reload
+    /// Also successful events, e.g. a reload
     #[default]
     Info,
-    /// Also each start and stop
+    /// Also each start and stop of a function
     Debug,
 }
 
@@ -44,7 +44,7 @@ pub struct LogArgs {
     /// Format of the log on standard error
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub log_format: Format,
-    /// Least severe events that are logged
+    /// Minimum severity of logged events
     #[arg(long, value_enum, default_value_t = Level::Info)]
     pub log_level: Level,
 }

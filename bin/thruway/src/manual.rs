@@ -49,8 +49,8 @@ pub fn page(spec: &Spec) -> String {
     let own = |name| spec.handlers.iter().any(|handler| handler.name == name);
     let general = Handler::OF_ALL.iter().filter(|handler| !own(handler.name));
     section(&mut text, "Handlers", spec.handlers.iter().chain(general).map(handler));
-    let drops = spec.drops.iter().chain(&thruway_element::Reason::OF_ALL);
-    section(&mut text, "Drop reasons", drops.map(|drop| [drop.name.into(), drop.doc.into()]));
+    let reasons = spec.reasons().map(|drop| [drop.name.into(), drop.doc.into()]);
+    section(&mut text, "Drop reasons", reasons);
     if !spec.example.is_empty() {
         let _ = writeln!(text, "\nExample\n");
         for line in spec.example.lines() {

@@ -8,29 +8,45 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
+mod library;
+
 /// The checkout that this program was built from.
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// What `thruway nf` does.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Write a project for a network function: it builds, passes its test and runs
+    /// Create a project for a network function that builds, passes its test and runs
     New(New),
 }
 
 /// Arguments of `thruway nf new`.
 #[derive(Args)]
 pub struct New {
-    /// Name of the function, and of the folder that is made
+    /// Name of the function and of the new folder
     name: String,
-    /// Language that it is written in
+    /// Language of the function
     #[arg(long, value_enum)]
     lang: Lang,
-    /// Checkout of Thruway that the project is built against, by its path; without it the one
-    /// that this program was built from
+    /// Path of the Thruway checkout to build against [default: the one this program was built
+    /// from; where it is gone, as --own-library]
     #[arg(long, value_name = "CHECKOUT")]
     sdk: Option<PathBuf>,
+    /// Write the library's sources into the new folder, and build against those
+    #[arg(long, conflicts_with = "sdk")]
+    own_library: bool,
 }
+
+/// What a project is built against.
+#[derive(Debug, PartialEq, Eq)]
+enum Library {
+    Checkout(PathBuf),
+    /// Its own copy, in [`OWN`].
+    Own,
+}
+
+/// The folder of a project's own copy of the library.
+const OWN: &str = "sdk";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Lang {
@@ -76,7 +92,7 @@ pub fn main(command: &Command) -> anyhow::Result<ExitCode> {
 impl New {
     fn write(&self, into: &Path) -> anyhow::Result<PathBuf> {
         check_name(&self.name)?;
-        let checkout = self.checkout()?;
+        let library = self.library(Path::new(CHECKOUT))?;
         let folder = into.join(&self.name);
         // Fails when there is anything of this name: nothing is overwritten.
         fs::create_dir(&folder).with_context(|| {
@@ -85,8 +101,13 @@ impl New {
         })?;
         let files = if self.lang == Lang::Rust { RUST } else { C };
         for (path, template, is_program) in files {
-            let path = folder.join(self.fill(path, &checkout));
-            write(&path, &self.fill(template, &checkout), *is_program)?;
+            let path = folder.join(self.fill(path, &library));
+            write(&path, &self.fill(template, &library), *is_program)?;
+        }
+        let checkout = library.path(&folder);
+        if library == Library::Own {
+            library::write(&checkout)
+                .with_context(|| format!("cannot write '{}'", checkout.display()))?;
         }
         if self.lang == Lang::Rust {
             // The versions that the checkout is tested with; cargo leaves out what is not needed.
@@ -97,46 +118,79 @@ impl New {
         Ok(folder)
     }
 
-    fn checkout(&self) -> anyhow::Result<PathBuf> {
-        let path = self.sdk.as_deref().unwrap_or(Path::new(CHECKOUT));
-        let is_checkout = ["nf/sdk/Cargo.toml", "nf/sdk-c/include/thruway_nf.h", "Cargo.lock"]
-            .iter()
-            .all(|file| path.join(file).is_file());
-        if !is_checkout {
-            bail!("'{}' is not a checkout of Thruway; name one: --sdk CHECKOUT", path.display());
-        }
-        let path = fs::canonicalize(path)?;
-        match path.to_str() {
-            Some(text) if !text.contains(['"', '\\', '\'', '$', '`', '\n']) => Ok(path),
-            _ => bail!("'{}' has characters that files of a project cannot name", path.display()),
+    /// What the project is built against; `built_from` is the checkout of this program, if it is
+    /// still there.
+    fn library(&self, built_from: &Path) -> anyhow::Result<Library> {
+        match &self.sdk {
+            Some(path) if !is_checkout(path) => {
+                bail!("'{}' is not a checkout of Thruway; name one: --sdk CHECKOUT", path.display())
+            }
+            Some(path) => checkout(path),
+            None if self.own_library || !is_checkout(built_from) => Ok(Library::Own),
+            None => checkout(built_from),
         }
     }
 
-    fn fill(&self, template: &str, checkout: &Path) -> String {
-        let checkout = checkout.display().to_string();
+    fn fill(&self, template: &str, library: &Library) -> String {
+        // The project's files name its own copy from where they are.
+        let checkout = library.path(Path::new("")).display().to_string();
         let program = match self.lang {
             Lang::Rust => format!("target/release/{}", self.name),
             Lang::C => format!("./{}", self.name),
         };
+        // Its lock file names the packages of all of Thruway: cargo takes out what is not there.
+        let locked = if *library == Library::Own { "" } else { "--locked " };
         template
             .replace("{{NAME}}", &self.name)
             .replace("{{PROGRAM}}", &program)
             .replace("{{CAPTURE}}", &format!("pcap:{checkout}/examples/captures/lan.pcap"))
             .replace("{{SDK}}", &format!("\"{checkout}/nf/sdk\""))
             .replace("{{CHECKOUT}}", &format!("'{checkout}'"))
+            .replace("{{LOCKED}}", locked)
     }
 
     fn farewell(&self, folder: &Path) -> String {
-        let (name, checkout) = (&self.name, self.checkout().unwrap_or_default());
+        let name = &self.name;
+        let library = match self.library(Path::new(CHECKOUT)) {
+            Ok(Library::Checkout(path)) => format!("the library in {}", path.display()),
+            _ => format!("its own copy of the library, in {OWN}"),
+        };
         let build = match self.lang {
             Lang::Rust => "cargo test\n  cargo build --release",
             Lang::C => "./build.sh",
         };
-        let (folder, checkout) = (folder.display(), checkout.display());
+        let folder = folder.display();
         format!(
-            "made {folder}, which is built against the library in {checkout}. Next:\n  \
+            "made {folder}, which is built against {library}. Next:\n  \
              cd {folder}\n  {build}\n  thruway run {name}.click"
         )
+    }
+}
+
+impl Library {
+    /// Its folder, for a project in `folder`.
+    fn path(&self, folder: &Path) -> PathBuf {
+        match self {
+            Library::Checkout(path) => path.clone(),
+            Library::Own => folder.join(OWN),
+        }
+    }
+}
+
+fn is_checkout(path: &Path) -> bool {
+    ["nf/sdk/Cargo.toml", "nf/sdk-c/include/thruway_nf.h", "Cargo.lock"]
+        .iter()
+        .all(|file| path.join(file).is_file())
+}
+
+/// A checkout by a path that files of a project can name.
+fn checkout(path: &Path) -> anyhow::Result<Library> {
+    let path = fs::canonicalize(path)?;
+    match path.to_str() {
+        Some(text) if !text.contains(['"', '\\', '\'', '$', '`', '\n']) => {
+            Ok(Library::Checkout(path))
+        }
+        _ => bail!("'{}' has characters that files of a project cannot name", path.display()),
     }
 }
 
@@ -186,7 +240,7 @@ mod tests {
     use super::*;
 
     fn new(name: &str, lang: Lang) -> New {
-        New { name: name.into(), lang, sdk: None }
+        New { name: name.into(), lang, sdk: None, own_library: false }
     }
 
     #[test]
@@ -207,5 +261,26 @@ mod tests {
         let wrong = New { sdk: Some("/nowhere".into()), ..new("a", Lang::C) };
         let error = wrong.write(into.path()).unwrap_err().to_string();
         assert_eq!(error, "'/nowhere' is not a checkout of Thruway; name one: --sdk CHECKOUT");
+    }
+
+    #[test]
+    fn without_a_checkout_a_project_has_its_own_library() {
+        let gone = Path::new("/nowhere");
+        assert_eq!(new("a", Lang::C).library(gone).unwrap(), Library::Own);
+        assert!(matches!(
+            new("a", Lang::C).library(Path::new(CHECKOUT)).unwrap(),
+            Library::Checkout(_)
+        ));
+        let into = tempfile::tempdir().unwrap();
+        let own = New { own_library: true, ..new("own", Lang::C) };
+        let folder = own.write(into.path()).unwrap();
+        assert!(is_checkout(&folder.join(OWN)));
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        for name in ["build.sh", "own.click", "sdk/nf/sdk/Cargo.toml", "sdk/Cargo.toml"] {
+            let text = read(name);
+            assert!(!text.contains("{{") && !text.contains("dev-dependencies"), "{name}: {text}");
+            assert!(!text.contains("/../.."), "{name}: {text}");
+        }
+        assert!(own.farewell(&folder).contains("its own copy of the library, in sdk"));
     }
 }

@@ -16,22 +16,26 @@ use std::process::ExitCode;
 use crate::load::plain;
 
 /// Prints to standard output.
+#[macro_export]
 macro_rules! out {
     ($($arg:tt)*) => { $crate::output::write(format_args!($($arg)*), "") };
 }
 
 /// Prints a line to standard output.
+#[macro_export]
 macro_rules! outln {
     () => { $crate::output::write(format_args!(""), "\n") };
     ($($arg:tt)*) => { $crate::output::write(format_args!($($arg)*), "\n") };
 }
 
 /// Prints to standard error.
+#[macro_export]
 macro_rules! err {
     ($($arg:tt)*) => { $crate::output::remark(format_args!($($arg)*), "") };
 }
 
 /// Prints a line to standard error.
+#[macro_export]
 macro_rules! errln {
     () => { $crate::output::remark(format_args!(""), "\n") };
     ($($arg:tt)*) => { $crate::output::remark(format_args!($($arg)*), "\n") };

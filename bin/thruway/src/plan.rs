@@ -20,19 +20,19 @@ pub struct PlanArgs {
     /// Plan file: chains with their rates, hosts with their descriptions (docs/plan.md)
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// What if rates were others: x2 for all chains, CHAIN=x2 or CHAIN=1.5e6 for one
+    /// What if: change rates; x2 for all chains, CHAIN=x2 or CHAIN=1.5e6 for one
     #[arg(long, value_name = "[CHAIN=]RATE")]
     rate: Vec<String>,
-    /// What if a host were another one, of this description
+    /// What if: replace the description of a host
     #[arg(long, value_name = "NAME=FILE")]
     host: Vec<String>,
-    /// What if there were one more host, of this description
+    /// What if: add a host with this description
     #[arg(long, value_name = "NAME=FILE")]
     add_host: Vec<String>,
-    /// What if so much of each core were to stay free, instead of what the file says
+    /// What if: keep this share of each core free, instead of the file's share
     #[arg(long, value_name = "SHARE")]
     headroom: Option<f64>,
-    /// The answer as JSON (docs/plan.md)
+    /// Print JSON (docs/plan.md)
     #[arg(long)]
     json: bool,
 }
@@ -156,9 +156,9 @@ fn known<'a>(names: impl Iterator<Item = &'a str> + Clone, wanted: &str) -> Stri
 
 /// The plan for people.
 fn told(plan: &Plan) -> String {
-    let proved = if plan.proved { "no plan is better" } else { "the best that was found" };
+    let proved = if plan.proved { "optimal" } else { "best found" };
     format!(
-        "{}, {}, {} of the fullest core free; {proved}\n\nCores\n\n{}\nHosts\n\n{}\nChains\n\n{}\n\
+        "{}, {}, {} headroom on the busiest core; {proved}\n\nCores\n\n{}\nHosts\n\n{}\nChains\n\n{}\n\
          When all rates rise together, {}\n",
         count(plan.hosts_used, "host"),
         count(plan.cores_used, "core"),
@@ -271,7 +271,7 @@ fn chains(plan: &Plan) -> Table {
         "cycles",
         "latency us",
         "bound us",
-        "alone it ends at",
+        "limit if only this chain grows",
     ]);
     for chain in &plan.chains {
         let bound = chain.latency_bound_us;

@@ -11,12 +11,12 @@ use crate::reach::{address, reach};
 /// Arguments of `thruway reload`.
 #[derive(Args)]
 pub struct ReloadArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
-    /// not needed where one 'thruway run' of this user runs
+    /// Address of a ControlSocket (HOST:PORT, PORT or PATH); optional if this user runs exactly one
+    /// instance
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Another configuration file, `-` for standard input (needs `run -R`) [default: the file that
-    /// `run` was given]
+    /// Another configuration file, or `-` for standard input (requires `run -R`) [default: the file
+    /// given to `run`]
     #[arg(value_name = "FILE")]
     file: Option<String>,
 }

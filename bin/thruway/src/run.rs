@@ -12,6 +12,7 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{RunArgs, libraries, tell};
+use crate::distress::no_thread;
 use crate::instance;
 use crate::load::{self, Origin};
 use crate::signals::Receiver;
@@ -54,7 +55,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
-    let signals = Receiver::new().map_err(crate::distress::no_thread)?;
+    let signals = Receiver::new().map_err(no_thread)?;
     let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     swap.offer(router.control());
@@ -177,7 +178,7 @@ fn watch(
     }
     let (watched, quiet) = (Arc::clone(watched), args.quiet);
     let thread = std::thread::Builder::new().name("progress".into());
-    Ok(Some(thread.spawn(move || {
+    let spawned = thread.spawn(move || {
         let begin = Instant::now();
         let files = captures(&watched.now().1);
         let bar = if quiet { ProgressBar::hidden() } else { bar(!files.is_empty()) };
@@ -191,7 +192,8 @@ fn watch(
             std::thread::park_timeout(LOOK);
         }
         bar.finish_and_clear();
-    })?))
+    });
+    Ok(Some(spawned.map_err(no_thread)?))
 }
 
 /// Elements that read a file and say how far they are.

@@ -35,7 +35,8 @@ impl Receiver {
     /// Begins to receive SIGINT, SIGTERM and SIGHUP. The first SIGINT or SIGTERM that no element
     /// waits for ends the program: the router that runs, or the one that is to run next. The second
     /// ends the process at once, and so does [`GRACE`]. SIGHUP reads the configuration file again
-    /// where there is one. Any other signal does what it does to a program that knows nothing of it.
+    /// where there is one. Any other signal does what it does to a program that knows nothing of
+    /// it.
     pub fn new() -> std::io::Result<Receiver> {
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
         let begun_at_terminal = std::io::stdin().is_terminal();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use thruway_element::{NodeStats, Reason, Stats, Topic};
+use thruway_element::{NodeStats, Stats, Topic};
 use thruway_engine::{Layout, Outcome, Router};
 
 use crate::table::{Table, thousands};
@@ -279,7 +279,7 @@ fn reasons(router: &Router) -> Vec<Counted> {
                 all.push(Counted { element: decl.name.clone(), reason, meaning, fate, packets });
             }
         };
-        for (at, drop) in decl.spec.drops.iter().chain(&Reason::OF_ALL).enumerate() {
+        for (at, drop) in decl.spec.reasons().enumerate() {
             let diverted = total(stats, node, |stats| stats.diverted[at].get());
             let dropped = total(stats, node, |stats| stats.drops[at].get());
             let fate = if drop.is_consumed { Fate::Consumed } else { Fate::Lost };

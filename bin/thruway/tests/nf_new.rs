@@ -87,6 +87,35 @@ fn in_c() {
     goes_through(&folder, "short_only");
 }
 
+/// As from a program whose checkout is gone: the project has all that it needs but cargo, its
+/// registry and a compiler.
+#[test]
+fn with_its_own_library() {
+    let into = tempfile::tempdir().expect("a directory");
+    let make = |name: &str, lang: &str| {
+        let args = ["nf", "new", name, "--lang", lang, "--own-library"];
+        let said = run(thruway(into.path()).args(args));
+        assert!(said.contains("its own copy of the library"), "{said}");
+        into.path().join(name)
+    };
+    let folder = make("own_c", "c");
+    let script = fs::read_to_string(folder.join("build.sh")).expect("a script");
+    assert!(!script.contains(env!("CARGO_MANIFEST_DIR")), "{script}");
+    let script = script.replace("--release ", "--quiet ").replace("/release/", "/debug/");
+    fs::write(folder.join("build.sh"), script).expect("a script");
+    run(&mut build("./build.sh", &folder));
+    // The first 500 packets of the capture.
+    run(thruway(&folder).args(["run", "own_c.click"]));
+    let counted = run(thruway(&folder).args(["click", "own_c.click", "-h", "nf.counters"]));
+    let dropped = counted.lines().find_map(|line| line.strip_prefix("dropped "));
+    assert!(dropped.is_some_and(|count| count != "0"), "{counted}");
+    // In Rust cargo finds every package of the project and of the library.
+    let folder = make("own-rust", "rust");
+    let found = run(build(env!("CARGO"), &folder).args(["tree", "--offline"]));
+    assert!(found.contains("own-rust/sdk/nf/sdk)"), "{found}");
+    assert!(!found.contains("loom") && !found.contains("proptest"), "{found}");
+}
+
 /// A program that notes its arguments.
 fn noting(folder: &Path, name: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;

@@ -270,9 +270,9 @@ fn expand(router: &Router, call: &str) -> Result<(Vec<String>, bool), String> {
     }
 }
 
-/// Whether `name` is of the form `pattern`: `*` any letters, `?` one, `[a-z]` one of these, `[^a-z]`
-/// one of the others.
-pub(crate) fn glob(pattern: &str, name: &str) -> bool {
+/// Whether `name` is of the form `pattern`: `*` any letters, `?` one, `[a-z]` one of these,
+/// `[^a-z]` one of the others.
+pub fn glob(pattern: &str, name: &str) -> bool {
     let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

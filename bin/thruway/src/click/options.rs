@@ -116,7 +116,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         output: None,
         sockets: Vec::new(),
         first_cpu: None,
-        path: std::env::var("CLICKPATH").unwrap_or_default(),
+        path: crate::load::click_path(),
         reconfigure: false,
         quit: false,
         time: false,

@@ -1,7 +1,7 @@
 //! `thruway doctor`: what this host offers, what is missing, and what to do for more speed.
 //!
-//! Everything is read from files below a root, which tests make up; but for what the kernel tells of
-//! interfaces by other means, on the host itself.
+//! Everything is read from files below a root, which tests make up; but for what the kernel tells
+//! of interfaces by other means, on the host itself.
 
 mod dpdk;
 mod finding;
@@ -29,7 +29,7 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Read /proc, /sys, /dev and /usr below this directory
+    /// Directory that holds the /proc, /sys, /dev and /usr to read
     #[arg(long, value_name = "DIRECTORY", default_value = "/", hide = true)]
     root: PathBuf,
 }
@@ -49,8 +49,8 @@ pub fn main(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything there is to say, most useful first: what does not work, then what gives speed, each in
-/// the order of what it usually gives.
+/// Everything there is to say, most useful first: what does not work, then what gives speed, each
+/// in the order of what it usually gives.
 fn examine(root: &Path) -> Vec<Finding> {
     let host = Host::new(root);
     let mut found = rights::findings(&host);
@@ -73,8 +73,8 @@ fn report(found: &[Finding]) -> String {
     for (state, title) in [
         (State::Missing, "Missing"),
         (State::Better, "Could be better, most useful first"),
-        (State::Unknown, "Not known"),
-        (State::Good, "Well"),
+        (State::Unknown, "Unknown"),
+        (State::Good, "OK"),
     ] {
         let of_it: Vec<&Finding> = found.iter().filter(|finding| finding.state == state).collect();
         if of_it.is_empty() {

@@ -38,7 +38,7 @@ fn cores(host: &Host, online: &[usize]) -> Finding {
             "1: packets, the kernel's share of the work and everything else take turns",
             "give the machine a second one",
         ),
-        (all, _) => Finding::good(what, format!("{all}: up to -j {all} is of use")),
+        (all, _) => Finding::good(what, format!("{all}: use at most -j {all}")),
     }
 }
 
@@ -133,7 +133,7 @@ fn frequency(host: &Host) -> Finding {
     governors.sort_unstable();
     governors.dedup();
     match &governors[..] {
-        [] => Finding::unknown(what, "nobody tells; in a virtual machine the host sets it"),
+        [] => Finding::unknown(what, "unavailable; set by the hypervisor"),
         [one] if one == "performance" => Finding::good(what, "governor performance"),
         others => Finding::better(
             what,

@@ -87,7 +87,7 @@ fn a_server_with_everything_is_well() {
         ("kernel", "6.12.1"),
         ("BPF compiler", "on"),
         ("TAP devices", "can be made"),
-        ("processors", "8: up to -j 8"),
+        ("processors", "8: use at most -j 8"),
         ("isolated processors", "2-7"),
         ("frequency", "performance"),
         ("boost", "off"),
@@ -165,7 +165,7 @@ fn what_is_wrong_is_told_with_its_remedy() {
     }
     let text = report(&examine(root));
     let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no '{word}' in {text}"));
-    assert!(at("Missing\n") < at("Could be better") && at("Could be better") < at("Not known\n"));
+    assert!(at("Missing\n") < at("Could be better") && at("Could be better") < at("Unknown\n"));
     assert!(text.lines().all(|line| line.chars().count() <= 112), "{text}");
 }
 

@@ -27,6 +27,7 @@ pub struct Curve {
 
 /// A picture of curves.
 pub struct Lines<'a> {
+    /// Above the picture.
     pub title: &'a str,
     /// What the horizontal axis shows.
     pub across: &'a str,

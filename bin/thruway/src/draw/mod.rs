@@ -8,10 +8,13 @@ use std::fmt::Write as _;
 pub use lines::{Curve, Lines, Marks};
 pub use stacks::{Stack, stacks};
 
-/// Where a picture with two axes has its plane, in pixels.
+/// Left edge of the plane of a picture with two axes, pixels.
 pub const LEFT: f64 = 70.0;
+/// Top edge of the plane, pixels.
 pub const TOP: f64 = 60.0;
+/// Width of the plane, pixels.
 pub const WIDTH: f64 = 640.0;
+/// Height of the plane, pixels.
 pub const HEIGHT: f64 = 300.0;
 const RIGHT: f64 = 70.0;
 const BOTTOM: f64 = 50.0;

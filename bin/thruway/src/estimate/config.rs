@@ -167,8 +167,8 @@ pub fn hardware(file: Option<&Path>) -> anyhow::Result<Hardware> {
     };
     anyhow::ensure!(
         file.is_some() || place.exists(),
-        "nothing is known of this host yet: run thruway calibrate (it takes a minute), or give the \
-         description of another one with --hardware FILE"
+        "this host is not calibrated; run `thruway calibrate` (one minute), or name the \
+         description of another host with --hardware FILE"
     );
     Ok(Hardware::load(&place)?)
 }

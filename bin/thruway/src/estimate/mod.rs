@@ -20,51 +20,50 @@ use crate::load::plain;
 pub struct EstimateArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// What the configuration receives: a capture, or a description in TOML (docs/model.md);
-    /// ELEMENT=FILE for one element alone
+    /// Traffic: a capture, or a description in TOML (docs/model.md); ELEMENT=FILE is for one
+    /// source
     #[arg(long, value_name = "FILE")]
     pub traffic: Vec<String>,
-    /// Bytes of a packet, if others than the traffic's
+    /// Override the packet size (bytes)
     #[arg(long, value_name = "BYTES")]
     pub packet_bytes: Option<f64>,
-    /// Sessions, if others than the traffic's
+    /// Override the number of sessions
     #[arg(long, value_name = "N")]
     pub sessions: Option<f64>,
-    /// Packets that ports take at once
+    /// Batch size of ports, in packets
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub batch: u16,
     /// Threads
     #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// Bits a second of the link, such as 10G
+    /// Rate of the link in bits per second, e.g. 10G
     #[arg(long, value_name = "BITS")]
     pub link: Option<String>,
-    /// Also run it from memory, and print what it really takes
+    /// Also run the configuration from memory and print measured costs
     #[arg(long)]
     pub verify: bool,
-    /// Beside what a running configuration takes: where a ControlSocket of it listens (HOST:PORT, PORT
-    /// or a file name)
+    /// Compare with a running instance: address of its ControlSocket (HOST:PORT, PORT or PATH)
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["verify", "traffic"])]
     pub live: Option<String>,
-    /// Seconds that --live watches
+    /// Interval of --live, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,
-    /// JSON instead of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Estimate a model of elementary operations (docs/model.md): one of the paper's by name, a file
-    /// that ends in .toml, or all of the paper's
+    /// Estimate a model of elementary operations (docs/model.md): one of the paper by name, a .toml
+    /// file, or all models of the paper
     #[arg(long, value_name = "MODEL", num_args = 0..=1)]
     pub paper: Option<Option<String>>,
-    /// Description of the host; without it, what `thruway calibrate` wrote of this one (of a model:
-    /// the paper's)
+    /// Description of the host [default: what `thruway calibrate` measured here; for models, the
+    /// paper's host]
     #[arg(long, value_name = "FILE")]
     pub hardware: Option<PathBuf>,
-    /// Bytes of frames, check sequence included
+    /// Frame sizes in bytes, frame check sequence included
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(64..=65536))]
     pub sizes: Vec<u32>,
-    /// Write a page with the same and with pictures: rates by size of frame, cycles by operation
+    /// Write an HTML report with plots of rates by frame size and cycles by operation
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 }

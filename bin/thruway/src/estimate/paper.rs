@@ -184,7 +184,7 @@ fn printed(host: &Host, model: &Model) -> String {
     for checked in &all {
         let it = checked.printed;
         table.row(vec![
-            it.place.clone(),
+            it.section.clone(),
             if it.of == Resource::Cores { "cores" } else { "memory" }.to_owned(),
             it.frame.to_string(),
             it.mpps.to_string(),

@@ -89,9 +89,9 @@ fn printed(host: &Host, model: &Model) -> Vec<(f64, f64)> {
     let all = model.checked(&host.hardware, &host.mapping);
     let limits = |at: usize| {
         let it = all[at].printed;
-        let same = all
-            .iter()
-            .filter(|other| (other.printed.frame, &other.printed.place) == (it.frame, &it.place));
+        let same = all.iter().filter(|other| {
+            (other.printed.frame, &other.printed.section) == (it.frame, &it.section)
+        });
         same.fold(f64::INFINITY, |least, other| least.min(other.printed.mpps)) == it.mpps
     };
     let limiting = (0..all.len()).filter(|at| limits(*at)).map(|at| all[at].printed);

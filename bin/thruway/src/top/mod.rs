@@ -25,17 +25,17 @@ pub use sample::Sample;
 /// Arguments of `thruway top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Where a ControlSocket of the running configuration listens: HOST:PORT, PORT, or a file name;
-    /// not needed where one 'thruway run' of this user runs
+    /// Address of a ControlSocket (HOST:PORT, PORT or PATH); optional if this user runs exactly one
+    /// instance
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
-    /// Print one view as text, and end; as it is where standard output is no terminal
+    /// Print one view as text and exit [default if standard output is not a terminal]
     #[arg(long)]
     once: bool,
-    /// Print one view as JSON, and end: counts since the start, now and at the beginning of the view
+    /// Print one view as JSON and exit: counters now and at the beginning of the interval
     #[arg(long)]
     json: bool,
-    /// Seconds that a view is about
+    /// Interval of a view, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
 }

@@ -77,7 +77,7 @@ impl Collected {
         let counts = &self.counts;
         let mut notes = Vec::new();
         if counts.chosen == 0 {
-            notes.push(format!("no packet came for which '{filter}' holds"));
+            notes.push(format!("no packet matched '{filter}'"));
         }
         if counts.unmarked > 0 {
             notes.push(format!(

@@ -27,38 +27,37 @@ use collect::Collected;
 /// Arguments of `thruway trace`.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// ADDRESS FILTER of a running configuration's ControlSocket, as for `thruway top` (FILTER alone
-    /// where one 'thruway run' of this user runs); with --run or
-    /// -e FILTER and NAME=VALUE... of that configuration. FILTER is a class as FlowDispatcher takes
-    /// it: 'tcp dst port 80', 'src net 10.0.0.0/8', 'arp', '12/0800', '-'
+    /// For a running instance: ADDRESS FILTER (FILTER alone if exactly one instance of this user
+    /// runs). With --run or -e: FILTER NAME=VALUE... FILTER is written as for FlowDispatcher:
+    /// 'tcp dst port 80', 'src net 10.0.0.0/8', 'arp', '12/0800', '-'
     #[arg(value_name = "ADDRESS FILTER | FILTER NAME=VALUE", required = true)]
     words: Vec<String>,
-    /// Run this configuration, and follow packets in it
+    /// Run this configuration and trace packets in it
     #[arg(long, value_name = "FILE")]
     run: Option<String>,
-    /// The same with the configuration's text
+    /// Run this configuration text and trace packets in it
     #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "run")]
     expression: Option<String>,
-    /// Packets to choose
+    /// Number of packets to trace
     #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     count: u64,
-    /// Choose packets where they come to this element; else where they enter
+    /// Select packets at this element [default: where they enter]
     #[arg(long, value_name = "ELEMENT")]
     at: Option<String>,
-    /// End after so many seconds; else when all chosen packets came to their end, or with Ctrl-C
+    /// Stop after this many seconds [default: when all traced packets have left]
     #[arg(long, value_name = "SECONDS", alias = "seconds")]
     duration: Option<f64>,
-    /// Also write a capture in the pcapng format, a frame per hop with what happened as its comment;
-    /// `-` for standard output, without text
+    /// Also write a pcapng capture with one commented frame per hop; `-` is standard output,
+    /// without text
     #[arg(long, value_name = "FILE")]
     pcapng: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads of a configuration that is run
+    /// Threads of the configuration given by --run or -e
     #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// Packets that its sources make or take at once
+    /// Default batch size of its sources, in packets
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     burst: u16,
 }

@@ -16,8 +16,8 @@ use crate::signals::Receiver;
 /// How often is looked what was seen.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs until all was seen or the configuration stops. `None`: it does not run, which was told; else
-/// why it ended badly, if it did.
+/// Runs until all was seen or the configuration stops. `None`: it does not run, which was told;
+/// else why it ended badly, if it did.
 pub fn run(
     args: &TraceArgs,
     variables: &[String],

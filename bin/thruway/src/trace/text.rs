@@ -69,8 +69,8 @@ impl<'a> At<'a> {
         self.hop.came.unwrap_or(self.hop.left)
     }
 
-    /// Since when the packet was on its way from the element before; of a copy, since the packet that
-    /// it is a copy of came to the element that made it.
+    /// Since when the packet was on its way from the element before; of a copy, since the packet
+    /// that it is a copy of came to the element that made it.
     pub fn earlier(&self) -> Option<u64> {
         if self.number > 0 {
             return self.previous().map(|hop| hop.left);

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use tempfile::TempDir;
 
 use crate::control::{Client, free_port};
@@ -279,6 +281,63 @@ fn idle_clients_lock_nobody_out() {
     assert_eq!(Client::unix(&path).read("c.class"), "Counter", "a new one comes in");
     assert_eq!(useful.read("c.class"), "Counter", "and one that was of use stays");
     drop(idle);
+    instance.running.interrupt().expect(0);
+}
+
+/// Another user's connections, each in the midst of a command, from a thread that is that user.
+fn busy_connections_of(user: u32, path: &Path, count: usize) -> Vec<UnixStream> {
+    let path = path.to_owned();
+    let connect = move || {
+        let uid = Uid::from_raw(user);
+        // Of this thread alone: so the kernel tells the other end who connects.
+        set_thread_res_uid(uid, uid, Uid::ROOT).expect("root");
+        let opened = (0..count).map(|_| {
+            let mut stream = UnixStream::connect(&path).expect("it may");
+            // One command, and half of another: it is of use, and not idle.
+            // One that is sent away is so at once, perhaps before it wrote.
+            let _ = stream.write_all(b"READ c.class\r\n");
+            let mut answer = [0; 1 << 10];
+            let _ = stream.read(&mut answer);
+            let _ = stream.write_all(b"READ c.cl");
+            stream
+        });
+        opened.collect()
+    };
+    std::thread::spawn(connect).join().expect("no panic")
+}
+
+#[test]
+fn a_busy_user_locks_nobody_else_out() {
+    if !privileged("a_busy_user_locks_nobody_else_out") {
+        return;
+    }
+    let text = |dir: &str| {
+        format!(
+            "ControlSocket(UNIX, {dir}/s, MODE 0666); ChatterSocket(UNIX, {dir}/chatter, MODE 0666);
+             Idle -> c :: Counter -> Discard"
+        )
+    };
+    let instance = Instance::start(text, &[]);
+    instance.ready();
+    let open = std::fs::Permissions::from_mode(0o711);
+    std::fs::set_permissions(instance.dir.path(), open).expect("own");
+    let path = instance.path("s");
+    let mut useful = Client::unix(&path);
+    assert_eq!(useful.read("c.class"), "Counter");
+    let first = busy_connections_of(65_534, &path, 100);
+    assert_eq!(Client::unix(&path).read("c.class"), "Counter", "beside one user");
+    let second = busy_connections_of(12_345, &path, 100);
+    assert_eq!(Client::unix(&path).read("c.class"), "Counter", "beside two");
+    assert_eq!(useful.read("c.class"), "Counter", "and one that was there stays");
+    // Who hears: the oldest of others is not sent away for another user's.
+    let mut hears = UnixStream::connect(instance.path("chatter")).expect("it listens");
+    let mut greeting = [0; 26];
+    hears.read_exact(&mut greeting).expect("it is greeted");
+    let third = busy_connections_of(65_534, &instance.path("chatter"), 100);
+    hears.set_nonblocking(true).expect("open");
+    let end = hears.read(&mut greeting).expect_err("it is still connected");
+    assert_eq!(end.kind(), std::io::ErrorKind::WouldBlock);
+    drop((first, second, third));
     instance.running.interrupt().expect(0);
 }
 

@@ -5,7 +5,7 @@ use crate::process::{run, thruway};
 #[test]
 fn doctor_tells_how_this_host_is() {
     let told = run(thruway().arg("doctor")).expect(0);
-    told.prints(&["processors", "huge pages", "kernel", "AF_XDP", "\nWell\n"]);
+    told.prints(&["processors", "huge pages", "kernel", "AF_XDP", "\nOK\n"]);
     let json = run(thruway().args(["doctor", "--json"])).expect(0).stdout;
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let found = value["findings"].as_array().expect("a list");

@@ -247,8 +247,8 @@ for _ in range(10):
         out.send(bytes(5 * [2] + 5 * [2] + [2, 2]) + bytes([8, 0]) + header(value) + bytes(20))
 ";
 
-/// What ends a run with a TAP device that is sent these, when so many packets came. Its driver wants
-/// as many queues to send by as to receive.
+/// What ends a run with a TAP device that is sent these, when so many packets came. Its driver
+/// wants as many queues to send by as to receive.
 fn checked(middle: &Namespace, arguments: &str, count: u32) -> Done {
     let text = format!(
         "f :: FromDPDKDevice(\"net_tap0,iface=lan0\", {arguments})

@@ -99,7 +99,7 @@ fn what_is_missing_is_said() {
         "InfiniteSource -> Discard",
     ]));
     assert_eq!(nothing.code(), 1);
-    assert!(nothing.stderr.contains("run thruway calibrate"), "{nothing:#?}");
+    assert!(nothing.stderr.contains("run `thruway calibrate`"), "{nothing:#?}");
     let host = host(dir.path());
     let wrong = estimate(&["-e", "InfiniteSource -> Strip(x) -> Discard", "--hardware", &host]);
     assert!(wrong.code() == 1 && wrong.stderr.contains("'x'"), "{wrong:#?}");

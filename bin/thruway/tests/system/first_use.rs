@@ -25,7 +25,7 @@ fn printing() -> Vec<Vec<String>> {
         words(&["doctor"]),
         words(&["click", "-e", &text, "-h", "*.handlers"]),
         words(&["--help"]),
-        words(&["bench", "--list"]),
+        words(&["bench", "--repeat", "1", "--time", "1"]),
     ]
 }
 

@@ -225,7 +225,8 @@ fn echo(socket: &UdpSocket, ended: &AtomicBool) {
     }
 }
 
-/// Sends numbered datagrams, each after the answer to the one before: none is lost for want of room.
+/// Sends numbered datagrams, each after the answer to the one before: none is lost for want of
+/// room.
 fn answered(socket: &UdpSocket, swapped: &AtomicBool) {
     // Far more than a machine under load takes.
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a time above zero");

@@ -320,7 +320,8 @@ fn run_over(capture: &Path, burst: u32) {
     let done = run(&mut click(&args));
     assert!(!done.stderr.contains("panicked"), "{file}: {}", done.stderr);
     if done.code() != 0 {
-        let told = ["is cut off", "is damaged", "too long"].iter().any(|w| done.stderr.contains(w));
+        let told =
+            ["is truncated", "is damaged", "too long"].iter().any(|w| done.stderr.contains(w));
         assert!(done.code() == 1 && told, "{file}: {}", done.stderr);
     }
     let said = answers(&done.stdout);

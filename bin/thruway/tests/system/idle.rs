@@ -36,8 +36,8 @@ fn ticks(pid: u32) -> u64 {
     tasks.flatten().filter_map(|task| of(&task.path())).sum()
 }
 
-/// The part of a processor that a process takes, in the first window of those that does; of the last
-/// one if none does.
+/// The part of a processor that a process takes, in the first window of those that does; of the
+/// last one if none does.
 fn usage(pid: u32, does: impl Fn(f64) -> bool) -> f64 {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let mut took = 0.0;

@@ -1,5 +1,5 @@
-//! What may become of an interface while it is used: it goes down, loses its carrier, goes and comes
-//! again, gets another MTU; under load, by each kind of port.
+//! What may become of an interface while it is used: it goes down, loses its carrier, goes and
+//! comes again, gets another MTU; under load, by each kind of port.
 
 use crate::network::{Network, Site};
 use crate::process::{Running, need, privileged, wait_for};
@@ -105,8 +105,8 @@ fn an_interface_that_comes_again_is_used_again() {
         let mut loaded = Loaded::new(method);
         for count in 1..=2 {
             loaded.network.middle.ip("link del wan0");
-            loaded.wait_for_line("tw: interface 'wan0' is gone", count);
-            let gone = "fw: interface 'wan0' is gone; one that gets its name will be used";
+            loaded.wait_for_line("tw: interface 'wan0' disappeared", count);
+            let gone = "fw: interface 'wan0' disappeared; will reattach when an interface of that name appears";
             loaded.wait_for_line(gone, count);
             assert!(!loaded.reaches(), "its peer went with it");
             loaded.network.cable_wan(&WAN);
@@ -204,13 +204,13 @@ fn an_element_in_several_threads_tells_once() {
     for count in 1..=2 {
         loaded.wait_for_line(way, count);
         loaded.network.middle.ip("link del wan0");
-        loaded.wait_for_line("to: interface 'wan0' is gone", count);
+        loaded.wait_for_line("to: interface 'wan0' disappeared", count);
         loaded.network.cable_wan(&WAN);
         loaded.wait_until_reached("the new cable");
     }
     let done = loaded.network.stop().expect(0);
     assert_eq!(done.stderr.matches(way).count(), 3, "{done:#?}");
-    assert_eq!(done.stderr.matches("to: interface 'wan0' is gone").count(), 2, "{done:#?}");
+    assert_eq!(done.stderr.matches("to: interface 'wan0' disappeared").count(), 2, "{done:#?}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_tap_device_that_is_deleted_costs_nothing() {
     network.middle.ip("link set tap0 down");
     network.middle.ip("link set tap0 up");
     network.middle.ip("link del tap0");
-    let line = "tap: interface 'tap0' is gone\n";
+    let line = "tap: interface 'tap0' disappeared\n";
     wait_for("a line about it", || (running.stderr() == line).then_some(()));
     // It sleeps: a thread that turned would use some hundred ticks of 10 ms.
     let before = ticks(running.pid());

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attacks;
+mod branch;
 mod broadband;
 mod clients;
 mod control;
@@ -41,12 +42,14 @@ mod repeat;
 mod rewriters;
 mod router;
 mod sessions;
+mod siege;
 mod sockets;
 mod stops;
 mod streams;
 mod surroundings;
 mod tags;
 mod threads;
+mod tools;
 mod top;
 mod trace;
 mod traffic;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::process::{Done, Running, run, wait_for};
 
-#[path = "../../src/bench/namespace.rs"]
+#[path = "../../../../bench/src/namespace.rs"]
 mod namespace;
 
 /// A network namespace; it goes with this value. What fails in it is the test's failure.
@@ -140,6 +140,11 @@ impl Network {
     /// What the router said on standard error so far.
     pub fn said(&self) -> String {
         self.router.as_ref().expect("the router was started").stderr()
+    }
+
+    /// Starts the router, and waits for nothing.
+    pub fn start(&mut self, command: &mut Command) {
+        self.router = Some(Running::start(command));
     }
 
     /// Stops the router as Ctrl-C does.

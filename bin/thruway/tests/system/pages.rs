@@ -1,13 +1,14 @@
 //! What README.md and docs/*.md show a reader: every configuration is checked and every command is
-//! run. What cannot be run here stands below, with the reason; its options are checked all the same.
+//! run. What cannot be run here stands below, with the reason; its options are checked all the
+//! same.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{Done, root, run, thruway};
 
-/// Commands that are not run: how they begin, and why. Options of this program's are checked all the
-/// same, by asking for `--help` behind them.
+/// Commands that are not run: how they begin, and why. Options of this program's are checked all
+/// the same, by asking for `--help` behind them.
 const NOT_RUN: &[(&str, &str)] = &[
     ("./quickstart", "CI runs it as a step of its own; it installs packages and builds"),
     ("./check", "it runs this test"),
@@ -27,7 +28,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("thruway ctl ", "needs a running instance: sessions::listing has one"),
     ("thruway trace 'icmp", "needs a running instance: the tests of trace have one"),
     ("thruway trace /tmp/thruway.sock", "needs a running instance: the tests of trace have one"),
-    ("thruway bench", "measures for minutes"),
     ("thruway calibrate", "measures for a minute; tests/calibrate.rs runs a short one"),
     ("thruway estimate --verify", "needs a calibrated host and measures"),
     ("thruway estimate examples/nat.click", "needs a calibrated host and the reader's capture"),
@@ -118,7 +118,8 @@ fn shell(dir: &Path, command: &str) -> Done {
     run(Command::new("bash").args(["-ec", command]).current_dir(dir).env("PATH", path))
 }
 
-/// The commands of a block: a line each, with those that go on behind `\` or have a text behind `<<`.
+/// The commands of a block: a line each, with those that go on behind `\` or have a text behind
+/// `<<`.
 fn commands(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut lines = text.lines();

@@ -157,6 +157,14 @@ impl Drop for Running {
     }
 }
 
+/// Memory of a process that runs, in KiB.
+#[track_caller]
+pub fn resident_kib(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells it");
+    line.trim().split(' ').next().and_then(|kib| kib.parse().ok()).expect("a number")
+}
+
 /// Runs a command to its end.
 #[track_caller]
 pub fn run(command: &mut Command) -> Done {
@@ -198,4 +206,9 @@ pub fn privileged(test: &str) -> bool {
 /// Says that a test is not done, past the test harness: `eprintln` would be kept from sight.
 pub fn skip(test: &str, why: &str) {
     writeln!(std::io::stderr(), "SKIPPED: {test}: {why}").expect("standard error");
+}
+
+/// Whether long forms of tests are asked for: `THRUWAY_LONG=1`, with a build that is optimised.
+pub fn at_length() -> bool {
+    std::env::var("THRUWAY_LONG").is_ok_and(|value| value == "1")
 }

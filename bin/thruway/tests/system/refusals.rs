@@ -38,6 +38,18 @@ fn wrong_texts_say_what_was_perhaps_meant() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_named_with_the_remedy() {
+    let dir = root().join("examples");
+    let go = |name: &str| run(thruway().arg("check").arg(dir.join(name))).expect(1);
+    go("gatway.click").says(&["No such file or directory; did you mean", "gateway.click?"]);
+    go("qqqqqq").says(&["No such file or directory; name a file with a configuration, or give"]);
+    go("").says(&["Is a directory; name a file"]);
+    // A name that is right needs no other.
+    let name = "x".repeat(300);
+    assert_eq!(go(&name).stderr.trim_end().rsplit(": ").next(), Some("File name too long"));
+}
+
+#[test]
 fn a_variable_that_the_configuration_does_not_know_is_an_error() {
     let text = "define($PORT 1); FromDump(${LAN-a.pcap}) -> Strip($LEN) -> Discard";
     for command in ["run", "check", "graph"] {
@@ -152,9 +164,9 @@ fn a_cut_off_capture_is_read_up_to_there() {
     std::fs::write(&cut, &whole[..100_000]).expect("room for a capture");
     let (cut, out_file) = (cut.display().to_string(), out.display());
     let text = format!("FromDump(\"{cut}\", STOP true) -> ToDump(\"{out_file}\")");
-    let done = go(&text).expect(1).says(&[&cut, "is cut off", "record ", "byte "]);
+    let done = go(&text).expect(1).says(&[&cut, "is truncated", "record ", "byte "]);
     let frames = read_capture(&out);
-    let said = format!("the {} records before it are whole", frames.len());
+    let said = format!("{} complete records before it", frames.len());
     assert!(frames.len() > 100 && done.stderr.contains(&said), "{done:#?}");
     assert!(read_capture(Path::new(&lan())).starts_with(&frames), "and they are the first ones");
 }

@@ -10,7 +10,7 @@ fn shake(capture: &Path, out: &Path, seed: u32) -> Vec<u8> {
     let text = format!(
         "FromDump(\"{file}\", TIMING true, STOP false, END_CALL end.run)
             -> Loss(0.1, BURST 3, SEED {seed}) -> Delay(3ms, JITTER 2ms, SEED {seed})
-            -> Duplicate(0.1, COPIES 2, SEED {seed}) -> Reorder(0.2, GAP 3, SEED {seed})
+            -> Repeat(0.1, COPIES 2, SEED {seed}) -> Reorder(0.2, GAP 3, SEED {seed})
             -> Corrupt(0.3, BITS 3, SEED {seed}) -> RandomSample(0.8, SEED {seed})
             -> out :: ToDump(\"{out_file}\");
         end :: Script(TYPE ACTIVE, wait 1s, stop);"

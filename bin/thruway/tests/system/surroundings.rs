@@ -1,5 +1,6 @@
-//! examples/gateway.click among what it does not control: strangers outside, addresses that the host
-//! left on its interfaces, MTUs that differ from the configuration's, routers that are exchanged.
+//! examples/gateway.click among what it does not control: strangers outside, addresses that the
+//! host left on its interfaces, MTUs that differ from the configuration's, routers that are
+//! exchanged.
 
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -124,8 +124,8 @@ fn tags_that_were_taken_out_on_the_way_are_put_back_or_told() {
     let by_xdp = wire(&network.middle, "XDP");
     assert_ne!(sent(&network.lan, &network.wan), frames());
     let done = by_xdp.interrupt().expect(0);
-    let warning = "FromDevice@1: interface 'lan0': VLAN tags that were taken out of frames do not \
-                   come by AF_XDP; to keep them in, at its other end: ethtool -K PEER txvlan off \
+    let warning = "FromDevice@1: interface 'lan0': VLAN tags stripped by hardware offload are \
+                   invisible to AF_XDP; to keep them in, at its other end: ethtool -K PEER txvlan off \
                    tx-vlan-stag-hw-insert off";
     assert_eq!(done.stderr.lines().filter(|line| *line == warning).count(), 1, "{done:#?}");
     bridge.succeed("ethtool -K near txvlan off tx-vlan-stag-hw-insert off");

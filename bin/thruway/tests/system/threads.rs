@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::control::Client;
 use crate::network::{Network, Site};
 use crate::process::{Done, LIMIT, Running, need, privileged, root, run, thruway, wait_for};
 use crate::traffic::fetch;
@@ -214,7 +215,10 @@ fn a_flow_that_comes_by_two_queues_is_served_by_one_thread() {
     if !privileged("a_flow_that_comes_by_two_queues_is_served_by_one_thread") {
         return;
     }
-    let mut network = two_threads(TRANSLATES, 2);
+    let dir = tempfile::tempdir().expect("a directory");
+    let control = dir.path().join("control");
+    let text = format!("ControlSocket(UNIX, {}); {TRANSLATES}", control.display());
+    let mut network = two_threads(&text, 2);
     let any = (Ipv4Addr::UNSPECIFIED, PORT);
     let socket = network.wan.within(|| UdpSocket::bind(any).expect("a free port"));
     socket.set_read_timeout(Some(LIMIT)).expect("a time");
@@ -235,9 +239,11 @@ fn a_flow_that_comes_by_two_queues_is_served_by_one_thread() {
     }
     assert!(source.is_some_and(|from| from.ip() == Ipv4Addr::new(10, 3, 0, 77)), "{source:?}");
     sending.interrupt();
+    let handed = Client::unix(&control).number("fc.handed");
     let done = network.stop().expect(0);
-    // One half came to the other thread first.
-    assert_eq!((packets(&done, "nat"), packets(&done, "fc")), (3000, 4500), "{done:#?}");
+    // One half came to the other thread, and counts once.
+    let counted = (packets(&done, "nat"), packets(&done, "fc"), handed);
+    assert_eq!(counted, (3000, 3000, 1500), "{done:#?}");
 }
 
 /// Connections of a word filter in two threads, and how often each says the word.
@@ -261,7 +267,8 @@ fn streams_whose_directions_come_by_two_threads_are_whole() {
     }
     need("ping", "iputils-ping");
     let dir = tempfile::tempdir().expect("a directory");
-    let control = format!("CONTROL={}", dir.path().join("control").display());
+    let socket = dir.path().join("control");
+    let control = format!("CONTROL={}", socket.display());
     let mut network = Network::with_queues(&LAN, &WAN, 2);
     let mut command = network.middle.thruway();
     command.args(["run", "-j", "2"]).arg(root().join("examples/words.click"));
@@ -289,9 +296,11 @@ fn streams_whose_directions_come_by_two_threads_are_whole() {
             assert!(plain.is_empty(), "connection {number}: {plain:?} of {}", 6 * WORDS);
         }
     });
+    let mut client = Client::unix(&socket);
+    let handed = client.number("from_lan.handed") + client.number("from_wan.handed");
+    drop(client);
     let done = network.stop().expect(0);
-    let classified = packets(&done, "from_lan") + packets(&done, "from_wan");
-    assert!(classified > packets(&done, "tcp"), "none was handed over: {done:#?}");
+    assert!(handed > 0, "none was handed over: {done:#?}");
 }
 
 /// What an element that panics in one of two threads, both of which have the interface, leaves.
@@ -372,6 +381,18 @@ fn one_argument_makes_a_pipeline_of_parallel_threads() {
     }
 }
 
+/// Every packet that came to a ring that nobody empties is in the table of drops.
+#[test]
+fn what_a_thread_was_handed_and_did_not_take_is_counted() {
+    let text = "a :: InfiniteSource(LENGTH 60, LIMIT 100, STOP true)
+                -> p :: Pipeliner(CAPACITY 8, ACTIVE false) -> Discard; StaticThreadSched(a 0, p 1)";
+    let done = thruway_with(&["run", "-j", "2"], text).expect(0);
+    let rows = done.stdout.lines().skip_while(|line| !line.starts_with("Drops"));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().take(3).collect()).collect();
+    let has = |row: &[&str]| rows.iter().any(|other| other == row);
+    assert!(has(&["p", "congestion-drop", "92"]) && has(&["p", "stopped", "8"]), "{done:#?}");
+}
+
 #[test]
 fn what_is_for_one_thread_is_refused_with_the_ways_of_the_others() {
     let text = "in :: FromDevice(nosuch0, THREADS 0) -> c :: Counter -> [1] k :: MixedQueue;
@@ -384,7 +405,8 @@ fn what_is_for_one_thread_is_refused_with_the_ways_of_the_others() {
          what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
         "in k :: MixedQueue",
     ]);
-    let done = thruway_with(&["check", "-j", "2", "--ways"], "a :: Idle -> b :: Discard").expect(0);
+    let done =
+        thruway_with(&["check", "-j", "2", "--paths"], "a :: Idle -> b :: Discard").expect(0);
     done.prints(&["  a: thread 0 "]);
 }
 
@@ -431,7 +453,7 @@ fn limits_hold_for_all_threads_together() {
          s -> in :: Counter -> d :: Discard; s[1] -> out :: Counter(COUNT_CALL 75000 stop) -> Discard";
     let done = thruway_with(&["run", "-j", "2"], text).expect(0);
     assert_eq!((packets(&done, "in"), packets(&done, "out")), (5000, 75_000), "{done:#?}");
-    let done = thruway_with(&["check", "-j", "2", "--ways"], text).expect(0);
+    let done = thruway_with(&["check", "-j", "2", "--paths"], text).expect(0);
     done.prints(&[
         "  s: thread 0 comes from a -> s, thread 1 from b -> s",
         "    they share the tokens: the rate is that of all threads",

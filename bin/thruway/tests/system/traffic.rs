@@ -80,6 +80,20 @@ pub fn iperf_both_ways(client: &Namespace, server: &Namespace, address: &str) {
     }
 }
 
+/// Two seconds with what iperf3 does by itself: TCP each way and both at once, and UDP with
+/// datagrams as long as the path's segments.
+#[track_caller]
+pub fn iperf_defaults(client: &Namespace, server: &Namespace, address: &str) {
+    let _server = iperf_server(server, address);
+    for way in ["", "-R", "--bidir"] {
+        stream(client, &format!("-t 2 {way} -c {address}"));
+    }
+    for way in ["", "-R"] {
+        // 1 Mbit/s: some 86 datagrams a second.
+        delivered(client, &format!("-t 2 {way} -c {address}"), 100.0);
+    }
+}
+
 fn iperf_server(host: &Namespace, address: &str) -> Running {
     need("iperf3", "iperf3");
     let mut command = host.command("iperf3");
@@ -99,12 +113,18 @@ fn stream(client: &Namespace, arguments: &str) {
 /// A stream of UDP with these arguments.
 #[track_caller]
 fn datagrams(client: &Namespace, arguments: &str) {
+    delivered(client, &format!("-l 1200 {arguments}"), 1000.0);
+}
+
+/// More datagrams than `least`, of which hardly any is lost.
+#[track_caller]
+fn delivered(client: &Namespace, arguments: &str, least: f64) {
     let mut said = String::new();
     // On a busy machine the server may sleep until its socket overflows, whoever forwards.
     for _ in 0..3 {
-        let udp = client.succeed(&format!("iperf3 -J -u -l 1200 {arguments}"));
+        let udp = client.succeed(&format!("iperf3 -J -u {arguments}"));
         let (sent, lost) = (number(&udp, "packets", "sum"), number(&udp, "lost_percent", "sum"));
-        if sent.is_some_and(|sent| sent > 1000.0) && lost.is_some_and(|lost| lost < 5.0) {
+        if sent.is_some_and(|sent| sent > least) && lost.is_some_and(|lost| lost < 5.0) {
             return;
         }
         said += &format!("UDP {arguments}: {lost:?}% of {sent:?} lost\n{udp}\n");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -41,6 +42,21 @@ impl Files {
         Files { dir: Arc::new(dir), hashes }
     }
 
+    /// Packs each as `zstd/N`, as a server does that does not know how much follows.
+    pub fn pack(&self) {
+        need("zstd", "zstd");
+        let dir = self.dir.path().join("zstd");
+        fs::create_dir(&dir).expect("room for a directory");
+        for number in 0..self.hashes.len() {
+            let number = number.to_string();
+            let plain = fs::File::open(self.dir.path().join(&number)).expect("a file");
+            let packed = fs::File::create(dir.join(&number)).expect("room for a file");
+            let mut command = Command::new("zstd");
+            command.args(["-q", "-c", "-12", "--long=23"]).stdin(plain).stdout(packed);
+            assert!(command.status().expect("zstd runs").success());
+        }
+    }
+
     /// A server of them in `host`, at port 80.
     pub fn serve(&self, host: &Namespace, name: &str) -> Web {
         need("nginx", "nginx");
@@ -56,9 +72,9 @@ impl Files {
     }
 }
 
-/// A server: `/N` is a file, `/binary/N` the same as bytes of no known type, `/chunked/N` in chunks,
-/// `/gzip/N` compressed if the client likes; `/who` tells the client's address and the server's
-/// name, what is put under `/put/` is kept.
+/// A server: `/N` is a file, `/binary/N` the same as bytes of no known type, `/chunked/N` in
+/// chunks, `/gzip/N` compressed if the client likes, `/zstd/N` as [`Files::pack`] packed it; `/who`
+/// tells the client's address and the server's name, what is put under `/put/` is kept.
 pub struct Web {
     process: Running,
     dir: TempDir,
@@ -94,6 +110,7 @@ fn configuration(dir: &Path, files: &Path, name: &str) -> String {
          location /put/ {{ root {dir}; dav_methods PUT; create_full_put_path on; }}
          location /binary/ {{ alias {files}/; default_type application/octet-stream; }}
          location /chunked/ {{ alias {files}/; ssi on; ssi_types *; }}
+         location /zstd/ {{ alias {files}/zstd/; add_header Content-Encoding zstd; }}
          location /gzip/ {{ alias {files}/; gzip on; gzip_types *; gzip_min_length 1; }} }} }}\n"
     )
     .unwrap();
@@ -140,7 +157,7 @@ pub fn fetch_with(
     command.args(["-sS", "--fail", "--max-time", "25"]).args(options).arg("-K").arg(list);
     let done = run(&mut command);
     assert_eq!(done.code(), 0, "{done:#?}");
-    let mut check = std::process::Command::new("sha256sum");
+    let mut check = Command::new("sha256sum");
     let done = run(check.args(["--check", "--quiet"]).arg(expected));
     assert_eq!((done.code(), &*done.stdout), (0, ""), "{done:#?}");
 }

@@ -9,7 +9,7 @@ use super::at;
 use super::lab::{GATEWAY, Lab, NARROW, NARROW_MTU, OUTSIDE, PROVIDER};
 use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, ask_at_length, refused, segment};
 use crate::network::Namespace;
-use crate::process::{LIMIT, Running, need};
+use crate::process::{LIMIT, Running, need, wait_for};
 use crate::router::hops;
 use crate::traffic::iperf_both_ways;
 use crate::web::{Files, Web, fetch_many, get, load, put};
@@ -37,6 +37,9 @@ pub fn route(lab: &Lab) {
     }
 }
 
+/// An MTU of the middle's interface outside, in bytes.
+const UPLINK_MTU: u32 = 1400;
+
 /// Hosts inside learn the MTU of the narrow way.
 pub fn path_mtu(lab: &Lab) {
     let (client, server) = (&lab.inside[0], OUTSIDE[NARROW]);
@@ -50,6 +53,24 @@ pub fn path_mtu(lab: &Lab) {
     learnt(&lab.inside[1], server);
     let cut = client.succeed(&format!("ping -n -c 2 -i 0.1 -w 10 -M dont -s 4000 {server}"));
     assert!(cut.contains("2 received"), "{cut}");
+}
+
+/// Hosts inside learn a smaller MTU of the middle's own interface outside.
+pub fn uplink_mtu(lab: &Lab) {
+    let (client, server) = (&lab.inside[0], OUTSIDE[0]);
+    let ping = |length: u32| format!("ping -n -c 1 -W 2 -M do -s {length} {server}");
+    lab.middle.ip(&format!("link set wan0 mtu {UPLINK_MTU}"));
+    wait_for("the error about a packet that is longer than the uplink's MTU", || {
+        let said = client.run(&ping(1450)).stdout;
+        said.contains(&format!("mtu = {UPLINK_MTU}")).then_some(())
+    });
+    client.succeed(&ping(UPLINK_MTU - 28));
+    lab.middle.ip("link set wan0 mtu 1500");
+    wait_for("a long packet", || {
+        // It remembers what it learns of the path for ten minutes.
+        client.succeed("ip route flush cache");
+        (client.run(&ping(1450)).code() == 0).then_some(())
+    });
 }
 
 /// Asserts that a host knows the MTU of its way to a host behind the narrow one.

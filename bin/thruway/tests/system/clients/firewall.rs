@@ -3,6 +3,7 @@
 use super::at;
 use super::everyday::{
     closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
+    uplink_mtu,
 };
 use super::lab::{INSIDE, Lab, Trial};
 use super::sockets::{Echo, unanswered};
@@ -16,6 +17,7 @@ const TRIALS: &[Trial] = &[
     ("pings", pings),
     ("hops are shown", route),
     ("the path's MTU is learnt", path_mtu),
+    ("the uplink's MTU is learnt", uplink_mtu),
     ("closed ports refuse", closed),
     ("datagrams are answered by whom was asked", plain_questions),
     ("long datagrams", long_questions),

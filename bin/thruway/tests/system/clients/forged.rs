@@ -1,5 +1,5 @@
-//! Segments that somebody invents for a connection that is open: the firewall's session lives on, and
-//! ends as its ends say.
+//! Segments that somebody invents for a connection that is open: the firewall's session lives on,
+//! and ends as its ends say.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};

@@ -100,21 +100,21 @@ impl Lab {
         self.reach();
     }
 
-    /// Starts one of the examples in the middle, with these options and variables.
-    pub fn example(&mut self, options: &[&str], name: &str, variables: &[&str]) {
+    /// Starts one of the examples in the middle, with these options and variables; its process id.
+    pub fn example(&mut self, options: &[&str], name: &str, variables: &[&str]) -> u32 {
         let mut command = self.middle.thruway();
         command.args(options).arg(root().join("examples").join(name));
-        self.thruway(command.args(["LAN=lan0", "WAN=wan0"]).args(variables));
+        self.thruway(command.args(["LAN=lan0", "WAN=wan0"]).args(variables))
     }
 
     /// Starts Thruway in the middle.
-    fn thruway(&mut self, command: &mut Command) {
+    fn thruway(&mut self, command: &mut Command) -> u32 {
         let mut middlebox = Running::start(command.stdin(Stdio::null()));
         wait_for("the first ping through the middle", || {
             assert!(!middlebox.ended(), "{}{}", middlebox.stdout(), middlebox.stderr());
             self.pings().then_some(())
         });
-        self.middlebox = Some(middlebox);
+        self.middlebox.insert(middlebox).pid()
     }
 
     /// Waits until a host inside reaches one outside.

@@ -9,6 +9,7 @@ mod firewall;
 mod forged;
 mod lab;
 mod nat;
+mod overload;
 mod sockets;
 mod strays;
 

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::at;
 use super::everyday::{
     closed, files, flood, long_questions, path_mtu, pings, questions, requests, route, streams,
+    uplink_mtu,
 };
 use super::lab::{Lab, OUTSIDE, PUBLIC, Trial};
 use super::sockets::{Echo, ask};
@@ -19,6 +20,7 @@ const TRIALS: &[Trial] = &[
     ("pings with the same identifier", pings),
     ("hops are shown", route),
     ("the path's MTU is learnt", path_mtu),
+    ("the uplink's MTU is learnt", uplink_mtu),
     ("closed ports refuse", closed),
     ("datagrams are answered by whom was asked", translated_questions),
     ("long datagrams", long_questions),

@@ -30,6 +30,23 @@ def brotli(text):
     return header.to_bytes(3, "little") + text + b"\x03"
 
 
+def zstd(*parts, window=0x58, descriptor=0, fields=None):
+    """A frame with a block of each part, as it is; of (BYTE, COUNT), as one that repeats (RFC 8878)."""
+    out = b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + (bytes([window]) if fields is None else fields)
+    for at, part in enumerate(parts):
+        last = at + 1 == len(parts)
+        repeats = isinstance(part, tuple)
+        text, size = (_bytes(part[0]), part[1]) if repeats else (_bytes(part), len(_bytes(part)))
+        out += (size << 3 | (2 if repeats else 0) | last).to_bytes(3, "little") + text
+    return out
+
+
+def skipped(text):
+    """A frame that decoders leave out."""
+    text = _bytes(text)
+    return b"\x50\x2a\x4d\x18" + len(text).to_bytes(4, "little") + text
+
+
 def chunked(*parts, extension="", trailer=""):
     """A chunk of each part."""
     parts = [_bytes(part) for part in parts]

@@ -9,8 +9,11 @@ use super::parts::{HOSTILE, exec};
 use crate::control::Client;
 use crate::process::{Running, click, wait_for};
 
-/// Packets a second of the neighbour.
+/// Packets a second of the neighbour, and of the function beside it.
 const RATE: u32 = 1000;
+const FAST: u32 = 2000;
+/// How long a packet waits for a function to come back, by default.
+const HOLD: Duration = Duration::from_millis(500);
 /// Longest time that a thread may be away from its round because of somebody, nanoseconds.
 const AWAY_NS: u64 = 5_000_000;
 /// What the machine below does (a virtual processor that stands still) the kernel does not count as
@@ -29,7 +32,7 @@ impl Pair {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let text = format!(
-            "s :: RatedSource(LENGTH 200, RATE 2000) -> c :: Counter -> nf :: Nf({nf})
+            "s :: RatedSource(LENGTH 200, RATE {FAST}) -> c :: Counter -> nf :: Nf({nf})
                 -> d :: Counter -> Discard;
              RatedSource(RATE {RATE}) -> nc :: Counter -> n :: Nf({}) -> nd :: Counter -> Discard",
             exec("passes")
@@ -138,7 +141,7 @@ fn ten_kills_in_a_row_cost_what_the_function_had() {
     const KILLS: u64 = 10;
     let pair = Pair::start(&format!("{}, SLOTS 64, ON_FAILURE restart", exec("passes")));
     let mut client = pair.client();
-    let begin = Instant::now();
+    let (begin, mut too_late) = (Instant::now(), Duration::ZERO);
     for kill in 1..=KILLS {
         let pid = wait_for("a process", || {
             let pid = client.read("nf.pid").parse().ok().and_then(Pid::from_raw);
@@ -146,16 +149,20 @@ fn ten_kills_in_a_row_cost_what_the_function_had() {
         });
         let passed = client.number("d.count");
         kill_process(pid, Signal::KILL).expect("it runs");
+        let killed = Instant::now();
         wait_for("a restart", || (client.number("nf.restarts") >= kill).then_some(()));
         wait_for("packets", || (client.number("d.count") > passed + 50).then_some(()));
+        // On a machine that is busy with others a process takes its time to start.
+        too_late += killed.elapsed().saturating_sub(HOLD);
     }
     println!("{KILLS} kills in {:?}", begin.elapsed());
     // With pauses that double from kill to kill it was above 10 s.
     assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
     let drops = client.read("nf.drops");
-    let lost: u64 =
-        drops.lines().filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum();
-    assert!(lost <= KILLS * 64, "{drops}");
+    let of = |line: &str| line.strip_suffix(" function-failed")?.parse::<u64>().ok();
+    let lost = drops.lines().find_map(of).expect("a line for each reason");
+    let came = (too_late.as_secs_f64() * f64::from(FAST)) as u64;
+    assert!(lost <= KILLS * 64 + came, "{came} came too early: {drops}");
     assert_eq!(client.read("n.restarts"), "0");
     pair.driver.interrupt().expect(0);
 }
@@ -192,7 +199,8 @@ fn away_beside(mode: &str) -> (u64, String) {
     let mut client = pair.client();
     let (passed, seconds) = (client.number("nd.count"), pair.begin.elapsed().as_secs_f64());
     let drops = client.read("n.drops");
-    assert!(drops.lines().all(|line| line.starts_with("0 ")), "{mode}: {drops}");
+    let is_whole = drops.lines().all(|line| line.starts_with("0 "));
+    assert!(is_whole, "{mode}: {drops}; {}", client.read("n.last_error"));
     assert!(passed > 0, "{mode}: no packet of the neighbour's passes in {seconds} s");
     let worst = worst(&mut client);
     pair.driver.interrupt().expect(0);

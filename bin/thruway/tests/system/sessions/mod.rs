@@ -17,7 +17,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Starts `thruway click` with these arguments and a control socket, and waits until it answers.
+    /// Starts `thruway click` with these arguments and a control socket, and waits until it
+    /// answers.
     fn start(args: &[&str]) -> Asked {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");

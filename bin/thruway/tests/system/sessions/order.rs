@@ -41,7 +41,8 @@ fn capture(file: &Path, first: u32) {
     write_capture(file, &numbers.map(|(flow, number)| frame(flow, number)).collect::<Vec<_>>());
 }
 
-/// A firewall and a translator: packets of the sources in their threads, the answers in the last one.
+/// A firewall and a translator: packets of the sources in their threads, the answers in the last
+/// one.
 fn text(dir: &Path, sources: u32, last: u32) -> String {
     let source = |n: u32| {
         let file = dir.join(format!("{n}.pcap"));

@@ -29,8 +29,8 @@ struct Place<'a> {
     method: &'a str,
 }
 
-/// A firewall as a cable: ARP passes, hosts outside only answer. `first` stands in front of it, with
-/// a link behind; the firewall's rules; more elements.
+/// A firewall as a cable: ARP passes, hosts outside only answer. `first` stands in front of it,
+/// with a link behind; the firewall's rules; more elements.
 fn cable(place: Place<'_>, first: &str, rules: &str, more: &str) -> String {
     let Place { socket, method } = place;
     format!(
@@ -92,8 +92,8 @@ impl Traffic {
         Traffic { stop, received, rounds: AtomicU64::new(SENDING) }
     }
 
-    /// Sends numbered datagrams of all flows, some thousand a second and at most [`WINDOW`] ahead of
-    /// the answers, until told to stop. The answers are read by other threads.
+    /// Sends numbered datagrams of all flows, some thousand a second and at most [`WINDOW`] ahead
+    /// of the answers, until told to stop. The answers are read by other threads.
     fn send(&self, sockets: &[UdpSocket]) {
         let (mut number, mut sent) = (0u64, 0);
         while !self.stop.load(Ordering::Acquire) {

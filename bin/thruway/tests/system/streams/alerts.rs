@@ -1,8 +1,8 @@
 //! Rules over captures, against the alerts that others expect.
 //!
-//! `THRUWAY_CORPORA=DIR` has folders `oracle/ips/CASE` with rules, a capture, and `expected.json` with
-//! the alerts by number of the rule that Suricata tells of (its own tests); and `campus` with a
-//! capture and, for many patterns, the number of directions of connections that each is in.
+//! `THRUWAY_CORPORA=DIR` has folders `oracle/ips/CASE` with rules, a capture, and `expected.json`
+//! with the alerts by number of the rule that Suricata tells of (its own tests); and `campus` with
+//! a capture and, for many patterns, the number of directions of connections that each is in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,8 +117,8 @@ const SHARE_MIN: f64 = 0.99;
 /// A pattern as hex, whether case matters not, and in how many directions it is.
 type Hit = (String, bool, u64);
 
-/// Connections of the campus capture that begin anew here and not in the table (4,210 and 4,191): what
-/// comes after the end of a connection, or after its timeout, is one of its own.
+/// Connections of the campus capture that begin anew here and not in the table (4,210 and 4,191):
+/// what comes after the end of a connection, or after its timeout, is one of its own.
 const ANEW: u64 = 4210 - 4191;
 
 /// Of a table with a line for each pattern: those that are found only across packets first.

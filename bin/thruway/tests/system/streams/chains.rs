@@ -18,7 +18,8 @@ pub struct Functions {
     pub edits: &'static [Edit],
 }
 
-const ORDER: Functions = Functions { text: "WordMatcher(NANANAS, SOUP, MODE ALERT)", edits: &[] };
+pub const ORDER: Functions =
+    Functions { text: "WordMatcher(NANANAS, SOUP, MODE ALERT)", edits: &[] };
 
 const MASK: Functions = Functions {
     text: "WordMatcher(NANANAS, MODE MASK)",
@@ -49,7 +50,7 @@ const TWO: Functions = Functions {
 
 impl Functions {
     /// The contexts around them.
-    fn chain(&self) -> String {
+    pub fn chain(&self) -> String {
         format!(
             "input -> there :: FlowClassifier ~> ip :: IPIn;
             input[1] -> back :: FlowClassifier ~> [1]ip;

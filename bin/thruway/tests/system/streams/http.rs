@@ -33,6 +33,7 @@ const TRIALS: &[Trial<Path>] = &[
     ("pages in chunks", chunked),
     ("an old client", old),
     ("compressed, if anybody wanted it", compressed),
+    ("compressed with zstd", packed),
     ("other types", binary),
     ("heads alone, and parts", parts),
     ("pages that are put", puts),
@@ -94,6 +95,18 @@ fn compressed(path: &Path) {
     let web = files.serve(path.server(), "server");
     let address = format!("{}/gzip", SERVERS[0]);
     fetch_with(path.client(), &files, (&address, 36), &["--compressed"]);
+    web.content();
+}
+
+/// What a server packs whatever it is asked for is unpacked, also what repeats from far away.
+fn packed(path: &Path) {
+    let twice = |len: u64| page(len, &path.edits).map(|content| content.repeat(2));
+    let files = Files::edited([1, 1461, 40_000, 600_000].into_iter().map(twice));
+    files.pack();
+    let web = files.serve(path.server(), "server");
+    let address = format!("{}/zstd", SERVERS[0]);
+    fetch_with(path.client(), &files, (&address, 8), &["--compressed"]);
+    fetch_with(path.client(), &files, (&address, 4), &[]);
     web.content();
 }
 

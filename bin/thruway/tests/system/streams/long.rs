@@ -6,21 +6,17 @@ use super::options::combinations;
 use super::path::{Chain, Faults, Path};
 use super::talks::{Talk, hold};
 use super::trials::{ALL, SWAPS};
+use crate::process::at_length;
 use crate::trials::undergo;
-
-/// Whether it is asked for.
-pub fn is_wanted() -> bool {
-    std::env::var("THRUWAY_LONG").is_ok_and(|value| value == "1")
-}
 
 /// Among so many connections there is one that loses the same segment six times.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// A transfer each way at once; of more than 2 GiB where that is asked for, so that sequence numbers
-/// begin anew (they count to 4 GiB, from anywhere) and pass the sign bit.
+/// A transfer each way at once; of more than 2 GiB where that is asked for, so that sequence
+/// numbers begin anew (they count to 4 GiB, from anywhere) and pass the sign bit.
 pub fn transfer(chain: &Chain<'_>) {
     let path = Path::new(chain);
-    let len = if is_wanted() { 2200 << 20 } else { 8 << 20 };
+    let len = if at_length() { 2200 << 20 } else { 8 << 20 };
     hold(&path, vec![Talk { is_ip6: false, ..Talk::of(1, len) }], 1);
     let both = |is_ip6| Talk { is_ip6, ..Talk::of(2, len / 10) };
     hold(&path, vec![both(true), both(false)], 2);
@@ -30,7 +26,7 @@ pub fn transfer(chain: &Chain<'_>) {
 /// All trials with all faults and with all combinations of options; nothing if not asked for.
 pub fn everything(chain: &Chain<'_>) {
     let all = [Faults::NONE, Faults::ROUGH, Faults::JITTER, Faults::BURSTS, Faults::CONGESTED];
-    for (number, faults) in all.into_iter().enumerate().filter(|_| is_wanted()) {
+    for (number, faults) in all.into_iter().enumerate().filter(|_| at_length()) {
         for method in ["XDP", "LINUX"] {
             println!("faults {number} of {}, {method}", all.len());
             let mut path = Path::new(&Chain { faults, method, ..*chain });

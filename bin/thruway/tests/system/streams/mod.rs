@@ -3,7 +3,8 @@
 //! Each byte that arrives is compared with what a plain replacement in the whole stream gives. What
 //! carries the bytes is proven over a mere cable first.
 //!
-//! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release build.
+//! `THRUWAY_LONG=1` adds transfers of gigabytes and all combinations of options; use a release
+//! build.
 
 mod alerts;
 mod cable;

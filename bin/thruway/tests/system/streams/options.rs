@@ -50,7 +50,8 @@ pub fn options(path: &Path) {
     USUAL.iter().for_each(|(name, value)| path.set(name, value));
 }
 
-/// All combinations of timestamps, selective acknowledgements, congestion notification, and windows.
+/// All combinations of timestamps, selective acknowledgements, congestion notification, and
+/// windows.
 pub fn combinations(path: &Path) {
     const CHOICES: [(&str, [&str; 2]); 4] =
         [(TIMESTAMPS, ["1", "0"]), (SACK, ["1", "0"]), (ECN, ["1", "0"]), (SCALING, ["1", "0"])];

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::content::Edit;
 use crate::control::Client;
 use crate::network::{Namespace, Network, Site};
-use crate::process::{Done, root};
+use crate::process::{Done, resident_kib, root};
 
 const CLIENT: Site = Site { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
 const SERVER: Site = Site { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
@@ -40,7 +40,7 @@ impl Faults {
     pub const LOSS: Faults = Faults("loss :: Loss(0.2%)");
     /// Of everything a little.
     pub const ROUGH: Faults = Faults(
-        "loss :: Loss(1%) -> late :: Reorder(5%, GAP 3, TIMEOUT 5ms) -> twice :: Duplicate(1%)
+        "loss :: Loss(1%) -> late :: Reorder(5%, GAP 3, TIMEOUT 5ms) -> twice :: Repeat(1%)
             -> wait :: Delay(2ms, 1ms, CAPACITY 20000)",
     );
     /// Waits alone, which differ; packets overtake each other.
@@ -67,6 +67,8 @@ pub struct Path {
     /// Longest time that nothing may happen on a connection, beyond pauses that were asked for.
     pub patience: Duration,
     control: PathBuf,
+    /// Process id of the program in the middle.
+    pid: u32,
     _dir: TempDir,
 }
 
@@ -127,9 +129,9 @@ impl Path {
         let control = dir.path().join("control");
         let mut command = network.middle.thruway();
         let text = start(&mut command, &control);
-        network.route(&mut command, SERVERS[0]);
+        let pid = network.route(&mut command, SERVERS[0]);
         let (edits, patience) = (edits.to_vec(), PATIENCE);
-        Path { network, text, command, edits, patience, control, _dir: dir }
+        Path { network, text, command, edits, patience, control, pid, _dir: dir }
     }
 
     /// The host that connects.
@@ -163,7 +165,12 @@ impl Path {
     #[track_caller]
     pub fn restart(&mut self) {
         self.network.stop().expect(0);
-        self.network.route(&mut self.command, SERVERS[0]);
+        self.pid = self.network.route(&mut self.command, SERVERS[0]);
+    }
+
+    /// Memory of the program in the middle, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        resident_kib(self.pid)
     }
 
     /// Stops the program in the middle, which must have nothing to complain of.

@@ -1,14 +1,17 @@
 //! Words in the streams of a capture, against what others counted.
 //!
-//! `THRUWAY_CORPORA=DIR` has `campus/trex_sfr_open.pcap.gz`, and beside it `.words.tsv` with a row for
-//! each word: how often it occurs in all streams of TCP, counted over each reassembled stream as a
-//! whole. (In captures with holes the count would end at the first, where a connection does not.)
+//! `THRUWAY_CORPORA=DIR` has `campus/trex_sfr_open.pcap.gz`, and beside it `.words.tsv` with a row
+//! for each word: how often it occurs in all streams of TCP, counted over each reassembled stream
+//! as a whole. (In captures with holes the count would end at the first, where a connection does
+//! not.) And the word filter of the examples between real hosts.
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Running, click, skip};
+use crate::network::{Network, Site};
+use crate::process::{Running, click, privileged, root, skip};
 use crate::sessions::captures::plain;
+use crate::traffic::iperf_defaults;
 
 /// A row of the table: bytes in hex, whether case is ignored, and how often they occur.
 struct Row {
@@ -71,4 +74,24 @@ fn words_in_streams_are_those_that_others_counted() {
             assert_eq!(seen, row.count, "{} (nocase {})", row.hex, row.nocase);
         }
     }
+}
+
+/// Two hosts of one network, with the filter on the cable between them.
+const CLIENT: Site = Site { addresses: &["10.3.0.1/24"], routers: &[] };
+const SERVER: Site = Site { addresses: &["10.3.0.2/24"], routers: &[] };
+
+/// With nothing set on the filter, the hosts or iperf3: segments as long as offloads make them.
+#[test]
+fn iperf3_passes_the_word_filter_by_its_defaults() {
+    if !privileged("iperf3_passes_the_word_filter_by_its_defaults") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let control = format!("CONTROL={}", dir.path().join("control").display());
+    let mut network = Network::new(&CLIENT, &SERVER);
+    let mut command = network.middle.thruway();
+    command.arg("run").arg(root().join("examples/words.click"));
+    network.route(command.args(["LAN=lan0", "WAN=wan0", &control]), "10.3.0.2");
+    iperf_defaults(&network.lan, &network.wan, "10.3.0.2");
+    network.stop().expect(0);
 }

@@ -1,0 +1,30 @@
+//! `thruway-bench exchange`: the evaluation of the exchange's paper (Cerrato et al., JPDC 114,
+//! 2018, section 6), redone: every figure, both baselines, and every choice of section 5 as a
+//! switch.
+//!
+//! The Master is a plain loop ([`drive`]) over lanes ([`lane`]), one per Worker and way; Workers
+//! are processes or threads ([`crew`]). Every measurement also checks that no packet was lost or
+//! came out of order, and that the Workers computed what the packets' bytes give ([`cell`]).
+
+mod bounds;
+mod cell;
+mod chart;
+mod crew;
+mod drive;
+mod duty;
+mod figures;
+mod goals;
+mod lane;
+mod options;
+mod run;
+mod source;
+mod table;
+mod worker;
+
+pub use crew::worker_main;
+pub use duty::WorkerArgs;
+pub use options::Options;
+pub use run::run;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! A router between a generator and a sink.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use thruway_port::generator::{Generator, GeneratorCount, Histogram, Sink, Stream};
+
+use super::capacity::Outcome;
+use crate::child::{Running, cpu_ns, wait_for};
+use crate::io::site::{
+    APART_PRIORITY, GENERATOR_PRIORITY, PROCESS_PRIORITY, Site, first, first_thread,
+};
+use crate::machine;
+
+/// Bytes of a frame, without its check sequence.
+const LEN: usize = 64;
+/// Until the router's clock has settled.
+const SETTLE: Duration = Duration::from_millis(700);
+/// What is under way has arrived if nothing came for so long.
+const QUIET: Duration = Duration::from_millis(50);
+/// How long a rate is tried for the capacity.
+const TRY: Duration = Duration::from_millis(400);
+/// A load lasts so long before it is measured, and at least so long after that.
+const MARGIN: Duration = Duration::from_millis(100);
+/// Who looks at counts in the middle of a load must not wait for it.
+const WATCH_PRIORITY: u32 = 30;
+/// A load that is less than this part of what it was to be was not offered. (On a machine that does
+/// something else, too, the kernel gives that 5 % of a core, whatever the priority.)
+const OFFERED: f64 = 0.9;
+
+/// Whose work is done on which core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The generator.
+    pub load: usize,
+    /// Reception for the router, as a card would do it, and at the far end.
+    pub receiver: usize,
+    /// The router's threads, one each.
+    pub router: Vec<usize>,
+}
+
+impl Places {
+    /// The last of the cores that may be used for a router of so many threads, the others for the
+    /// load.
+    pub fn choose(allowed: &[usize], threads: usize) -> anyhow::Result<Places> {
+        let others = allowed.len().saturating_sub(threads);
+        let (others, router) = allowed.split_at(others);
+        let (Some(load), Some(receiver)) = (others.first(), others.last()) else {
+            anyhow::bail!(
+                "a router of {threads} threads needs {} cores, one of them for the load, and {} may \
+                 be used",
+                threads + 1,
+                allowed.len()
+            );
+        };
+        Ok(Places { load: *load, receiver: *receiver, router: router.to_vec() })
+    }
+}
+
+/// What came of a load.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Packets a second that were offered, in the middle of it.
+    pub offered: f64,
+    /// Percent of a processor that the router took then.
+    pub cpu: f64,
+    /// Of all: made, lost, and those of them that were lost before they came to the router.
+    pub made: u64,
+    pub lost: u64,
+    pub lost_before: u64,
+    /// How long packets were on their way.
+    pub ways: Histogram,
+}
+
+impl Load {
+    /// Whether the router held that rate.
+    pub fn outcome(&self, rate: f64) -> Outcome {
+        if self.lost == 0 && self.offered >= rate * OFFERED {
+            Outcome::Held
+        } else if self.lost_before * 2 > self.lost || self.offered < rate * OFFERED {
+            Outcome::NotOffered
+        } else {
+            Outcome::Lost
+        }
+    }
+}
+
+/// See the module.
+pub struct Lab {
+    router: Running,
+    generator: Generator,
+    count: GeneratorCount,
+    sink: Sink,
+    places: Places,
+    // In the order of going: the router ends before its interfaces.
+    _dir: tempfile::TempDir,
+    site: Site,
+}
+
+impl Lab {
+    /// A router that draws so many numbers for each packet, and does `idle` when there is nothing
+    /// to do. Where it has several threads, packets go from the first to the last by a Queue.
+    pub fn new(idle: &str, work: u32, places: &Places) -> anyhow::Result<Lab> {
+        let site = Site::new(0)?;
+        let threads = places.router.len();
+        let text = router(&site, work, threads);
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let cores: Vec<String> = places.router.iter().map(usize::to_string).collect();
+        let mut command = site.middle.command("taskset");
+        command.args(["--cpu-list", &cores.join(",")]).arg(program);
+        command.args(["run", "-q", "-j", &threads.to_string(), "--idle", idle, "-e", &text]);
+        let dir = tempfile::tempdir()?;
+        let sink = site.receiver.within(|| Sink::attach(&site.far.name, 1))??;
+        let router = Running::start(&mut command, "router", dir.path())?;
+        let generator = site.sender.within(|| Generator::new(Site::OUT, &stream(&site)))??;
+        let count = generator.count();
+        let places = places.clone();
+        let mut lab = Lab { router, generator, count, sink, places, _dir: dir, site };
+        wait_for("the first packet through the router", || {
+            lab.router.check()?;
+            // An interface that nobody receives by yet takes none.
+            let _ = lab.generator.send(1);
+            Ok(lab.sink.counts()?.packets > 0)
+        })?;
+        // Receivers are threads of their own, not work of whoever sends.
+        first(lab.site.place_wan(lab.places.receiver)?, APART_PRIORITY)?;
+        lab.site.place_far_at_once(lab.places.receiver)?;
+        first(lab.router.pid(), PROCESS_PRIORITY)?;
+        std::thread::sleep(SETTLE);
+        Ok(lab)
+    }
+
+    /// Fails if the router ended.
+    pub fn check(&mut self) -> anyhow::Result<()> {
+        self.router.check()
+    }
+
+    /// Percent of a processor that the router takes when nothing comes.
+    pub fn rest(&self, time: Duration) -> f64 {
+        let (begin, cpu) = (Instant::now(), cpu_ns(self.router.pid()));
+        std::thread::sleep(time);
+        percent(cpu_ns(self.router.pid()) - cpu, begin.elapsed())
+    }
+
+    /// Whether the router holds so many packets a second.
+    pub fn holds(&mut self, rate: f64) -> anyhow::Result<Outcome> {
+        Ok(self.load(rate, TRY)?.outcome(rate))
+    }
+
+    /// Offers so many packets a second and measures for so long in the middle of it.
+    pub fn load(&mut self, rate: f64, time: Duration) -> anyhow::Result<Load> {
+        let before = self.settled()?;
+        self.sink.take_latencies()?;
+        let per_second = rate.round().max(1.0) as u32;
+        let frames = (rate * (MARGIN + time + MARGIN).as_secs_f64()).ceil() as u32;
+        let (core, generator, site) = (self.places.load, &mut self.generator, &self.site);
+        let (count, pid) = (&self.count, self.router.pid());
+        let watch = || -> anyhow::Result<(f64, f64)> {
+            machine::bind(core);
+            first_thread(WATCH_PRIORITY)?;
+            std::thread::sleep(MARGIN);
+            let (begin, made, cpu) = (Instant::now(), count.made()?, cpu_ns(pid));
+            std::thread::sleep(time);
+            let (took, all_made) = (begin.elapsed(), count.made()?);
+            let cpu = percent(cpu_ns(pid) - cpu, took);
+            Ok(((all_made - made) as f64 / took.as_secs_f64(), cpu))
+        };
+        let (offered, cpu) = std::thread::scope(|scope| -> anyhow::Result<_> {
+            let watching = scope.spawn(watch);
+            site.sender.within(|| -> anyhow::Result<()> {
+                machine::bind(core);
+                first_thread(GENERATOR_PRIORITY)?;
+                Ok(generator.send_at(frames, per_second)?)
+            })??;
+            watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        let after = self.settled()?;
+        self.router.check()?;
+        let [made, arrived, lost_before] = std::array::from_fn(|at| after[at] - before[at]);
+        let ways = self.sink.take_latencies()?;
+        Ok(Load { offered, cpu, made, lost: made.saturating_sub(arrived), lost_before, ways })
+    }
+
+    /// Packets made, arrived, and lost on the way to the router, once nothing is under way.
+    fn settled(&self) -> anyhow::Result<[u64; 3]> {
+        let mut arrived = None;
+        loop {
+            let now = self.sink.counts()?.packets;
+            if arrived.replace(now) == Some(now) {
+                let [before, _] = self.site.no_room()?;
+                return Ok([self.count.made()?, now, before]);
+            }
+            std::thread::sleep(QUIET);
+        }
+    }
+}
+
+/// Nanoseconds of a processor in a time, in percent of one processor.
+fn percent(cpu_ns: u64, time: Duration) -> f64 {
+    cpu_ns as f64 / time.as_nanos() as f64 * 100.0
+}
+
+/// From one interface to the other, with some work.
+fn router(site: &Site, work: u32, threads: usize) -> String {
+    let (wan, lan) = (&site.wan.name, &site.lan.name);
+    let work = if work == 0 {
+        String::new()
+    } else {
+        // The array is not read.
+        format!("-> WorkPackage(0, 0, 0, false, W {work}) ")
+    };
+    if threads == 1 {
+        return format!("FromDevice({wan}) {work}-> ToDevice({lan})");
+    }
+    let last = threads - 1;
+    format!(
+        "from :: FromDevice({wan}) {work}-> Queue(4096) -> to :: ToDevice({lan});
+         StaticThreadSched(from 0, to {last})"
+    )
+}
+
+/// What the generator makes: one flow.
+fn stream(site: &Site) -> Stream {
+    Stream {
+        destination_mac: site.wan.mac,
+        source_mac: [2, 0, 0, 0, 0, 2],
+        source: [10, 9, 0, 2].into(),
+        destination: [10, 0, 0, 1].into(),
+        source_port: 1024,
+        destination_port: 9,
+        flows: 1,
+        networks: 1,
+        len: LEN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_has_a_core_of_its_own() {
+        let places = |allowed: &[usize], threads| {
+            let places = Places::choose(allowed, threads).ok()?;
+            Some((places.load, places.receiver, places.router))
+        };
+        assert_eq!(places(&[1, 3], 1), Some((1, 1, vec![3])));
+        assert_eq!(places(&[0, 1, 2, 3], 1), Some((0, 2, vec![3])));
+        assert_eq!(places(&[0, 1, 2, 3], 3), Some((0, 0, vec![1, 2, 3])));
+        assert_eq!((places(&[0, 1], 2), places(&[0], 1)), (None, None));
+    }
+
+    #[test]
+    fn who_lost_is_told() {
+        let load = |offered, lost, lost_before| {
+            let ways = Histogram::default();
+            Load { offered, cpu: 0.0, made: 1000, lost, lost_before, ways }.outcome(100.0)
+        };
+        assert_eq!(load(99.0, 0, 0), Outcome::Held);
+        assert_eq!(load(89.0, 0, 0), Outcome::NotOffered);
+        assert_eq!(load(99.0, 10, 0), Outcome::Lost);
+        assert_eq!(load(99.0, 10, 6), Outcome::NotOffered);
+    }
+
+    #[test]
+    fn processor_time_is_a_part_of_time() {
+        assert_eq!(percent(5_000_000, Duration::from_millis(20)), 25.0);
+    }
+}

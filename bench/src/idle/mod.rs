@@ -1,0 +1,148 @@
+//! `thruway-bench idle`: what a router takes of a processor at parts of its capacity, and how soon
+//! a packet wakes it, whatever it does when it is idle. Between namespaces, as root.
+//!
+//! On two cores the load cannot offer what a router of two ports can take, so the router has work
+//! for each packet (WorkPackage): its capacity is then less than what the load can offer, and its
+//! own. Reception from the cable is done on the load's side, as a card does it, and is not in the
+//! router's processor time.
+
+mod capacity;
+mod lab;
+mod report;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thruway_port::generator::Histogram;
+
+use super::machine::{self, Machine};
+use capacity::Capacity;
+use lab::{Lab, Places};
+
+/// Arguments of `thruway-bench idle`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Needs root, a core more than the router has threads, ethtool and \
+                        util-linux.")]
+pub struct Options {
+    /// Seconds of each load
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// Threads of the router, each on a core of its own; with two, packets change threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
+    /// Numbers that the router draws for each packet, so that it and not the load is the limit; 0:
+    /// no work
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    work: u32,
+    /// Show whether goals are met; exit 1 if one is missed
+    #[arg(long)]
+    goals: bool,
+    /// Write the rows as JSON
+    #[arg(long = "rows", alias = "json", value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// As `thruway run --idle` takes them; the first one's capacity is everyone's 100 %, and its way is
+/// that without waking.
+const IDLES: [&str; 3] = ["poll", "adaptive", "sleep"];
+/// Percent of the capacity.
+const LOADS: [u32; 4] = [0, 1, 10, 100];
+/// Packets a second with rests in which everybody falls asleep, for the way at no load.
+const SPARSE: f64 = 1000.0;
+
+/// What a router took under one load.
+#[derive(Debug, Clone)]
+pub struct Row {
+    idle: &'static str,
+    /// Percent of the capacity.
+    load: u32,
+    /// Packets a second.
+    offered: f64,
+    /// Percent of one processor. Without load it is that of no packets at all.
+    cpu: f64,
+    made: u64,
+    lost: u64,
+    ways: Histogram,
+}
+
+/// All that was measured.
+struct Results {
+    threads: usize,
+    work: u32,
+    capacity: Capacity,
+    rows: Vec<Row>,
+}
+
+/// Runs the bench; false when a goal was to be met and was not.
+///
+/// # Errors
+/// Not root, too few cores, a tool that is missing, a router that does not run, a file that cannot
+/// be written.
+pub fn run(options: &Options) -> anyhow::Result<bool> {
+    if !rustix::process::geteuid().is_root() {
+        anyhow::bail!(
+            "it makes network namespaces and loads programs into the kernel; run it as root"
+        );
+    }
+    let cores = machine::allowed();
+    let places = Places::choose(&cores, options.threads as usize)?;
+    let machine = Machine::look(cores.len(), None);
+    out!("{}", report::heading(&machine, &places, options));
+    let results = measure(options, &places)?;
+    let verdicts = report::goals(&results);
+    if options.goals {
+        verdicts.iter().for_each(|verdict| outln!("{verdict}"));
+    }
+    if let Some(file) = &options.json {
+        super::report::write(file, &report::json(&machine, &results))?;
+    }
+    Ok(!options.goals || verdicts.iter().all(report::Goal::is_met))
+}
+
+fn measure(options: &Options, places: &Places) -> anyhow::Result<Results> {
+    let time = Duration::from_secs(u64::from(options.seconds));
+    let (mut capacity, mut rows) = (None, Vec::new());
+    for idle in IDLES {
+        let mut lab = Lab::new(idle, options.work, places)?;
+        let capacity = match capacity {
+            Some(capacity) => capacity,
+            None => {
+                let found = find(&mut lab)?;
+                out!("{}", report::capacity(&found));
+                *capacity.insert(found)
+            }
+        };
+        for load in LOADS {
+            let row = one(&mut lab, idle, load, (capacity, time))?;
+            out!("{}", report::line(&row, &rows));
+            rows.push(row);
+        }
+        lab.check()?;
+    }
+    let capacity = capacity.unwrap_or(Capacity { pps: 0.0, is_routers: false });
+    Ok(Results { threads: places.router.len(), work: options.work, capacity, rows })
+}
+
+fn find(lab: &mut Lab) -> anyhow::Result<Capacity> {
+    capacity::find(|rate| lab.holds(rate))?.ok_or_else(|| {
+        anyhow::anyhow!(
+            "packets are lost at the lowest rate that is tried: this machine does something else, or \
+             --work is too much"
+        )
+    })
+}
+
+/// One load of one router.
+fn one(
+    lab: &mut Lab,
+    idle: &'static str,
+    load: u32,
+    (capacity, time): (Capacity, Duration),
+) -> anyhow::Result<Row> {
+    let rest = (load == 0).then(|| lab.rest(time));
+    let rate = if load == 0 { SPARSE } else { capacity.pps * f64::from(load) / 100.0 };
+    let done = lab.load(rate, time)?;
+    let cpu = rest.unwrap_or(done.cpu);
+    let (offered, made, lost) = (done.offered, done.made, done.lost);
+    Ok(Row { idle, load, offered, cpu, made, lost, ways: done.ways })
+}

@@ -1,0 +1,108 @@
+//! How long the kernel forwards where it does so in nobody's name.
+//!
+//! What a core received is handed to the core that forwards by an interrupt, and forwarded there by
+//! soft interrupts: on top of whatever runs, whose time it seems to be. Here a thread that has the
+//! core to itself runs: it does the same small thing over and over, whose cost is measured without
+//! load. What it takes more, by the kernel's account of it, is the soft interrupts' time. The small
+//! thing is a system call that ends with a look for soft interrupts, so they have the thread's
+//! priority, too, where the kernel's own thread for them would wait for other programs. The core
+//! never sleeps meanwhile, so forwarding is not charged with waking it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+use rustix::time::{ClockId, clock_gettime};
+use thruway_sync::atomic::{AtomicU64, Ordering};
+
+use super::companion::Companion;
+use super::site::PROCESS_PRIORITY;
+
+/// Until it runs evenly, and how long its cost is measured.
+const SETTLE: Duration = Duration::from_millis(50);
+const MEASURE: Duration = Duration::from_millis(200);
+
+/// Runs until it is dropped.
+pub struct Guard {
+    told: Arc<Told>,
+    thread: Companion,
+    /// What one turn costs, nanoseconds.
+    turn_ns: f64,
+    busy_before: f64,
+}
+
+/// What the thread tells. All relaxed: what is read is a turn old at most, which is a millionth of
+/// what is measured.
+#[derive(Default)]
+struct Told {
+    turns: AtomicU64,
+    /// Its processor time.
+    ns: AtomicU64,
+}
+
+impl Guard {
+    /// Takes a core, which has no load, and measures itself.
+    pub fn begin(core: usize) -> anyhow::Result<Guard> {
+        let told = Arc::new(Told::default());
+        let tells = Arc::clone(&told);
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        let (mut turns, mut begin) = (0, None);
+        let thread = Companion::begin((core, PROCESS_PRIORITY), move || {
+            // Of its own thread.
+            let begin = *begin.get_or_insert_with(used_ns);
+            turn(&socket)?;
+            turns += 1;
+            tells.turns.store(turns, Ordering::Relaxed);
+            tells.ns.store(used_ns() - begin, Ordering::Relaxed);
+            Ok(())
+        });
+        let mut guard = Guard { told, thread, turn_ns: 0.0, busy_before: 0.0 };
+        std::thread::sleep(SETTLE);
+        let (turns, ns) = guard.passed();
+        guard.turn_ns = ns / turns;
+        if !guard.turn_ns.is_finite() {
+            guard.thread.end()?;
+            bail!("it does not get core {core}");
+        }
+        let (turns, ns) = guard.passed();
+        guard.busy_before = 1.0 - turns * guard.turn_ns / ns;
+        Ok(guard)
+    }
+
+    /// What part of its time did not seem its own, without load: how exact it is.
+    pub fn busy_before(&self) -> f64 {
+        self.busy_before
+    }
+
+    /// Nanoseconds that others took so far, on top of it. Only differences have a meaning.
+    pub fn taken_ns(&self) -> u64 {
+        let (turns, ns) = self.now();
+        // A little before the beginning perhaps.
+        (ns as f64 - turns as f64 * self.turn_ns).max(0.0) as u64
+    }
+
+    fn now(&self) -> (u64, u64) {
+        (self.told.turns.load(Ordering::Relaxed), self.told.ns.load(Ordering::Relaxed))
+    }
+
+    /// Turns in some time, and its processor time in it.
+    fn passed(&self) -> (f64, f64) {
+        let before = self.now();
+        std::thread::sleep(MEASURE);
+        let after = self.now();
+        ((after.0 - before.0) as f64, (after.1 - before.1) as f64)
+    }
+}
+
+/// Whoever unlocks a socket looks for soft interrupts that wait.
+fn turn(socket: &OwnedFd) -> anyhow::Result<()> {
+    Ok(sockopt::set_socket_keepalive(socket, false)?)
+}
+
+/// This thread's processor time, with that of the interrupts on top of it.
+fn used_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}

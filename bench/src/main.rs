@@ -1,0 +1,133 @@
+//! `thruway-bench`: measures, and reports every bench in the same way. It makes every row of
+//! `bench/record`.
+//!
+//! Most benches are a [`suite`] of cases, which makes rows; the others are experiments of the
+//! papers and comparisons with other programs. Several of them start `thruway`: they start this
+//! program again, which is `thruway` where its first argument is `run`, `click` or `worker`. So
+//! what is measured is always what was built together.
+#![forbid(unsafe_code)]
+// The macros of `thruway` do not panic.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use(err, errln, out, outln)]
+extern crate thruway;
+
+#[cfg(test)]
+mod alloc_tests;
+mod case;
+mod child;
+mod clock;
+mod counters;
+mod dpdk;
+mod ends;
+mod exchange;
+mod flow;
+mod idle;
+mod io;
+mod kills;
+mod latency;
+mod machine;
+mod measure;
+mod model;
+mod namespace;
+mod path;
+mod plot;
+mod registry;
+mod report;
+mod row;
+mod schedstat;
+mod select;
+mod stream;
+mod suite;
+mod sync;
+mod threads;
+mod traffic;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Out of memory, the process says so and ends. (Unit tests have an allocator that counts.)
+#[cfg(not(test))]
+#[global_allocator]
+static HEAP: thruway_region::Heap = thruway_region::Heap;
+
+/// Measures Thruway.
+#[derive(Debug, Parser)]
+#[command(name = "thruway-bench", version, about)]
+#[command(after_help = suite::names(), args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    own: Option<Own>,
+    #[command(flatten)]
+    suite: suite::Options,
+}
+
+/// Benches that are not a [`suite`].
+#[derive(Debug, clap::Subcommand)]
+enum Own {
+    /// The data exchange against two baselines: the figures of its paper
+    Exchange(exchange::Options),
+    /// What threads share, in each structure for it: the figures of the thesis
+    Sync(sync::Options),
+    /// Stages on several cores, in parallel or as a pipeline: the figures of the thesis
+    Threads(threads::Options),
+    /// What an idle or partly loaded router takes of a processor, and how soon a packet wakes it
+    Idle(idle::Options),
+    /// The engine's clock: how exact it is, and what reading it costs: the figures of the thesis
+    Clock(clock::Options),
+    /// Estimates of configurations against what they take: how far they are off
+    Model(model::Options),
+    /// DPDK's null devices through the engine, against DPDK's own forwarder
+    Dpdk(dpdk::Options),
+    /// As a TCP load balancer against haproxy and nginx, between real hosts
+    Ends(ends::Options),
+    /// Packets a second that one core forwards, beside the kernel's own forwarding
+    Io(io::Options),
+    /// How soon a function that was killed is back, under traffic with sessions
+    Kills(kills::Options),
+    /// The function of `thruway-bench kills`; started by it
+    #[command(hide = true)]
+    KillsFunction,
+    /// A Worker of `thruway-bench exchange`; started by it
+    #[command(hide = true)]
+    ExchangeWorker(exchange::WorkerArgs),
+}
+
+/// First arguments with which this program is `thruway`: isolated parts of a configuration
+/// (`worker`) and some benches start it so.
+const PROGRAM: [&str; 3] = ["run", "click", "worker"];
+
+fn main() -> ExitCode {
+    let first = std::env::args().nth(1);
+    if first.is_some_and(|first| PROGRAM.contains(&first.as_str())) {
+        return thruway::program();
+    }
+    thruway::guarded(|| measure_all(&Arguments::parse()))
+}
+
+fn measure_all(arguments: &Arguments) -> ExitCode {
+    let result = match &arguments.own {
+        Some(Own::Exchange(options)) => exchange::run(options),
+        Some(Own::Clock(options)) => clock::run(options),
+        Some(Own::Dpdk(options)) => dpdk::run(options),
+        Some(Own::Ends(options)) => ends::run(options),
+        Some(Own::Idle(options)) => idle::run(options),
+        Some(Own::Io(options)) => io::run(options),
+        Some(Own::Kills(options)) => kills::run(options),
+        Some(Own::KillsFunction) => return kills::function(),
+        Some(Own::Model(options)) => model::run(options),
+        Some(Own::Sync(options)) => sync::run(options),
+        Some(Own::Threads(options)) => threads::run(options),
+        Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
+        None => suite::run(&arguments.suite),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            errln!("thruway-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The command line of `thruway-bench`.
+
+use std::fs::File;
+use std::process::{Command, Output, Stdio};
+
+fn bench(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thruway-bench"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn every_bench_is_listed_and_has_a_help() {
+    let (code, suites, _) = said(&bench(&["--list"]).output().expect("it starts"));
+    assert_eq!(code, Some(0));
+    for suite in ["path", "flow", "stream"] {
+        assert!(suites.contains(&format!("\n  {suite} ")), "{suites}");
+        let (code, cases, _) = said(&bench(&[suite, "--list"]).output().expect("it starts"));
+        assert_eq!((code, cases.lines().count() > 5), (Some(0), true), "{cases}");
+    }
+    let (_, help, _) = said(&bench(&["--help"]).output().expect("it starts"));
+    for own in
+        ["exchange", "sync", "threads", "idle", "clock", "model", "dpdk", "ends", "io", "kills"]
+    {
+        assert!(help.contains(&format!("\n  {own} ")), "{help}");
+        let (code, own_help, _) = said(&bench(&[own, "--help"]).output().expect("it starts"));
+        assert_eq!(code, Some(0));
+        assert!(own_help.contains(&format!("Usage: thruway-bench {own}")), "{own_help}");
+    }
+}
+
+#[test]
+fn an_unknown_bench_or_case_is_refused_with_those_that_exist() {
+    let (code, _, error) = said(&bench(&["pth"]).output().expect("it starts"));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("no bench 'pth'") && error.contains("\n  path "), "{error}");
+    let (code, _, error) =
+        said(&bench(&["path", "--case", "nothing"]).output().expect("it starts"));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("no case matches 'nothing'"), "{error}");
+}
+
+#[test]
+fn a_full_disk_and_a_reader_that_has_gone_are_no_panic() {
+    let full = File::options().write(true).open("/dev/full").expect("it is there");
+    let (code, _, error) = said(&bench(&["--list"]).stdout(full).output().expect("it starts"));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("cannot write to standard output"), "{error}");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let (code, _, error) = said(&bench(&["--list"]).stdout(writer).output().expect("it starts"));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+}
+
+/// Isolated parts of a configuration run `worker` of the program that they are started from.
+#[test]
+fn it_is_thruway_where_it_is_started_as_such() {
+    let text = "InfiniteSource(LIMIT 10, STOP true) -> c :: Counter -> Discard";
+    let (code, printed, error) =
+        said(&bench(&["click", "-e", text, "-h", "c.count"]).output().expect("it starts"));
+    assert_eq!((code, printed.as_str()), (Some(0), "10\n"), "{error}");
+    let (code, _, error) = said(&bench(&["worker"]).output().expect("it starts"));
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("thruway worker: "), "{error}");
+}

@@ -1,0 +1,192 @@
+//! Overload of the firewall and of the translator, as users run them: a connection that is open
+//! notices nothing of floods from both sides, each packet a session of its own, and of slow ends.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use super::at;
+use super::lab::{INSIDE, Lab, OUTSIDE, PUBLIC};
+use crate::control::Client;
+use crate::network::Namespace;
+use crate::process::{Running, at_length, privileged, resident_kib, wait_for};
+use crate::siege::{DOWNLOAD, Download, Ending, besiege, requests, serve};
+
+const PORT: u16 = 9000;
+/// Packets of a flood a second, which a build without optimisation takes beside other work; where
+/// `THRUWAY_LONG=1` asks for it, as many in all as fast as they can be sent.
+const RATE: u32 = 2_000;
+const FLOOD: u32 = 400_000;
+/// Embryonic sessions that a thread keeps at most.
+const EMBRYONIC_MAX: u64 = 1 << 18;
+/// What the process may take beyond its sessions: the table's index as it grows, a translator's
+/// mappings.
+const BESIDE_KIB: u64 = 64 << 10;
+/// A session's record and its place in the index, at most: see `dataplane/flow/src/table/mod.rs`.
+const SESSION_BYTES: u64 = 256;
+
+/// A packet that somebody invents, and where it is sent.
+#[derive(Clone, Copy)]
+struct Flood {
+    /// Which protocol: a SYN, or an empty datagram.
+    data: &'static str,
+    /// Networks of its source and destination, of which each packet has any address.
+    from: &'static str,
+    to: &'static str,
+    /// The destination port, where it is not any.
+    port: Option<u16>,
+    /// The sender's element of the checksum.
+    checksum: &'static str,
+}
+
+const SYN: &str = "\\<45000028 00000000 40060000 00000000 00000000 00000000 00000001 00000000 \
+                   50022000 00000000>";
+const DATAGRAM: &str = "\\<4500001c 00000000 40110000 00000000 00000000 00000000 00080000>";
+
+impl Flood {
+    /// Sends all of it from a host's interface to the router there.
+    fn send(&self, host: &Namespace, router: &str) -> Running {
+        let Flood { data, from, to, checksum, .. } = self;
+        let port =
+            self.port.map_or(String::new(), |port| format!("-> StoreData(22, \\<{port:04x}>)"));
+        let source = match at_length() {
+            true => format!("InfiniteSource(DATA {data}, LIMIT {FLOOD}, BURST 32, STOP true)"),
+            false => format!("RatedSource(DATA {data}, RATE {RATE}, LIMIT {FLOOD}, STOP true)"),
+        };
+        let text = format!(
+            "{source} -> MarkIPHeader \
+             -> SetRandIPAddress({from}) -> StoreIPAddress(12) -> SetRandIPAddress({to}) \
+             -> StoreIPAddress(16) -> SetRandIPAddress(0.0.0.0/0) -> StoreIPAddress(20) {port} \
+             -> SetIPChecksum -> {checksum} -> EtherEncap(0x0800, 2:0:0:0:0:99, {router}) \
+             -> Queue -> ToDevice(eth0, METHOD LINUX)"
+        );
+        // At full speed it is to take what the router leaves of the processors.
+        let mut command = host.command("nice");
+        command.args(["-n", if at_length() { "19" } else { "0" }, env!("CARGO_BIN_EXE_thruway")]);
+        command.args(["run", "--control", "none"]);
+        Running::start(command.args(["-e", &text]))
+    }
+}
+
+/// The Ethernet address of a host's router.
+fn router(host: &Namespace, far: &str) -> String {
+    host.run(&format!("ping -n -c 1 -W 1 {far}"));
+    let said = host.succeed("ip neighbour show dev eth0");
+    let mut words = said.split_whitespace().skip_while(|word| *word != "lladdr");
+    words.nth(1).unwrap_or_else(|| panic!("no router: {said}")).to_owned()
+}
+
+/// SYNs and datagrams from inside, each a session of its own, and SYNs for the open service.
+fn floods(lab: &Lab, service: (&'static str, u16)) -> Vec<Running> {
+    let inward = Flood {
+        data: SYN,
+        from: "192.0.2.0/24",
+        to: service.0,
+        port: Some(service.1),
+        checksum: "SetTCPChecksum",
+    };
+    let outward = Flood { from: "192.168.1.128/25", to: "192.0.2.0/24", port: None, ..inward };
+    let datagrams = Flood { data: DATAGRAM, checksum: "SetUDPChecksum", ..outward };
+    let [inside, outside] = [(&lab.inside[1], OUTSIDE[0]), (&lab.outside[1], PUBLIC)]
+        .map(|(host, far)| (host, router(host, far)));
+    vec![
+        inward.send(outside.0, &outside.1),
+        outward.send(inside.0, &inside.1),
+        datagrams.send(inside.0, &inside.1),
+    ]
+}
+
+/// What was told of sessions.
+fn sessions(socket: &Path) -> [u64; 5] {
+    let mut control = Client::unix(socket);
+    ["sessions", "embryonic", "evicted", "refused", "created"].map(|name| {
+        ["from_lan", "from_wan"].map(|one| control.number(&format!("{one}.{name}"))).iter().sum()
+    })
+}
+
+/// What came of it.
+struct Seen {
+    /// Bytes of a download without others, and of one among them.
+    alone: usize,
+    among: usize,
+    /// Requests that were made in the meantime, and those that were answered in full.
+    requests: (usize, usize),
+    /// Of sessions, at the end of it: now, embryonic, evicted, refused, created.
+    sessions: [u64; 5],
+    /// Memory that was added, in KiB.
+    grown: u64,
+}
+
+impl Seen {
+    /// What comes of it where a program with this number and control socket is in the middle.
+    fn of(lab: &Lab, (pid, socket): (u32, &Path), service: (&'static str, u16)) -> Seen {
+        let to = at(OUTSIDE[0], PORT);
+        let listener = lab.outside[0].within(|| TcpListener::bind(to)).expect("a free port");
+        rustix::net::listen(&listener, 4096).expect("a listener");
+        let (to, honest) = (SocketAddr::V4(to), &lab.inside[0]);
+        let [over, begun, quiet] = [(); 3].map(|()| AtomicBool::new(false));
+        let before = resident_kib(pid);
+        std::thread::scope(|scope| {
+            let _ending = Ending(&[&over, &quiet]);
+            scope.spawn(|| serve(&listener, &over));
+            let alone = Download::begin(honest, to).finish();
+            scope.spawn(|| lab.inside[2].within(|| besiege(to, &over, &begun)));
+            wait_for("the siege", || begun.load(Ordering::SeqCst).then_some(()));
+            let open = Download::begin(honest, to);
+            let floods = floods(lab, service);
+            let asked = scope.spawn(|| honest.within(|| requests(to, &quiet)));
+            let among = open.finish();
+            quiet.store(true, Ordering::SeqCst);
+            let requests = asked.join().expect("no panic");
+            let grown = resident_kib(pid).saturating_sub(before);
+            let sessions = sessions(socket);
+            drop(floods);
+            Seen { alone, among, requests, sessions, grown }
+        })
+    }
+
+    fn check(&self) {
+        let Seen { alone, among, sessions: [sessions, embryonic, .., created], grown, .. } = self;
+        assert!(alone * 100 >= DOWNLOAD * 90, "{alone} bytes alone");
+        assert!(among * 100 >= alone * 99, "{among} of {alone} bytes");
+        let least = if at_length() { FLOOD / 2 } else { RATE * 9 };
+        assert!(*created > u64::from(least), "the floods came: {created}");
+        assert!(*embryonic <= EMBRYONIC_MAX, "{embryonic}");
+        let most = sessions * SESSION_BYTES / 1024 + BESIDE_KIB;
+        assert!(*grown <= most, "{grown} KiB for {sessions} sessions");
+    }
+}
+
+fn undergo(example: &str, service: (&'static str, u16)) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let mut lab = Lab::new();
+    lab.route_inside();
+    let control = socket.display().to_string();
+    let pid = lab.example(&["run", "--control", &control], example, &[]);
+    let seen = Seen::of(&lab, (pid, &socket), service);
+    println!("{}", lab.stop().expect(0).stdout);
+    let Seen { alone, among, requests: (made, answered), sessions, grown } = &seen;
+    let [sessions, embryonic, evicted, refused, created] = sessions;
+    println!(
+        "{example}: {alone} bytes alone, {among} among the others; {answered} of {made} \
+         requests; {created} sessions begun, {sessions} now, {embryonic} of them embryonic, \
+         {evicted} evicted, {refused} refused; {grown} KiB more memory"
+    );
+    seen.check();
+}
+
+#[test]
+fn an_open_connection_notices_no_overload_of_the_firewall() {
+    if privileged("an_open_connection_notices_no_overload_of_the_firewall") {
+        undergo("firewall.click", (INSIDE[1], 80));
+    }
+}
+
+#[test]
+fn an_open_connection_notices_no_overload_of_the_translator() {
+    if privileged("an_open_connection_notices_no_overload_of_the_translator") {
+        undergo("nat.click", (PUBLIC, 8080));
+    }
+}
