@@ -47,16 +47,16 @@ elementclass Side { $port, $ip, $mac |
 }
 
 // What a router does to a packet on its way out (RFC 1812); ICMP errors leave by output 1.
-elementclass Forward { $ip, $mtu |
+elementclass Forward { $ip, $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($ip)
         -> FixIPSrc($ip)
         -> ttl :: DecIPTTL
-        -> mtu :: IPFragmenter($mtu)
+        -> mtu :: IPFragmenter($mtu, PORT $port)
         -> output;
     options[1] -> ICMPError($ip, parameterproblem) -> [1]output;
     ttl[1] -> ICMPError($ip, timeexceeded) -> [1]output;
-    mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu) -> [1]output;
+    mtu[1] -> ICMPError($ip, unreachable, needfrag, PMTU $mtu, PORT $port) -> [1]output;
 }
 
 // What is for the gateway itself: it answers pings, and says that it offers nothing else.
@@ -93,8 +93,8 @@ begin[1] -> from_lan -> nat;
 wan -> from_wan -> [1]nat;
 nat[0, 1, 2] -> routes;
 
-routes[0] -> to_lan :: Forward($LAN_IP, $LAN_MTU) -> lan;
-routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU) -> wan;
+routes[0] -> to_lan :: Forward($LAN_IP, $LAN_MTU, $LAN) -> lan;
+routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU, $WAN) -> wan;
 routes[2] -> Local -> routes;
 routes[3] -> stays :: Discard; // multicast and broadcast
 

@@ -43,7 +43,7 @@ pub struct Hardware {
     #[serde(default = "one")]
     pub sockets: u32,
     /// The caches from the first level on, then memory (whose size is its `bytes`).
-    pub levels: Vec<Level>,
+    pub levels: Vec<CacheLevel>,
     /// What moves from one core to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cores: Option<BetweenCores>,
@@ -61,7 +61,7 @@ pub struct Hardware {
 /// A level of the memory hierarchy, as one core sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Level {
+pub struct CacheLevel {
     /// `L1`, `L2`, `L3`, `DRAM`.
     pub name: String,
     /// Size; of a shared cache the share that a core can count on.
@@ -89,7 +89,7 @@ pub struct Level {
     pub bandwidth: Option<Constant>,
 }
 
-impl Level {
+impl CacheLevel {
     /// Every constant with its name.
     pub fn constants(&self) -> impl Iterator<Item = (&'static str, &Constant)> {
         let measured = [

@@ -135,10 +135,10 @@ impl Description {
         let due = |given: &[u32]| {
             let left = sorts.iter().zip(given).enumerate();
             let left = left.filter(|(_, (sort, given))| **given < sort.packets);
-            let place = |(at, (sort, given)): (usize, (&Sort<'_>, &u32))| {
+            let position = |(at, (sort, given)): (usize, (&Sort<'_>, &u32))| {
                 (at, (f64::from(*given) + 0.5) / f64::from(sort.packets))
             };
-            left.map(place).min_by(|one, other| one.1.total_cmp(&other.1)).map(|(at, _)| at)
+            left.map(position).min_by(|one, other| one.1.total_cmp(&other.1)).map(|(at, _)| at)
         };
         while let Some(at) = due(&given) {
             sorts[at].write(given[at], &mut text);

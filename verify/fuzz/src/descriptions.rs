@@ -5,7 +5,7 @@ use thruway_model::paper::Model;
 use thruway_model::plan::PlanFile;
 use thruway_model::traffic::Description;
 
-use crate::text;
+use crate::input::text;
 
 /// A host: written and read again it is the same.
 pub fn hardware(bytes: &[u8]) {

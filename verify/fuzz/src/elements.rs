@@ -5,7 +5,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{ArgText, Graph, NoLibraries, Source, Variables, load, resolve};
 
-use crate::text;
+use crate::input::text;
 
 /// Classes that reach outside of the process once they run, besides those of their topics; and one
 /// that panics because it is told to.

@@ -1,43 +1,14 @@
 //! A Master against shared memory in which anything may stand: what it gives is within bounds, each
 //! packet comes back, is dropped or reclaimed exactly once, and a fault is for good.
 
-use thruway_exchange::model::Model;
-use thruway_exchange::{Bell, Mark, Master, Origin, Place, Storage, Tuning};
-use thruway_nf_abi::control::RUNNING;
-use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word};
-use thruway_sync::atomic::{AtomicU32, Ordering};
+use thruway_exchange::model::{FEW, Model, Silent, lone_master};
+use thruway_exchange::{Mark, Master, Origin, Place, Storage};
+use thruway_nf_abi::{Ring, SlotHead, Word};
+use thruway_sync::atomic::Ordering;
 
-const SHAPE: LinkShape = LinkShape {
-    slots: 8,
-    aux_slots: 4,
-    injection_slots: 4,
-    packet_len_max: 128,
-    ..LinkShape::DEFAULT
-};
 const OUTPUTS: u32 = 2;
 /// Bytes of the input that are one step.
 const STEP_LEN: usize = 8;
-
-const RINGS: [Ring; 3] = [Ring::Primary, Ring::Aux, Ring::Injection];
-const WORDS: [Word; 7] = [
-    Word::MasterProduced,
-    Word::WorkerProduced,
-    Word::AuxProduced,
-    Word::AuxConsumed,
-    Word::Injected,
-    Word::InjectionConsumed,
-    Word::MasterWaits,
-];
-
-struct Silent(AtomicU32);
-
-impl Bell for Silent {
-    fn status(&self) -> &AtomicU32 {
-        &self.0
-    }
-
-    fn wake(&self) {}
-}
 
 struct Exchange {
     master: Master<Model>,
@@ -50,16 +21,16 @@ struct Exchange {
 impl Exchange {
     fn step(&mut self, [what, which, at, byte, number @ ..]: [u8; STEP_LEN]) {
         let number = u32::from_le_bytes(number);
-        let ring = RINGS[usize::from(which) % RINGS.len()];
+        let ring = Ring::ALL[usize::from(which) % Ring::ALL.len()];
         match what % 8 {
             0 => {
-                let len = 1 + number as usize % SHAPE.packet_len_max as usize;
+                let len = 1 + number as usize % FEW.packet_len_max as usize;
                 self.put += u32::from(self.master.put(Mark::NONE, &vec![byte; len]).is_ok());
                 self.master.publish(&self.bell, u64::from(number));
             }
             // Near what would be right, and far from it.
             1 | 2 => {
-                let word = WORDS[usize::from(which) % WORDS.len()];
+                let word = Word::ALL[usize::from(which) % Word::ALL.len()];
                 let value = if what % 8 == 1 { number % 16 } else { number };
                 self.model.word(word).store(value, Ordering::Relaxed);
             }
@@ -70,12 +41,12 @@ impl Exchange {
             4 => self.set_head(ring, at, [u64::from(number) << 32 | u64::from(number), 0]),
             5 => {
                 let place = Place::Slot(ring, u32::from(at));
-                self.model.copy_in(place, number % SHAPE.frame_len(), &[byte]);
+                self.model.copy_in(place, number % FEW.frame_len(), &[byte]);
             }
             6 => self.poll(u64::from(number)),
             _ => self.poll_injected(),
         }
-        assert!(self.master.occupancy() <= SHAPE.slots);
+        assert!(self.master.occupancy() <= FEW.slots);
     }
 
     fn set_head(&mut self, ring: Ring, at: u8, words: [u64; 2]) {
@@ -87,7 +58,7 @@ impl Exchange {
         let back = &mut self.back;
         let mut bytes = [0; 256];
         let done = self.master.poll(now, 100, |token| {
-            assert!(token.output < OUTPUTS && token.len() <= SHAPE.frame_len());
+            assert!(token.output < OUTPUTS && token.len() <= FEW.frame_len());
             token.copy_to(&mut bytes);
             *back += u32::from(!matches!(token.origin, Origin::Aux(_)));
         });
@@ -97,7 +68,7 @@ impl Exchange {
     fn poll_injected(&mut self) {
         let before = self.master.fault();
         let done = self.master.poll_injected(100, |token| {
-            assert!(token.output < OUTPUTS && token.len() <= SHAPE.frame_len());
+            assert!(token.output < OUTPUTS && token.len() <= FEW.frame_len());
         });
         self.is_for_good(before, done.err());
     }
@@ -114,9 +85,8 @@ impl Exchange {
 
 /// See the module.
 pub fn run(bytes: &[u8]) {
-    let model = Model::new(&SHAPE).expect("a good shape");
-    let master = Master::new(model.clone(), OUTPUTS, Tuning::DEFAULT);
-    let bell = Silent(AtomicU32::new(RUNNING));
+    let (master, model) = lone_master(OUTPUTS);
+    let bell = Silent::default();
     let mut exchange = Exchange { master, model, bell, put: 0, back: 0 };
     for step in bytes.chunks_exact(STEP_LEN) {
         exchange.step(step.try_into().expect("so many bytes"));

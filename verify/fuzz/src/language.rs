@@ -6,7 +6,7 @@ use thruway_lang::{
     Examined, Graph, NoLibraries, Source, Variables, dot, examine, format, svg, unparse,
 };
 
-use crate::text;
+use crate::input::text;
 
 /// The graph of a correct configuration; errors are rendered.
 fn graph(name: &str, text: &str) -> Option<Graph> {

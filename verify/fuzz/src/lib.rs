@@ -15,6 +15,7 @@ mod control;
 mod descriptions;
 mod elements;
 mod exchange;
+mod input;
 mod language;
 mod packets;
 mod routes;
@@ -42,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     target("arguments", elements::arguments, 512),
     target("captures", captures::run, 4096),
     target("control_socket", control::run, 2048),
+    target("dhcp", packets::dhcp, 640),
     target("exchange", exchange::run, 1024),
     target("handlers", elements::handlers, 512),
     target("hardware", descriptions::hardware, 4096),
@@ -57,20 +59,10 @@ pub const TARGETS: &[Target] = &[
     target("script", script::run, 1024),
     target("tcp", packets::tcp, 2048),
     target("traffic", descriptions::traffic, 2048),
+    target("unpack", packets::unpack, 2048),
 ];
 
 /// The target of this name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
-}
-
-/// An input in two parts: what stands before the first byte 0xff, which no text has, and the rest.
-fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let end = bytes.iter().position(|byte| *byte == 0xff).unwrap_or(bytes.len());
-    (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
-}
-
-/// Bytes as text: what is none becomes U+FFFD.
-fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
 }

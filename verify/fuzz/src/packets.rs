@@ -7,6 +7,9 @@ mod every_parser;
 #[path = "../../../dataplane/stream/tests/http/any_bytes/mod.rs"]
 mod any_bytes;
 
+#[path = "../../../dataplane/stream/tests/http/any_bodies/mod.rs"]
+mod any_bodies;
+
 #[path = "../../../dataplane/stream/tests/tcp_packets/any_packets/mod.rs"]
 mod any_packets;
 
@@ -18,9 +21,19 @@ pub fn headers(bytes: &[u8]) {
     every_parser::every_parser(bytes);
 }
 
+/// A DHCP message, read and written again.
+pub fn dhcp(bytes: &[u8]) {
+    every_parser::dhcp_message(bytes);
+}
+
 /// Both directions of an HTTP connection.
 pub fn http(bytes: &[u8]) {
     any_bytes::any_bytes(bytes);
+}
+
+/// A body with a content coding.
+pub fn unpack(bytes: &[u8]) {
+    any_bodies::any_bodies(bytes);
 }
 
 /// The packets of a few TCP connections through TCPIn and TCPOut.

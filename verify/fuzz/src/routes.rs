@@ -6,7 +6,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
 
-use crate::halves;
+use crate::input::halves;
 
 /// Most changes of a table.
 const CHANGES_MAX: usize = 40;

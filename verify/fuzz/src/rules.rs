@@ -5,7 +5,7 @@ use thruway_flow::{
     parse_filter_rules,
 };
 
-use crate::{halves, text};
+use crate::input::{halves, text};
 
 /// Outputs of a filter.
 const OUTPUTS: u32 = 3;

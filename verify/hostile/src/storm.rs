@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning};
+use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning, WakeLine};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_host::{Function, FunctionSpec, HostError, HostLink, Program};
 
@@ -67,6 +67,8 @@ pub struct Report {
     pub faults_told: u64,
     /// Times that it hung.
     pub hangs: u64,
+    /// Times that its link had fewer pages than before.
+    pub pages_taken: u64,
 }
 
 impl fmt::Display for Report {
@@ -82,7 +84,8 @@ impl fmt::Display for Report {
             f,
             "{} restarts; supervisor: {} faults, {} hangs; faults seen in the rings: {:?}",
             self.restarts, self.faults_told, self.hangs, self.faults
-        )
+        )?;
+        writeln!(f, "pages of its link taken away: {} times", self.pages_taken)
     }
 }
 
@@ -90,13 +93,21 @@ impl fmt::Display for Report {
 struct Lane {
     master: Master<Mapped>,
     host: HostLink,
+    /// What its region took of memory, in blocks.
+    blocks: i64,
 }
 
 impl Lane {
     fn take(function: &Function) -> Option<Lane> {
         let host = function.take_link(0)?;
         let master = Master::new(host.link.clone(), OUTPUTS, Tuning::DEFAULT);
-        Some(Lane { master, host })
+        Some(Lane { master, host, blocks: 0 })
+    }
+
+    /// Whether its region has fewer pages than before: nobody but the function takes any away.
+    fn lost_pages(&mut self) -> bool {
+        let now = rustix::fs::fstat(self.host.link.fd()).map_or(0, |stat| stat.st_blocks);
+        std::mem::replace(&mut self.blocks, now) > now
     }
 
     /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
@@ -142,6 +153,35 @@ pub fn spec(program: &Path, role: &[&str]) -> FunctionSpec {
     spec
 }
 
+/// What a host that trusts its functions calls on: open files that they have, too.
+#[derive(Debug, Clone, Default)]
+pub struct Shared(Arc<Mutex<Option<Arc<WakeLine>>>>);
+
+impl Shared {
+    fn line(&self) -> Option<Arc<WakeLine>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, line: &Arc<WakeLine>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(line));
+    }
+
+    /// Empties the function's end of the line, as a host did that shared an eventfd with it: this
+    /// waits if the function has cleared its O_NONBLOCK.
+    fn call(&self) {
+        if let Some(line) = self.line() {
+            let _ = rustix::io::read(line.worker_end(), &mut [0; 8]);
+        }
+    }
+
+    /// Ends such a wait.
+    pub fn help(&self) {
+        if let Some(line) = self.line() {
+            line.wake_worker();
+        }
+    }
+}
+
 /// The Master of both functions: one thread, as one of the engine's is.
 pub struct Storm {
     hostile: Arc<Function>,
@@ -154,6 +194,7 @@ pub struct Storm {
     begin: Instant,
     report: Report,
     beat: Beat,
+    trusts: Option<Shared>,
 }
 
 impl Storm {
@@ -174,6 +215,7 @@ impl Storm {
             begin: Instant::now(),
             report: Report::default(),
             beat: Beat::default(),
+            trusts: None,
         })
     }
 
@@ -182,9 +224,17 @@ impl Storm {
         Storm { beat, ..self }
     }
 
+    /// From now on it calls on what it shares with the hostile function, if it does.
+    pub fn trusting(self, trusts: Option<Shared>) -> Storm {
+        Storm { trusts, ..self }
+    }
+
     /// Serves both once.
     pub fn round(&mut self) {
         self.attend();
+        if let Some(trusts) = &self.trusts {
+            trusts.call();
+        }
         self.hostile_round();
         self.neighbour_round(BURST);
         self.neighbour.doze(&mut self.beat);
@@ -201,6 +251,9 @@ impl Storm {
         }
         if self.lane.is_none() && generation != 0 {
             self.lane = Lane::take(&self.hostile);
+            if let (Some(trusts), Some(lane)) = (&self.trusts, &self.lane) {
+                trusts.set(&lane.host.wakened);
+            }
         }
     }
 
@@ -216,6 +269,7 @@ impl Storm {
         let Some(lane) = &mut self.lane else { return };
         let now = self.begin.elapsed().as_nanos() as u64;
         let report = &mut self.report;
+        report.pages_taken += u64::from(lane.lost_pages());
         for nth in 0..BURST {
             if lane.master.put(Mark::NONE, &[nth as u8; 100]).is_ok() {
                 report.put += 1;

@@ -1,8 +1,10 @@
-//! Whether a function delays the thread that serves it: the thread's rounds beside those of one
-//! that shares nothing with the function.
+//! Whether a function delays the thread that serves it: how long the thread is blocked in its
+//! rounds, and how long it works beside one that shares nothing with the function.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -10,19 +12,33 @@ use thruway_nf_host::{FunctionSpec, HostError};
 use thruway_region::{Pages, Region};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::Beat;
-use crate::beat::KEPT;
-use crate::storm::{NAP, Report, Storm};
+use crate::beat::{Beat, Pulse, Times};
+use crate::storm::{NAP, Report, Shared, Storm};
 
-/// How much longer than the longest round of a thread that shares nothing a round may be.
+/// How long a round may be blocked, and how much more it may work than one that shares nothing.
 pub const GAP_MAX: Duration = Duration::from_millis(5);
 
-/// Rounds in which it blocked for too long that say nothing, and how long they may be.
-const OUTLIERS: usize = 2;
-const OUTLIER_MAX: Duration = Duration::from_millis(100);
+/// Rounds that may seem to work for longer.
+const TAKEN: usize = 3;
 
-/// A thread without any round for so long stands still for good.
+/// A round that lasts for so long is looked at: where in the kernel is the thread?
+const LATE: Duration = Duration::from_millis(3);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A thread without any round for so long stands still: of a careful host for good, and one that
+/// calls on what it shares is helped.
 const STANDSTILL: Duration = Duration::from_secs(5);
+const HELPED: Duration = Duration::from_millis(100);
+
+/// What the host's thread is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// As the product's: it calls on open files of its own.
+    Careful,
+    /// As it was once: it reads from an open file that the function has, too, and trusts in its
+    /// O_NONBLOCK. A run with it ends at the first delay.
+    Trusting,
+}
 
 /// What was seen.
 #[derive(Debug)]
@@ -31,38 +47,38 @@ pub struct Watched {
     pub report: Report,
     /// Rounds of the thread that serves the function.
     pub rounds: u64,
-    /// The longest of them in which it blocked, longest first.
+    /// How long it was blocked in a round, longest first.
     pub blocked: Times,
-    /// The longest of all.
-    pub running: Times,
-    /// The longest rounds of a thread that works and sleeps as the other does, and shares nothing.
-    pub control: [Times; 2],
+    /// How long it worked.
+    pub worked: Times,
+    /// How long a thread worked that shares nothing, in rounds alike.
+    pub worked_alone: Times,
+    /// Where in the kernel the thread was in long rounds, and how often it was seen there.
+    pub places: BTreeMap<String, u32>,
+    /// How long the run took.
+    pub time: Duration,
 }
 
-/// The longest first.
-type Times = [Duration; KEPT];
-
 impl Watched {
-    /// Whether the function held its host up, beyond what happens to a thread that shares nothing.
+    /// Whether the function held its host up: ever blocked it, or had it work for too long.
     ///
-    /// Once or twice in a run it is another thread of this process that did, which held a lock of
-    /// the kernel's (that of the address space) when the machine, busy with others, stopped it:
-    /// those may take longer, though not long. And what the machine itself took from this thread
-    /// is not known: only if most of its longest rounds are too long, it is not that.
+    /// What other threads take of the processors is in neither time. What interrupts and the
+    /// machine below take counts as work: that happens to few rounds; what a function does, to
+    /// many.
     pub fn is_held_up(&self) -> bool {
-        let [blocked, running] = [self.control[0][0], self.control[1][0]];
-        self.blocked[0] > blocked + OUTLIER_MAX
-            || self.blocked[OUTLIERS] > blocked + GAP_MAX
-            || self.running[KEPT - 1] > running + GAP_MAX
+        self.blocked[0] > GAP_MAX || self.worked[TAKEN] > self.worked_alone[0] + GAP_MAX
     }
 }
 
 impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.report)?;
-        let Watched { rounds, blocked, running, control, .. } = self;
-        writeln!(f, "{rounds} rounds; blocked {blocked:.1?}, sharing nothing {:.1?}", control[0])?;
-        writeln!(f, "all {running:.1?}, sharing nothing {:.1?}", control[1])
+        let Watched { rounds, blocked, worked, worked_alone, time, .. } = self;
+        writeln!(f, "{rounds} rounds in {time:.1?}; blocked {:.1?}", &blocked[..4])?;
+        writeln!(f, "worked {:.1?}, sharing nothing {:.1?}", &worked[..4], &worked_alone[..4])?;
+        let mut places: Vec<_> = self.places.iter().collect();
+        places.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+        places.iter().take(6).try_for_each(|(place, times)| writeln!(f, "{times} x in {place}"))
     }
 }
 
@@ -72,19 +88,20 @@ impl fmt::Display for Watched {
 /// When the processes cannot be started.
 ///
 /// # Panics
-/// When the thread that serves the function stands still, and when something does not hold that
-/// must hold.
+/// When the thread of a careful host stands still, and when something does not hold that must hold.
 pub fn watch(
     hostile: FunctionSpec,
     honest: FunctionSpec,
+    host: Host,
     time: Duration,
 ) -> Result<Watched, HostError> {
     let storm = Storm::new(hostile, honest)?;
+    let shared = (host == Host::Trusting).then(Shared::default);
     let stop = Arc::new(AtomicBool::new(false));
     let (beat, pulse) = Beat::new();
-    let stopped = Arc::clone(&stop);
+    let (stopped, calls_on) = (Arc::clone(&stop), shared.clone());
     let serving = std::thread::spawn(move || {
-        let mut storm = storm.beat(beat);
+        let mut storm = storm.beat(beat).trusting(calls_on);
         while !stopped.load(Ordering::Relaxed) {
             storm.round();
         }
@@ -93,21 +110,41 @@ pub fn watch(
     let (control_beat, control) = Beat::new();
     let stopped = Arc::clone(&stop);
     let alone = std::thread::spawn(move || rounds_alone(control_beat, &stopped));
-    let end = Instant::now() + time;
-    let (mut seen, mut at) = (0, Instant::now());
-    while !serving.is_finished() {
-        std::thread::sleep(Duration::from_millis(20));
-        stop.fetch_or(Instant::now() > end, Ordering::Relaxed);
-        if pulse.rounds() != seen {
-            (seen, at) = (pulse.rounds(), Instant::now());
-        }
-        assert!(at.elapsed() < STANDSTILL, "the thread that serves the function stands still");
-    }
+    let begin = Instant::now();
+    let places = look_at(&serving, &pulse, shared.as_ref(), &stop, time);
+    let time = begin.elapsed();
     let report = serving.join().expect("it serves both");
-    let (rounds, blocked, running) = (pulse.rounds(), pulse.blocked(), pulse.running());
     alone.join().expect("it only sleeps");
-    let control = [control.blocked(), control.running()];
-    Ok(Watched { report, rounds, blocked, running, control })
+    let (rounds, blocked, worked) = (pulse.rounds(), pulse.blocked(), pulse.worked());
+    Ok(Watched { report, rounds, blocked, worked, worked_alone: control.worked(), places, time })
+}
+
+/// Looks at the serving thread until it ends, which it is told to after so long.
+fn look_at(
+    serving: &JoinHandle<Report>,
+    pulse: &Pulse,
+    shared: Option<&Shared>,
+    stop: &AtomicBool,
+    time: Duration,
+) -> BTreeMap<String, u32> {
+    let begin = Instant::now();
+    let mut places = BTreeMap::new();
+    while !serving.is_finished() {
+        std::thread::sleep(LOOK);
+        let age = pulse.age();
+        if age > LATE
+            && let Some(place) = pulse.place()
+        {
+            *places.entry(place).or_default() += 1;
+        }
+        let is_found = shared.is_some() && (age > HELPED || pulse.blocked()[0] > GAP_MAX);
+        stop.fetch_or(begin.elapsed() > time || is_found, Ordering::Relaxed);
+        match shared {
+            Some(shared) if age > HELPED => shared.help(),
+            _ => assert!(age < STANDSTILL, "the serving thread stands still: {places:#?}"),
+        }
+    }
+    places
 }
 
 /// Rounds with as much work and as many sleeps as the Master's.

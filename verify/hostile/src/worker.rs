@@ -12,18 +12,6 @@ use thruway_sync::atomic::Ordering;
 use crate::Dice;
 use crate::storm::{OUTPUTS, mark};
 
-const WORDS: [Word; 7] = [
-    Word::MasterProduced,
-    Word::WorkerProduced,
-    Word::AuxProduced,
-    Word::AuxConsumed,
-    Word::Injected,
-    Word::InjectionConsumed,
-    Word::MasterWaits,
-];
-
-const RINGS: [Ring; 3] = [Ring::Primary, Ring::Aux, Ring::Injection];
-
 fn hello(name: &str) -> Hello {
     Hello {
         wake: Wake::Futex,
@@ -143,7 +131,7 @@ fn attack(host: &mut Attached, dice: &mut Dice) {
 
 pub(crate) fn words(memory: &Mapped, dice: &mut Dice) {
     for _ in 0..1 + dice.below(20) {
-        let word = WORDS[dice.below(WORDS.len() as u32) as usize];
+        let word = Word::ALL[dice.below(Word::ALL.len() as u32) as usize];
         memory.word(word).store(dice.number(), Ordering::Relaxed);
     }
 }
@@ -163,7 +151,7 @@ fn any_head(dice: &mut Dice) -> SlotHead {
 
 pub(crate) fn heads(memory: &Mapped, dice: &mut Dice, count: u32) {
     for _ in 0..count {
-        let ring = RINGS[dice.below(3) as usize];
+        let ring = Ring::ALL[dice.below(3) as usize];
         let slot = dice.below(1 << 16);
         memory.set_head(ring, slot, any_head(dice));
     }

@@ -1,5 +1,5 @@
-//! The page on Click's and FastClick's elements: made of a list of their names, the registry and the
-//! page of differences.
+//! The page on Click's and FastClick's elements: made of a list of their names, the registry and
+//! the page of differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -150,9 +150,9 @@ const NOTES: &str = "
 bug. *Alias* is another name of the same implementation, with what it sets. Where a difference is
 given, it is the one that the page of differences tells with that element's name.
 
-Not listed name by name, since none of it is there: the elements of Click's folders `wifi`, `grid`,
-`dsr`, `bsdmodule` and `ns`, Click's packages outside its own tree, and FastClick's further variants of
-FlowIPManager for experiments.
+None of these is there, so their elements are not listed by name: Click's folders `wifi`, `grid`,
+`dsr`, `bsdmodule` and `ns`, and Click's packages outside its own tree. The same holds for FastClick's
+further variants of FlowIPManager for experiments.
 ";
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]

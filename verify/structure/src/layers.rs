@@ -33,6 +33,9 @@ pub const ROOMS: &[&str] = &[
     "verify/hostile",
     "control/",
     "bin/",
+    // What its bench measures the exchange against.
+    "bench/baseline",
+    "bench",
     "verify/",
 ];
 

@@ -5,12 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod circles;
 pub mod compatibility;
 pub mod layers;
+pub mod modules;
+mod paths;
+pub mod prose;
+mod references;
 pub mod rooms;
 pub mod sizes;
 pub mod texts;
 mod tree;
+pub mod words;
 
 pub use tree::{Crate, Tree};
 

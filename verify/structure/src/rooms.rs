@@ -13,6 +13,7 @@ pub const UNSAFE: &[&str] = &[
     "dataplane/exchange",
     "nf/host",
     "nf/sdk-c",
+    "bench/baseline",
     "verify/hostile",
     "verify/escape",
 ];

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::Visit;
 
 use crate::{Problem, Tree};
@@ -87,7 +87,8 @@ pub fn problems(found: &BTreeMap<String, usize>, listed: &BTreeMap<String, usize
     problems
 }
 
-/// Lines that are too long for a page. Strings are left alone: rustfmt cannot break them.
+/// Lines that are too long for a page. Strings are left alone: rustfmt cannot break them; so are
+/// comments that are nothing but a link or a row of a table.
 pub fn wide(tree: &Tree) -> Vec<Problem> {
     tree.sources().flat_map(|(path, text)| wide_in(path, text)).collect()
 }
@@ -103,7 +104,7 @@ fn wide_in(path: &str, text: &str) -> Vec<Problem> {
         lines_of_literals(tokens, &mut strings);
     }
     for (at, line) in text.lines().enumerate() {
-        if is_wide(line) && !strings.contains(&(at + 1)) {
+        if is_wide(line) && !strings.contains(&(at + 1)) && !is_unbreakable(line) {
             let place = format!("{path}:{}", at + 1);
             let what = format!("{} columns", line.chars().count());
             problems.push(Problem::new(place, what, format!("break the line at {COLUMNS}")));
@@ -112,10 +113,21 @@ fn wide_in(path: &str, text: &str) -> Vec<Problem> {
     problems
 }
 
-/// Lines that a literal touches.
+/// Whether a line is a comment of one word that is a link or a path, or a row of a table.
+fn is_unbreakable(line: &str) -> bool {
+    let Some(comment) = line.trim_start().strip_prefix("//") else { return false };
+    let text = comment.trim_start_matches(['/', '!']).trim();
+    // `[name]: target` is one word, too.
+    let word = text.split_once("]: ").map_or(text, |(_, target)| target);
+    let is_link = !word.contains(' ') && word.contains(['/', ':', '[']);
+    is_link || (text.starts_with('|') && text.ends_with('|'))
+}
+
+/// Lines that a literal touches. A doc comment, which is one to the compiler, is none here.
 fn lines_of_literals(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     for token in tokens {
         match token {
+            TokenTree::Group(group) if is_doc(&group) => {}
             TokenTree::Group(group) => lines_of_literals(group.stream(), lines),
             TokenTree::Literal(literal) => {
                 lines.extend(literal.span().start().line..=literal.span().end().line);
@@ -123,6 +135,13 @@ fn lines_of_literals(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
             _ => {}
         }
     }
+}
+
+/// Whether a group is the `[doc = "..."]` that a doc comment becomes.
+fn is_doc(group: &proc_macro2::Group) -> bool {
+    let first = group.stream().into_iter().next();
+    let word = matches!(first, Some(TokenTree::Ident(word)) if word == "doc");
+    word && group.delimiter() == Delimiter::Bracket
 }
 
 /// Name and size of each function of a source.
@@ -216,5 +235,19 @@ mod tests {
         let text = format!("// {}\nconst S: &str = \"{}\";\n", "é".repeat(98), "x".repeat(100));
         let tree = Tree { files: vec![("a.rs".into(), text)] };
         assert_eq!(wide(&tree).len(), 1);
+    }
+
+    #[test]
+    fn wide_doc_comments_are_found() {
+        let (words, word) = ("word ".repeat(20), format!("crate::{}", "x".repeat(100)));
+        let of = |line: String| wide_in("a.rs", &format!("{line}\nmod m {{}}\n")).len();
+        for mark in ["///", "//!", "//"] {
+            assert_eq!(of(format!("{mark} {words}end")), 1, "{mark}");
+            for line in [word.clone(), format!("[a b]: {word}"), format!("| {words} | {words} |")] {
+                assert_eq!(of(format!("{mark} {line}")), 0, "{mark} {line}");
+            }
+        }
+        assert_eq!(of(format!("    /// {words}end\n    struct S;")), 1, "indented");
+        assert_eq!(of(format!("const S: &str = \"\n/// {words}end\";")), 0, "a string");
     }
 }

@@ -1,5 +1,6 @@
 //! Texts: nothing names a network host, and the code map is whole.
 
+use crate::paths::{folder, join};
 use crate::{Problem, Tree};
 
 /// Files that name hosts for a reason: the licence's own text, cargo's record of sources.
@@ -70,16 +71,7 @@ fn dangling_in(tree: &Tree, path: &str, text: &str) -> Vec<Problem> {
 
 /// The file that a link in `page` leads to.
 fn resolve(page: &str, target: &str) -> String {
-    let mut steps: Vec<&str> = page.split('/').collect();
-    steps.pop();
-    for step in target.split('/') {
-        match step {
-            ".." => drop(steps.pop()),
-            "." => {}
-            step => steps.push(step),
-        }
-    }
-    steps.join("/")
+    join(folder(page), target)
 }
 
 #[cfg(test)]

@@ -77,11 +77,11 @@ impl Tree {
         files.filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// The crates of the workspace: `room/crate/Cargo.toml`.
+    /// The crates of the workspace: `room/crate/Cargo.toml`, and `bench/Cargo.toml`.
     pub fn crates(&self) -> Vec<Crate> {
         let manifests = self.files.iter().filter_map(|(path, text)| {
             let directory = path.strip_suffix("/Cargo.toml")?;
-            (directory.matches('/').count() == 1).then(|| read_manifest(directory, text))
+            (directory.matches('/').count() <= 1).then(|| read_manifest(directory, text))
         });
         manifests.collect()
     }
@@ -137,15 +137,17 @@ mod tests {
     #[test]
     fn a_tree_is_read_without_build_products() {
         let root = tempfile::tempdir().expect("a directory");
-        for file in ["a/x/Cargo.toml", "a/x/src/lib.rs", "target/debug/y.rs", "b.bin"] {
+        for file in
+            ["a/x/Cargo.toml", "a/x/src/lib.rs", "target/debug/y.rs", "b.bin", "c/Cargo.toml"]
+        {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().expect("a parent")).expect("made");
             fs::write(path, if file == "b.bin" { &b"\xff\xfe"[..] } else { b"" }).expect("written");
         }
         let tree = Tree::read(root.path());
         let paths: Vec<&str> = tree.files.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!(paths, ["a/x/Cargo.toml", "a/x/src/lib.rs"]);
-        assert_eq!(tree.crates().len(), 1);
+        assert_eq!(paths, ["a/x/Cargo.toml", "a/x/src/lib.rs", "c/Cargo.toml"]);
+        assert_eq!(tree.crates().len(), 2);
         assert_eq!(tree.text("a/x/src/lib.rs"), Some(""));
         assert_eq!(tree.sources().count(), 1);
     }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use thruway_structure::{Problem, Tree, catalog, compatibility, layers, rooms, sizes, texts};
+use thruway_structure::{
+    Problem, Tree, catalog, circles, compatibility, layers, prose, rooms, sizes, texts, words,
+};
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
 
@@ -32,6 +34,45 @@ fn what_must_not_meet_does_not() {
         assert!(crates.iter().any(|one| one.name == *who), "no crate {who}: correct APART");
     }
     none(layers::meeting(&crates));
+}
+
+/// With `THRUWAY_CIRCLES=lower` in the environment the list loses what is in no circle any more.
+#[test]
+fn modules_form_no_circles() {
+    let found = circles::circles(&TREE);
+    let text = TREE.text(circles::KNOWN).expect("the list of known circles");
+    if std::env::var("THRUWAY_CIRCLES").is_ok_and(|word| word == "lower") {
+        let head = text.lines().take_while(|line| line.starts_with('#'));
+        let head: String = head.map(|line| format!("{line}\n")).collect();
+        let known = circles::still_known(found.clone(), &circles::known(text));
+        let lowered = head + &circles::list(&known);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(circles::KNOWN);
+        fs::write(path, &lowered).expect("the list is written");
+        // What is new is no better for that.
+        return none(circles::problems(&found, &circles::known(&lowered)));
+    }
+    none(circles::problems(&found, &circles::known(text)));
+}
+
+/// With `THRUWAY_WORDS=lower` in the environment the counts are brought down to what is found.
+#[test]
+fn names_are_the_fields_words() {
+    let retired = words::retired(TREE.text(words::RETIRED).expect("the list of retired words"));
+    let crates = TREE.crates();
+    for directory in &retired.crates {
+        assert!(crates.iter().any(|one| one.directory == *directory), "no crate {directory}");
+    }
+    let found = words::findings(&TREE, &retired);
+    let text = TREE.text(words::KNOWN).expect("the list of leftovers");
+    if std::env::var("THRUWAY_WORDS").is_ok_and(|word| word == "lower") {
+        let head = text.lines().take_while(|line| line.starts_with('#'));
+        let head: String = head.map(|line| format!("{line}\n")).collect();
+        let lowered = head + &words::lowered(&found, &words::known(text));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(words::KNOWN);
+        fs::write(path, &lowered).expect("the list is written");
+        return none(words::problems(&found, &words::known(&lowered), &retired));
+    }
+    none(words::problems(&found, &words::known(text), &retired));
 }
 
 #[test]
@@ -120,8 +161,18 @@ fn links_between_pages_hold() {
     none(texts::dangling(&TREE));
 }
 
-/// With `THRUWAY_PAGES=write` in the environment the page is written, and the list loses the reasons
-/// of elements that are there by now.
+#[test]
+fn sentences_of_pages_are_short() {
+    none(prose::long_sentences(&TREE));
+}
+
+#[test]
+fn decisions_are_numbered_and_listed() {
+    none(prose::decisions(&TREE));
+}
+
+/// With `THRUWAY_PAGES=write` in the environment the page is written, and the list loses the
+/// reasons of elements that are there by now.
 #[test]
 fn the_page_on_clicks_elements_is_current() {
     if std::env::var("THRUWAY_PAGES").is_ok_and(|word| word == "write") {

@@ -218,9 +218,9 @@ pub const CARRIERS: &[Carrier] = &[
 /// Lines of the payload of a long packet.
 const LINES_SUMMED: f64 = 1472.0 / 64.0;
 
-/// Operations that no carrier can tell of, and why.
+/// Operations that no carrier can measure, and why.
 pub const UNCALIBRATED: &[(Op, &str)] = &[
-    (Op::RingHop, "another process has a part in it: thruway bench exchange measures it"),
+    (Op::RingHop, "another process has a part in it: thruway-bench exchange measures it"),
     (Op::PortReceive, "it is the kernel's and the interface's: measure it on the interface"),
     (Op::PortSend, "it is the kernel's and the interface's: measure it on the interface"),
 ];

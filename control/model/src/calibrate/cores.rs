@@ -29,7 +29,7 @@ pub struct Between {
 
 /// Words that two cores write, each on a line of its own.
 #[derive(Default)]
-struct Court {
+struct PingPong {
     ball: CachePadded<AtomicU32>,
     is_over: CachePadded<AtomicBool>,
     bell: CachePadded<AtomicU32>,
@@ -47,53 +47,53 @@ impl Between {
     }
 
     fn lines(&mut self, other: usize, rounds: usize, turns: u32) {
-        let court = Court::default();
+        let ping_pong = PingPong::default();
         let start = Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 bind(other);
                 start.wait();
-                court.return_balls();
+                ping_pong.return_balls();
             });
             start.wait();
             for _ in 0..rounds {
                 // Of some stretches the shortest: a core that is taken away for a while keeps the
                 // other one waiting.
-                let stretch = || court.play(turns.div_ceil(5));
+                let stretch = || ping_pong.play(turns.div_ceil(5));
                 self.line.push((0..5).map(|_| stretch()).fold(f64::INFINITY, f64::min));
             }
-            court.is_over.0.store(true, Ordering::Release);
+            ping_pong.is_over.0.store(true, Ordering::Release);
         });
     }
 
     fn wakes(&mut self, other: usize, rounds: usize, wakes: u32) {
-        let court = Court::default();
+        let ping_pong = PingPong::default();
         let start = Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 bind(other);
                 start.wait();
-                court.sleep_again_and_again();
+                ping_pong.sleep_again_and_again();
             });
             start.wait();
             for _ in 0..rounds {
                 let (mut wake, mut woken) = (Vec::new(), Vec::new());
                 for _ in 0..wakes {
-                    let (own, until) = court.ring();
+                    let (own, until) = ping_pong.ring();
                     wake.push(own);
                     woken.push(until);
                 }
                 self.wake.push(Summary::of(&wake).value);
                 self.woken.push(Summary::of(&woken).value);
             }
-            court.is_over.0.store(true, Ordering::Release);
+            ping_pong.is_over.0.store(true, Ordering::Release);
             // Nobody waits for an answer: the sleeper may have seen already that it is over.
-            court.rouse();
+            ping_pong.wake();
         });
     }
 }
 
-impl Court {
+impl PingPong {
     /// Makes each odd ball even, until it is over.
     fn return_balls(&self) {
         while !self.is_over.0.load(Ordering::Acquire) {
@@ -123,7 +123,7 @@ impl Court {
         cycles().wrapping_sub(begin) as f64 / f64::from(turns) / 2.0
     }
 
-    /// Sleeps on the bell; tells when it woke; until it is over.
+    /// Sleeps on the bell; publishes when it woke; until it is over.
     fn sleep_again_and_again(&self) {
         let mut heard = 0;
         while !self.is_over.0.load(Ordering::Acquire) {
@@ -138,7 +138,7 @@ impl Court {
         }
     }
 
-    fn rouse(&self) {
+    fn wake(&self) {
         self.bell.0.fetch_add(1, Ordering::Release);
         let _ = futex::wake(&self.bell.0, futex::Flags::PRIVATE, 1);
     }
@@ -151,7 +151,7 @@ impl Court {
         }
         self.awake.0.store(0, Ordering::Release);
         let begin = cycles();
-        self.rouse();
+        self.wake();
         let own = cycles().wrapping_sub(begin);
         let woken = loop {
             match self.awake.0.load(Ordering::Acquire) {

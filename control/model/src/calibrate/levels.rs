@@ -4,12 +4,14 @@ use std::cell::RefCell;
 
 use thruway_region::HUGE_PAGE_LEN;
 
+use super::cores;
+use super::effort::{Effort, Notes};
+use super::error::CalibrateError;
 use super::machine::{Cache, Machine};
 use super::memory::{Field, Lines};
 use super::statistics::{Probe, Summary, interleave};
-use super::{CalibrateError, Effort, Notes, cores};
 use crate::Constant;
-use crate::hardware::Level;
+use crate::hardware::CacheLevel;
 
 /// A level and how it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,20 +55,21 @@ fn plans(caches: &[Cache], memory: (u64, u64)) -> Vec<Plan> {
 
 /// The ways that a line is measured, over a level.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum AccessPattern {
     Dependent,
     Prefetched,
     Stream,
 }
 
-const WAYS: [Way; 3] = [Way::Dependent, Way::Prefetched, Way::Stream];
+const PATTERNS: [AccessPattern; 3] =
+    [AccessPattern::Dependent, AccessPattern::Prefetched, AccessPattern::Stream];
 
-impl Way {
+impl AccessPattern {
     fn walk<L: Lines>(self, field: &mut Field<L>, lines: usize) -> f64 {
         match self {
-            Way::Dependent => field.dependent(lines),
-            Way::Prefetched => field.prefetched(lines),
-            Way::Stream => field.stream(lines),
+            AccessPattern::Dependent => field.dependent(lines),
+            AccessPattern::Prefetched => field.prefetched(lines),
+            AccessPattern::Stream => field.stream(lines),
         }
     }
 }
@@ -94,7 +97,7 @@ impl Stretch {
 }
 
 fn probe<'a, L: Lines>(
-    (way, field): (Way, &'a RefCell<Field<L>>),
+    (pattern, field): (AccessPattern, &'a RefCell<Field<L>>),
     plan: &'a Plan,
     effort: &Effort,
 ) -> Probe<'a> {
@@ -104,7 +107,7 @@ fn probe<'a, L: Lines>(
         if plan.is_warmed {
             field.warm();
         }
-        Ok(stretch.walk(|lines| way.walk(&mut field, lines)))
+        Ok(stretch.walk(|lines| pattern.walk(&mut field, lines)))
     })
 }
 
@@ -126,9 +129,9 @@ fn walk(plan: &Plan, effort: &Effort, notes: &mut Notes) -> Result<Walked, Calib
     }
     let huge = huge.and_then(Result::ok).map(RefCell::new);
     let mut probes: Vec<Probe<'_>> =
-        WAYS.iter().map(|way| probe((*way, &normal), plan, effort)).collect();
+        PATTERNS.iter().map(|pattern| probe((*pattern, &normal), plan, effort)).collect();
     if let Some(field) = &huge {
-        probes.extend(WAYS.iter().map(|way| probe((*way, field), plan, effort)));
+        probes.extend(PATTERNS.iter().map(|pattern| probe((*pattern, field), plan, effort)));
     }
     let mut stretch = Stretch { lines: None, cycles: effort.cycles };
     probes.push(Probe::new(move || {
@@ -154,7 +157,7 @@ pub fn measure(
     machine: &Machine,
     effort: &Effort,
     notes: &mut Notes,
-) -> Result<Vec<Level>, CalibrateError> {
+) -> Result<Vec<CacheLevel>, CalibrateError> {
     let mut levels = Vec::new();
     let plans = plans(&machine.caches, machine.memory);
     for plan in &plans {
@@ -170,9 +173,9 @@ pub fn measure(
     Ok(levels)
 }
 
-/// Sees whether the last cache holds for this core what its share is; others that no system tells
+/// Sees whether the last cache holds for this core what its share is; others that no system reports
 /// of may be using it, as other machines of the same host do.
-fn share(plans: &[Plan], levels: &mut [Level], effort: &Effort, notes: &mut Notes) {
+fn share(plans: &[Plan], levels: &mut [CacheLevel], effort: &Effort, notes: &mut Notes) {
     let [.., cache, memory] = levels else { return };
     let Some(plan) = plans.iter().rev().nth(1) else { return };
     let between = f64::midpoint(cache.dependent.value, memory.dependent.value);
@@ -183,7 +186,7 @@ fn share(plans: &[Plan], levels: &mut [Level], effort: &Effort, notes: &mut Note
         // A little less, for whatever else is there.
         let whole = Plan { field: bytes as usize / 8 * 7, ..plan.clone() };
         let field = RefCell::new(Field::heap(whole.field));
-        let mut probes = [probe((Way::Dependent, &field), &whole, effort)];
+        let mut probes = [probe((AccessPattern::Dependent, &field), &whole, effort)];
         let held = interleave(&mut probes, effort.rounds.min(5), effort.tries);
         if held.is_ok() && probes[0].summary().value <= between {
             break;
@@ -201,22 +204,22 @@ fn share(plans: &[Plan], levels: &mut [Level], effort: &Effort, notes: &mut Note
     cache.bytes = bytes as f64;
 }
 
-fn level(plan: &Plan, walked: &Walked, day: &str) -> Level {
-    let told = |summary: Summary| -> Constant {
+fn level(plan: &Plan, walked: &Walked, day: &str) -> CacheLevel {
+    let constant = |summary: Summary| -> Constant {
         let mut constant = summary.constant(day);
         constant.source += &format!(", over {} kB", plan.field >> 10);
         constant
     };
-    let [dependent, prefetched, stream] = walked.normal.map(told);
+    let [dependent, prefetched, stream] = walked.normal.map(constant);
     let [dependent_huge, prefetched_huge, stream_huge] =
-        [0, 1, 2].map(|at| walked.huge.map(|huge| told(huge[at])));
-    Level {
+        [0, 1, 2].map(|at| walked.huge.map(|huge| constant(huge[at])));
+    CacheLevel {
         name: plan.name.clone(),
         bytes: plan.bytes as f64,
         dependent,
         prefetched,
         stream,
-        copy: Some(told(walked.copy)),
+        copy: Some(constant(walked.copy)),
         dependent_huge,
         prefetched_huge,
         stream_huge,

@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thruway_element::text::numbers;
 use thruway_packet::cycles;
 
-use super::CalibrateError;
+use super::error::CalibrateError;
 use super::statistics::Summary;
 
 /// A cache that holds data, as a core sees it.
@@ -28,7 +28,7 @@ impl Cache {
     }
 }
 
-/// What is assumed where the system tells nothing of its caches: the smallest that servers of the
+/// What is assumed where the system reports nothing of its caches: the smallest that servers of the
 /// last ten years have.
 const ASSUMED: [Cache; 3] = [
     Cache { level: 1, bytes: 32 << 10, cores: 1 },
@@ -235,8 +235,8 @@ mod tests {
         put(2, ["2", "Unified", "1024K", "3,11"]);
         put(3, ["3", "Unified", "32M", "0-7,16-23"]);
         let found = caches(dir.path(), 3);
-        let told: Vec<_> = found.iter().map(|it| (it.level, it.bytes, it.cores)).collect();
-        assert_eq!(told, [(1, 48 << 10, 1), (2, 1 << 20, 2), (3, 32 << 20, 16)]);
+        let reported: Vec<_> = found.iter().map(|it| (it.level, it.bytes, it.cores)).collect();
+        assert_eq!(reported, [(1, 48 << 10, 1), (2, 1 << 20, 2), (3, 32 << 20, 16)]);
         assert_eq!(found[2].share(), 2 << 20);
         assert_eq!(caches(dir.path(), 4), [], "none are told");
     }

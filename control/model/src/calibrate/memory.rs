@@ -11,7 +11,7 @@ use thruway_packet::{cycles, prefetch_bytes};
 use thruway_region::{HUGE_PAGE_LEN, Pages, Region};
 use zerocopy::{Immutable, IntoBytes};
 
-use super::CalibrateError;
+use super::error::CalibrateError;
 
 /// Bytes of a line.
 pub const LINE: usize = 64;

@@ -6,6 +6,8 @@
 
 mod carriers;
 mod cores;
+mod effort;
+mod error;
 mod levels;
 mod machine;
 mod memory;
@@ -14,55 +16,17 @@ pub(crate) mod statistics;
 mod traffic;
 mod workload;
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+pub use effort::Settings;
+pub use error::CalibrateError;
 pub use machine::{allowed, bind};
 pub use statistics::{Summary, quantile};
 
 use crate::Hardware;
 use crate::hardware::BetweenCores;
+use effort::{Effort, Notes};
 use machine::Machine;
-
-/// Why a host cannot be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum CalibrateError {
-    /// The thread stays where the system puts it.
-    #[error(
-        "this thread cannot be bound to core {core}, and what moves about cannot be measured: \
-         choose another with --core (this process may use: {choice}), or allow it to the process"
-    )]
-    NotBound {
-        /// The core that was asked for.
-        core: usize,
-        /// Those that may be used.
-        choice: String,
-    },
-    /// No cycles to count.
-    #[error("no time stamp counter counts here, and there is nothing to measure cycles by")]
-    NoClock,
-    /// A configuration of ours does not do what it should.
-    #[error("the carrier of {name}: {why}")]
-    Carrier {
-        /// Of which operation.
-        name: String,
-        /// In the words of who noticed.
-        why: String,
-    },
-    /// No memory.
-    #[error("no memory to measure: {0}")]
-    Memory(#[from] thruway_region::RegionError),
-}
-
-/// What is asked for.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// The core to measure on; else the highest that the process may use.
-    pub core: Option<usize>,
-    /// What to call the host; else its own name.
-    pub name: Option<String>,
-    /// Less of everything: a few seconds, and numbers to match.
-    pub is_quick: bool,
-}
 
 /// A host, measured.
 #[derive(Debug, Clone)]
@@ -77,70 +41,28 @@ pub struct Calibration {
     pub notes: Vec<String>,
 }
 
-/// How much is measured.
-struct Effort {
-    /// Rounds over which the median is taken.
-    rounds: usize,
-    /// Measurements of which a round takes the lowest.
-    tries: usize,
-    /// Cycles of one measurement.
-    cycles: f64,
-    /// Turns of a line between two cores.
-    turns: u32,
-    /// How long all cores read at once.
-    stretch: Duration,
-}
-
-impl Effort {
-    fn of(settings: &Settings) -> Effort {
-        let stretch = Duration::from_millis;
-        if settings.is_quick {
-            Effort { rounds: 2, tries: 1, cycles: 1e5, turns: 1000, stretch: stretch(5) }
-        } else {
-            Effort { rounds: 15, tries: 5, cycles: 1e6, turns: 5000, stretch: stretch(10) }
-        }
-    }
-}
-
-/// What is told while measuring, and what is kept for the end.
-struct Notes<'a> {
-    notes: Vec<String>,
-    day: String,
-    tell: &'a (dyn Fn(&str) + Sync),
-}
-
-impl Notes<'_> {
-    fn add(&mut self, note: String) {
-        self.notes.push(note);
-    }
-
-    fn progress(&self, what: &str) {
-        (self.tell)(what);
-    }
-}
-
-/// Measures this host; `tell` hears what is being measured.
+/// Measures this host; `log` hears what is being measured.
 ///
 /// # Errors
 /// When there is no core to stay on, no clock or no memory.
 pub fn calibrate(
     settings: &Settings,
-    tell: &(dyn Fn(&str) + Sync),
+    log: &(dyn Fn(&str) + Sync),
 ) -> Result<Calibration, CalibrateError> {
     // In a thread of its own, for the caller's to stay unbound.
-    let measured = std::thread::scope(|scope| scope.spawn(|| measure(settings, tell)).join());
+    let measured = std::thread::scope(|scope| scope.spawn(|| measure(settings, log)).join());
     measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn measure(
     settings: &Settings,
-    tell: &(dyn Fn(&str) + Sync),
+    log: &(dyn Fn(&str) + Sync),
 ) -> Result<Calibration, CalibrateError> {
     let effort = Effort::of(settings);
-    tell("the clock");
+    log("the clock");
     let (machine, core) = Machine::pin(settings.core)?;
-    let mut notes = Notes { notes: Vec::new(), day: today(), tell };
-    look(&machine, &mut notes);
+    let mut notes = Notes { notes: Vec::new(), day: today(), log };
+    note_machine(&machine, &mut notes);
     let levels = levels::measure(&machine, &effort, &mut notes)?;
     let between_cores = between(&machine, core, &effort, &mut notes);
     let operations = operations::measure(&effort, &mut notes)?;
@@ -158,10 +80,10 @@ fn measure(
     Ok(Calibration { hardware, model: machine.model, core, notes: notes.notes })
 }
 
-/// Notes of what the system does not tell.
-fn look(machine: &Machine, notes: &mut Notes<'_>) {
+/// Notes what the system does not report of the machine.
+fn note_machine(machine: &Machine, notes: &mut Notes<'_>) {
     if !machine.are_caches_known {
-        notes.add("the system does not tell its caches; small ones are assumed".to_owned());
+        notes.add("the system does not report its caches; small ones are assumed".to_owned());
     }
     for cache in machine.caches.iter().filter(|cache| cache.cores > 1) {
         notes.add(format!(
@@ -189,11 +111,11 @@ fn between(
     };
     notes.progress(&format!("between cores {core} and {other}"));
     let measured = cores::Between::measure(other, effort.rounds, effort.turns);
-    let told = |values: &[f64]| Summary::of(values).constant(&notes.day);
+    let constant = |values: &[f64]| Summary::of(values).constant(&notes.day);
     Some(BetweenCores {
-        line: told(&measured.line),
-        wake: told(&measured.wake),
-        woken: told(&measured.woken),
+        line: constant(&measured.line),
+        wake: constant(&measured.wake),
+        woken: constant(&measured.woken),
     })
 }
 
@@ -211,17 +133,17 @@ mod tests {
 
     #[test]
     fn a_quick_calibration_makes_a_description_that_can_be_read() {
-        let told = std::sync::Mutex::new(Vec::new());
-        let tell = |what: &str| told.lock().unwrap().push(what.to_owned());
+        let constant = std::sync::Mutex::new(Vec::new());
+        let log = |what: &str| constant.lock().unwrap().push(what.to_owned());
         let settings =
             Settings { is_quick: true, name: Some("small".to_owned()), ..Settings::default() };
-        let made = calibrate(&settings, &tell).unwrap();
+        let made = calibrate(&settings, &log).unwrap();
         let read = Hardware::parse("made.toml", &made.hardware.to_toml()).unwrap();
         assert_eq!((read.name.as_str(), read.cores as usize), ("small", allowed().len()));
         assert_eq!(read, made.hardware);
         let (first, last) = (&read.levels[0], &read.levels[read.levels.len() - 1]);
         assert!(last.dependent.value > first.dependent.value, "{first:?} {last:?}");
         assert_eq!(read.between_cores.is_some(), allowed().len() > 1);
-        assert!(told.into_inner().unwrap().iter().any(|line| line.starts_with("DRAM")));
+        assert!(constant.into_inner().unwrap().iter().any(|line| line.starts_with("DRAM")));
     }
 }

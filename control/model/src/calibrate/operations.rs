@@ -7,9 +7,10 @@ use std::collections::btree_map::Entry;
 use thruway_element::cost::Operation;
 
 use super::carriers::{CARRIERS, Carrier, UNCALIBRATED};
+use super::effort::{Effort, Notes};
+use super::error::CalibrateError;
 use super::statistics::{Probe, Summary, differences, interleave, parts};
 use super::workload::Workload;
-use super::{CalibrateError, Effort, Notes};
 use crate::hardware::OperationCost;
 
 /// Packets of a batch, of several sizes: what is done once a batch, and what for every packet, come
@@ -46,11 +47,14 @@ pub fn measure(
     for (operation, why) in UNCALIBRATED {
         notes.add(format!("{}: not measured: {why}", operation.name()));
     }
-    let told = |cost: &Found| OperationCost {
+    let constant = |cost: &Found| OperationCost {
         each: cost.each.constant(&notes.day),
         batch: Some(cost.batch.constant(&notes.day)),
     };
-    Ok(found.iter().map(|(operation, cost)| (operation.name().to_owned(), told(cost))).collect())
+    Ok(found
+        .iter()
+        .map(|(operation, cost)| (operation.name().to_owned(), constant(cost)))
+        .collect())
 }
 
 /// What fits the medians of the runs; the spreads are those of what fits each run.
@@ -74,9 +78,9 @@ fn run_all(effort: &Effort) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError
         for burst in BATCHES {
             let texts = [Some(carrier.text(burst)), carrier.base_text(burst)];
             for text in texts.into_iter().flatten() {
-                let Entry::Vacant(place) = workloads.entry(text) else { continue };
-                let workload = Workload::new(carrier.operation.name(), place.key())?;
-                place.insert(RefCell::new(workload));
+                let Entry::Vacant(vacant) = workloads.entry(text) else { continue };
+                let workload = Workload::new(carrier.operation.name(), vacant.key())?;
+                vacant.insert(RefCell::new(workload));
             }
         }
     }

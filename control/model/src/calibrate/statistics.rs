@@ -3,7 +3,7 @@
 //! Whatever disturbs a measurement makes it longer, so of some measured close together the shortest
 //! counts; of these, spread over the whole time and interleaved with all others, the median.
 
-use super::CalibrateError;
+use super::error::CalibrateError;
 use crate::Constant;
 
 /// The middle of measurements and how far they lie apart.
@@ -181,17 +181,17 @@ mod tests {
 
     #[test]
     fn the_lowest_of_each_round_counts() {
-        let mut told = [5.0, 3.0, 9.0, 8.0, 4.0, 6.0].into_iter();
-        let mut probes = [Probe::new(move || Ok(told.next().unwrap_or(f64::NAN)))];
+        let mut constant = [5.0, 3.0, 9.0, 8.0, 4.0, 6.0].into_iter();
+        let mut probes = [Probe::new(move || Ok(constant.next().unwrap_or(f64::NAN)))];
         interleave(&mut probes, 2, 3).unwrap();
         assert_eq!(probes[0].values, [3.0, 4.0]);
     }
 
     #[test]
-    fn numbers_are_told_to_four_digits_and_never_below_nothing() {
-        let told = |value| Summary { value, spread: 0.0, runs: 9 }.constant("2026-01-02").value;
+    fn numbers_have_four_digits_and_are_never_negative() {
+        let constant = |value| Summary { value, spread: 0.0, runs: 9 }.constant("2026-01-02").value;
         assert_eq!(
-            [told(123_456.0), told(12.345_67), told(0.071_234_9), told(-3.0)],
+            [constant(123_456.0), constant(12.345_67), constant(0.071_234_9), constant(-3.0)],
             [123_500.0, 12.35, 0.071_23, 0.0]
         );
         assert_eq!(

@@ -32,7 +32,7 @@ const HEADERS: usize = 14 + 20 + 8;
 const FRAMES: &str = "EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> CheckIPHeader(14)";
 
 impl Traffic {
-    /// The same as elements are told of it.
+    /// The same as elements receive it.
     #[cfg(test)]
     pub fn load(self) -> thruway_element::Load {
         let (packet_bytes, payload_bytes, sessions) = match self {

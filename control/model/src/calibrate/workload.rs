@@ -5,7 +5,7 @@ use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables};
 use thruway_packet::cycles;
 
-use super::CalibrateError;
+use super::error::CalibrateError;
 
 /// Packets that queues may hold when a run ends.
 const WAITING: u64 = 2048;

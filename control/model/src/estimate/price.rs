@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use thruway_element::cost::{Access, Cost, Operation};
 
 use super::residency::{Object, residency};
-use crate::hardware::{Hardware, Level};
+use crate::hardware::{CacheLevel, Hardware};
 
 /// An element in its place in a chain.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,7 +126,7 @@ fn work(cost: &Cost, batch: f64, hardware: &Hardware) -> Option<f64> {
     Some(each + part / batch.max(1.0))
 }
 
-fn latency(level: &Level, access: Access) -> f64 {
+fn latency(level: &CacheLevel, access: Access) -> f64 {
     match access {
         Access::Stream => level.stream.value,
         Access::Prefetched => level.prefetched.value,
@@ -140,7 +140,7 @@ fn waiting(priced: Priced, cost: &Cost, shares: &[f64], hardware: &Hardware) -> 
     let lines = cost.count * reach.lines;
     // What was measured was measured with all lines in the first level.
     let first = hardware.levels.first().map_or(0.0, |level| latency(level, reach.access));
-    let more = |level: &Level| (latency(level, reach.access) - first).max(0.0);
+    let more = |level: &CacheLevel| (latency(level, reach.access) - first).max(0.0);
     let wait: f64 =
         hardware.levels.iter().zip(shares).map(|(level, share)| share * more(level)).sum();
     let last = shares.last().copied().unwrap_or(0.0);

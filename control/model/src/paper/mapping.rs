@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-use super::operation::{HashTable, Operation, Place, Size};
+use super::operation::{HashTable, MemoryLevel, Operation, Size};
 use crate::hardware::{Hardware, HardwareError};
 
 /// Clock cycles of a core, and accesses to memory.
@@ -119,7 +119,8 @@ impl Mapping {
     /// Takes the constants from a description; `path` is what errors call it.
     ///
     /// # Errors
-    /// When one of [`CONSTANTS`] or a level L1 or L2 is missing, or what the formulas divide by is zero.
+    /// When one of [`CONSTANTS`] or a level L1 or L2 is missing, or what the formulas divide by is
+    /// zero.
     pub fn of(hardware: &Hardware, path: &str) -> Result<Mapping, HardwareError> {
         let bytes = |name: &str| {
             let level = hardware.levels.iter().find(|level| level.name == name);
@@ -155,7 +156,7 @@ impl Mapping {
                 cycles(at.l3_access + at.line_out * self.lines(hdr.of(frame)))
             }
             Operation::Parse { b, from } | Operation::Deparse { b, from } => {
-                let load = if *from == Place::L2 { at.load_l2 } else { at.load_l1 };
+                let load = if *from == MemoryLevel::L2 { at.load_l2 } else { at.load_l1 };
                 let cycles = load * self.registers(b.of(frame));
                 Cost { cycles, accesses: self.brought(*b, *from, frame) }
             }
@@ -177,8 +178,8 @@ impl Mapping {
         }
     }
 
-    /// What taking in a frame costs that lies in the cache of the other socket (section 4.2): all of it
-    /// comes through memory. None for other operations.
+    /// What taking in a frame costs that lies in the cache of the other socket (section 4.2): all
+    /// of it comes through memory. None for other operations.
     pub fn remote_cost(&self, operation: &Operation, frame: u32) -> Option<Cost> {
         let Operation::IoMem { hdr, data } = operation else { return None };
         let lines = self.lines(hdr.of(frame) + data.of(frame));
@@ -193,8 +194,8 @@ impl Mapping {
         parts(bytes, self.at.register_bytes)
     }
 
-    fn brought(&self, bytes: Size, from: Place, frame: u32) -> f64 {
-        if from == Place::Memory { self.lines(bytes.of(frame)) } else { 0.0 }
+    fn brought(&self, bytes: Size, from: MemoryLevel, frame: u32) -> f64 {
+        if from == MemoryLevel::Memory { self.lines(bytes.of(frame)) } else { 0.0 }
     }
 
     fn array_access(&self, element: f64) -> Cost {
@@ -218,7 +219,8 @@ impl Mapping {
         Cost { accesses: cost.accesses * 2.0, ..cost }
     }
 
-    /// Cycles for the entry's way into L1 are added, and accesses, unless all of the table is there.
+    /// Cycles for the entry's way into L1 are added, and accesses, unless all of the table is
+    /// there.
     fn probe(&self, table: &HashTable, entry: f64, cycles: f64) -> Cost {
         let tries = 1.0 + table.collision;
         if table.max as f64 * entry <= self.near_bytes {

@@ -1,9 +1,9 @@
 //! The paper, exactly: its elementary operations (Table 1), what they cost on a host (section 2.2),
 //! and how they compose (sections 3 and 4).
 //!
-//! A [`Model`] lists what a function does with the usual packet; a [`Mapping`] has a host's constants
-//! for the formulas; together they give cycles and accesses to memory ([`Model::cost`]), and from
-//! these [`rates()`] that cores, memory and links allow.
+//! A [`Model`] lists what a function does with the usual packet; a [`Mapping`] has a host's
+//! constants for the formulas; together they give cycles and accesses to memory ([`Model::cost`]),
+//! and from these [`rates()`] that cores, memory and links allow.
 //!
 //! *Absent here:* traffic, caches that hold a part of a table, batches. The estimate of a
 //! configuration of Thruway is another room.
@@ -17,7 +17,7 @@ mod rows;
 
 pub use mapping::{CONSTANTS, Cost, Mapping};
 pub use model::{Flow, MODELS, Model, Run, Step};
-pub use operation::{HashTable, OPERATIONS, Operation, Place, Size, Syntax};
+pub use operation::{HashTable, MemoryLevel, OPERATIONS, Operation, Size, Syntax};
 pub use printed::{Checked, Difference, Printed, PrintedRate, Resource};
 pub use rates::{Limit, Rates, WIRE_BYTES, rates};
 pub use rows::ModelError;

@@ -13,7 +13,7 @@ pub struct Size {
 
 /// Where the data of an operation lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryLevel {
     /// First level of cache.
     L1,
     /// Second level of cache.
@@ -57,14 +57,14 @@ pub enum Operation {
         /// Bytes.
         b: Size,
         /// Where the field is.
-        from: Place,
+        from: MemoryLevel,
     },
     /// Fields of `b` bytes written.
     Deparse {
         /// Bytes.
         b: Size,
         /// Where they go.
-        from: Place,
+        from: MemoryLevel,
     },
     /// A parsed field of `b` bytes made larger.
     Increase {
@@ -86,14 +86,14 @@ pub enum Operation {
         /// Bytes.
         b: Size,
         /// Where they are.
-        from: Place,
+        from: MemoryLevel,
     },
     /// The Internet checksum brought up to date for `b` changed bytes (RFC 1624).
     IncChecksum {
         /// Changed bytes.
         b: Size,
         /// Where they are.
-        from: Place,
+        from: MemoryLevel,
     },
     /// An element of an array, by its index.
     ArrayAccess {
@@ -202,12 +202,12 @@ impl fmt::Display for Size {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MemoryLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Place::L1 => "L1",
-            Place::L2 => "L2",
-            Place::Memory => "memory",
+            MemoryLevel::L1 => "L1",
+            MemoryLevel::L2 => "L2",
+            MemoryLevel::Memory => "memory",
         })
     }
 }

@@ -1,9 +1,9 @@
 //! What the paper prints of a model, beside what its printed formulas give.
 //!
-//! Its rates in packets a second take 3.6 GHz for 3.6 x 1024 MHz; turning them into bits a second it
-//! divides by 1024 again. Its rates of memory, of the switches, leave out the factor of two of its
-//! formula. Taken so, the rates follow from the cycles and accesses that it prints; what does not is
-//! said in the models' files.
+//! Its rates in packets a second take 3.6 GHz for 3.6 x 1024 MHz; turning them into bits a second
+//! it divides by 1024 again. Its rates of memory, of the switches, leave out the factor of two of
+//! its formula. Taken so, the rates follow from the cycles and accesses that it prints; what does
+//! not is said in the models' files.
 
 use serde::Deserialize;
 
@@ -15,8 +15,8 @@ use crate::hardware::Hardware;
 /// What the paper's giga is of a thousand mega.
 const GIGA: f64 = 1.024;
 
-/// A unit of the last digit printed, by which a figure that was rounded or cut off may differ; for those
-/// with one digit after the point, a thousandth.
+/// A unit of the last digit printed, by which a figure that was rounded or cut off may differ; for
+/// those with one digit after the point, a thousandth.
 const ROUNDING: f64 = 0.01;
 
 /// What the paper prints of a model.
@@ -76,7 +76,7 @@ pub enum Resource {
 pub struct PrintedRate {
     /// Section or figure.
     #[serde(rename = "where")]
-    pub place: String,
+    pub section: String,
     /// What it is of.
     pub of: Resource,
     /// Bytes of a frame.
@@ -89,7 +89,7 @@ pub struct PrintedRate {
     /// Clock cycles that it was computed from, where these are not the paper's own.
     #[serde(default)]
     pub cycles: Option<f64>,
-    /// What is behind it, or why it cannot be told.
+    /// What is behind it, or why it cannot be determined.
     #[serde(default)]
     pub why: String,
 }

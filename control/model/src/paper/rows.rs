@@ -5,7 +5,7 @@ use serde::{Deserialize, de};
 use toml::Spanned;
 
 use super::model::Run;
-use super::operation::{HashTable, OPERATIONS, Operation, Place, Size, Syntax};
+use super::operation::{HashTable, MemoryLevel, OPERATIONS, Operation, Size, Syntax};
 use super::printed::Printed;
 
 /// Why a model is not used.
@@ -99,7 +99,7 @@ pub(super) struct OperationRow {
     #[serde(rename = "HE")]
     entry: Option<Size>,
     p: Option<f64>,
-    from: Option<Place>,
+    from: Option<MemoryLevel>,
 }
 
 /// What is wrong, and what to do.
@@ -113,7 +113,7 @@ impl OperationRow {
         let syntax = self.syntax()?;
         self.check_fields(syntax)?;
         let (b, es) = (self.b, self.es);
-        let near = self.from.unwrap_or(Place::L1);
+        let near = self.from.unwrap_or(MemoryLevel::L1);
         let given = |size: Option<Size>| size.unwrap_or(Size::fixed(0));
         Ok(match self.name.as_str() {
             "io_mem" => Operation::IoMem { hdr: given(self.hdr), data: given(self.data) },
@@ -125,7 +125,7 @@ impl OperationRow {
             "sum" => Operation::Sum { b: given(b) },
             // The paper takes data to sum over to be in no near cache, what changed to be there.
             "checksum" => {
-                Operation::Checksum { b: given(b), from: self.from.unwrap_or(Place::Memory) }
+                Operation::Checksum { b: given(b), from: self.from.unwrap_or(MemoryLevel::Memory) }
             }
             "inc_checksum" => Operation::IncChecksum { b: given(b), from: near },
             "array_access" => {
@@ -231,11 +231,11 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Place, D::Error> {
+impl<'de> Deserialize<'de> for MemoryLevel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MemoryLevel, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let places = [Place::L1, Place::L2, Place::Memory];
-        let found = places.into_iter().find(|place| place.to_string() == text);
-        found.ok_or_else(|| D::Error::custom(format!("no place '{text}': L1, L2 or memory")))
+        let levels = [MemoryLevel::L1, MemoryLevel::L2, MemoryLevel::Memory];
+        let found = levels.into_iter().find(|level| level.to_string() == text);
+        found.ok_or_else(|| D::Error::custom(format!("no memory level '{text}': L1, L2 or memory")))
     }
 }

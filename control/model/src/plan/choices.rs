@@ -13,8 +13,9 @@ pub(super) fn alike(problem: &Problem, one: usize, other: usize) -> bool {
         && !pinned(other)
 }
 
-/// Cores for a task, not below `lowest`, beside the tasks of its host: those in use, and of each socket the first that is not; of sockets that
-/// nobody uses, and which are as large, only the first.
+/// Cores for a task, not below `lowest`, beside the tasks of its host: those in use, and of each
+/// socket the first that is not; of sockets that nobody uses, and which are as large, only the
+/// first.
 pub(super) fn cores(
     (problem, host): (&Problem, usize),
     (tasks, usage): (&[Task], &Usage),

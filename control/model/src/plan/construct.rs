@@ -20,9 +20,9 @@ pub(super) fn construct(
     for tight in [true, false] {
         let mut order = order.to_vec();
         for _ in 0..TRIES {
-            let mut site = Site::new(problem, shapes, tight);
-            let homeless = (0..order.len()).find(|at| !site.place(order[*at]));
-            let Some(at) = homeless else { return Some(site.placement) };
+            let mut construction = Construction::new(problem, shapes, tight);
+            let homeless = (0..order.len()).find(|at| !construction.assign(order[*at]));
+            let Some(at) = homeless else { return Some(construction.placement) };
             order[..=at].rotate_right(1);
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn construct(
 type Price = (bool, usize, f64);
 
 /// What is placed so far.
-struct Site<'a> {
+struct Construction<'a> {
     problem: &'a Problem,
     shapes: &'a [Vec<Vec<Shape>>],
     /// Whether cores are filled one after the other, or all alike: then there is room for what
@@ -43,10 +43,10 @@ struct Site<'a> {
     usage: Vec<Usage>,
 }
 
-impl<'a> Site<'a> {
-    fn new(problem: &'a Problem, shapes: &'a [Vec<Vec<Shape>>], tight: bool) -> Site<'a> {
+impl<'a> Construction<'a> {
+    fn new(problem: &'a Problem, shapes: &'a [Vec<Vec<Shape>>], tight: bool) -> Construction<'a> {
         let hosts = 0..problem.hosts.len();
-        Site {
+        Construction {
             problem,
             shapes,
             tight,
@@ -55,8 +55,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Places a chain where it takes the fewest hosts and cores more, or the fewest cycles; false if there is no place.
-    fn place(&mut self, chain: usize) -> bool {
+    /// Places a chain where it takes the fewest hosts and cores more, or the fewest cycles; false
+    /// if there is no place.
+    fn assign(&mut self, chain: usize) -> bool {
         let mut best: Option<(Price, usize, (Vec<Task>, Usage))> = None;
         let mut unused: Vec<usize> = Vec::new();
         for host in 0..self.problem.hosts.len() {

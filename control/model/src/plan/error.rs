@@ -22,10 +22,10 @@ pub enum PlanError {
         why: String,
     },
     /// A value that cannot be.
-    #[error("{place}: {field} is {value}: {remedy}")]
+    #[error("{location}: {field} is {value}: {remedy}")]
     Value {
         /// File and line.
-        place: String,
+        location: String,
         /// Dotted name of the field.
         field: String,
         /// What it is.
@@ -34,20 +34,20 @@ pub enum PlanError {
         remedy: &'static str,
     },
     /// Something is not there.
-    #[error("{place}: no {what}: {remedy}")]
+    #[error("{location}: no {what}: {remedy}")]
     Missing {
         /// File and line, or the host.
-        place: String,
+        location: String,
         /// What.
         what: String,
         /// What to do.
         remedy: &'static str,
     },
     /// A name that nothing has.
-    #[error("{place}: no {what} '{name}': there are {known}")]
+    #[error("{location}: no {what} '{name}': there are {known}")]
     Unknown {
         /// File and line, or the option.
-        place: String,
+        location: String,
         /// Of what kind.
         what: &'static str,
         /// The name.

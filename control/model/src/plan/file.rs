@@ -41,7 +41,8 @@ pub struct Chain {
     /// What the configuration receives: a capture, or a description of flows that ends in .toml.
     #[serde(default)]
     pub traffic: Option<PathBuf>,
-    /// A model instead of a configuration: a file that ends in .toml, or one of the paper's by name.
+    /// A model instead of a configuration: a file that ends in .toml, or one of the paper's by
+    /// name.
     #[serde(default)]
     pub model: Option<PathBuf>,
     /// The functions by hand; of a configuration or model, what is to be otherwise.
@@ -96,7 +97,7 @@ pub enum Run {
     Either,
 }
 
-/// A function of a chain, as far as the file tells.
+/// A function of a chain, as far as the file describes it.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Function {
@@ -325,7 +326,7 @@ impl Check<'_> {
             return Ok(());
         }
         Err(PlanError::Value {
-            place: self.place(field),
+            location: self.location(field),
             field: dotted(field),
             value: value.to_string(),
             remedy,
@@ -334,12 +335,12 @@ impl Check<'_> {
 
     fn missing(&self, field: &[Step<'_>], what: &str, remedy: &'static str) -> PlanError {
         let what = format!("{what} in {}", dotted(field));
-        PlanError::Missing { place: self.place(field), what, remedy }
+        PlanError::Missing { location: self.location(field), what, remedy }
     }
 
     fn unknown(&self, field: &[Step<'_>], name: &str, known: Vec<&str>) -> PlanError {
         PlanError::Unknown {
-            place: self.place(field),
+            location: self.location(field),
             what: "host",
             name: name.to_owned(),
             known: known.join(", "),
@@ -347,7 +348,7 @@ impl Check<'_> {
     }
 
     /// `plan.toml:12`: the line of a value, or of the nearest table around it.
-    fn place(&self, field: &[Step<'_>]) -> String {
+    fn location(&self, field: &[Step<'_>]) -> String {
         let offset = DeTable::parse(self.text).map_or(0, |root| {
             let (start, table) = (root.span().start, root.into_inner());
             offset(&DeValue::Table(table), start, field)
@@ -358,8 +359,8 @@ impl Check<'_> {
 }
 
 /// Where a value begins in the text; `here` if it is not there.
-fn offset(value: &DeValue<'_>, here: usize, way: &[Step<'_>]) -> usize {
-    let Some((step, rest)) = way.split_first() else { return here };
+fn offset(value: &DeValue<'_>, here: usize, path: &[Step<'_>]) -> usize {
+    let Some((step, rest)) = path.split_first() else { return here };
     let next = match *step {
         Field(name) => value.get(name),
         At(index) => value.get(index),

@@ -37,7 +37,7 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// By a host's description; `None` if it does not tell of transfers between cores.
+    /// By a host's description; `None` if it has no entry for transfers between cores.
     pub fn of(hardware: &Hardware, between_sockets: f64) -> Option<Hops> {
         let between = hardware.between_cores.as_ref()?;
         let [.., cache, _memory] = hardware.levels.as_slice() else { return None };
@@ -56,8 +56,8 @@ impl Hops {
     }
 
     /// To a thread of the same process on another core: a handle through a ring.
-    pub fn next_core(&self, crossing: bool) -> Hop {
-        let factor = if crossing { self.between_sockets } else { 1.0 };
+    pub fn next_core(&self, other_socket: bool) -> Hop {
+        let factor = if other_socket { self.between_sockets } else { 1.0 };
         Hop {
             gives: factor * self.ahead / HANDLES,
             takes: factor * self.ahead * (1.0 / HANDLES + PACKET_LINES),
@@ -67,8 +67,8 @@ impl Hops {
     }
 
     /// To a process on another core and back: the packet is copied into a slot and out again.
-    pub fn process_elsewhere(&self, packet: f64, crossing: bool) -> Hop {
-        let factor = if crossing { self.between_sockets } else { 1.0 };
+    pub fn process_elsewhere(&self, packet: f64, other_socket: bool) -> Hop {
+        let factor = if other_socket { self.between_sockets } else { 1.0 };
         let lines = (packet / LINE).ceil();
         // The slot's own line comes with those of the packet.
         let moved = factor * self.ahead * (lines + 1.0);

@@ -1,10 +1,11 @@
 //! Placement: which functions run on which cores of which hosts.
 //!
-//! A plan file ([`PlanFile`]) tells of chains and hosts; an [`Estimator`] what the functions cost on
-//! each host; [`Problem::plan`] finds the plan with the fewest hosts, of these the one with the
+//! A plan file ([`PlanFile`]) describes chains and hosts; an [`Estimator`] what the functions cost
+//! on each host; [`Problem::plan`] finds the plan with the fewest hosts, of these the one with the
 //! fewest cores, and of these the one whose most loaded core has the most headroom. The formulas
 //! stand in docs/plan.md.
 
+mod balance;
 mod breaking;
 mod choices;
 mod construct;
@@ -15,7 +16,6 @@ mod models;
 mod problem;
 mod report;
 mod search;
-mod settle;
 mod shapes;
 mod usage;
 

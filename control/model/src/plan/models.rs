@@ -9,7 +9,7 @@ use super::{Chain, FunctionLoad};
 const CHECK_SEQUENCE: f64 = 4.0;
 
 impl Chain {
-    /// The one function that the chain's model is, on a host; its accesses to memory are told as
+    /// The one function that the chain's model is, on a host; its accesses to memory are given as
     /// cycles. `None` for a chain without a model.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub(super) struct Host {
     pub cache: f64,
     /// What a line more from memory instead of from the last cache costs, in cycles.
     pub miss: f64,
-    /// What it costs to pass packets on, where the description tells.
+    /// What it costs to pass packets on, where the description has it.
     pub hops: Option<Hops>,
 }
 
@@ -152,23 +152,23 @@ fn host(
     hardware: Hardware,
     between_sockets: f64,
 ) -> Result<Host, PlanError> {
-    let place = || format!("host '{}'", entry.name);
+    let location = || format!("host '{}'", entry.name);
     let cores = entry.cores.unwrap_or(hardware.cores);
     if cores > hardware.cores || cores > CORES_MAX {
         let remedy = "give at most the cores of its description, and at most 1024";
         let (field, value) = ("cores".into(), cores.to_string());
-        return Err(PlanError::Value { place: place(), field, value, remedy });
+        return Err(PlanError::Value { location: location(), field, value, remedy });
     }
     let [.., last_cache, memory] = hardware.levels.as_slice() else {
-        let (place, what) = (place(), "caches and memory in its description".into());
+        let (location, what) = (location(), "caches and memory in its description".into());
         let remedy = "describe at least one cache and the memory, each as a [[levels]] table";
-        return Err(PlanError::Missing { place, what, remedy });
+        return Err(PlanError::Missing { location, what, remedy });
     };
     let bytes = entry.memory.unwrap_or(memory.bytes);
     if bytes > memory.bytes {
         let remedy = "give at most the bytes of the last level of its description";
         let (field, value) = ("memory".into(), bytes.to_string());
-        return Err(PlanError::Value { place: place(), field, value, remedy });
+        return Err(PlanError::Value { location: location(), field, value, remedy });
     }
     let of_socket = hardware.cores.div_ceil(hardware.sockets).max(1);
     Ok(Host {
@@ -192,7 +192,7 @@ fn known_link(chain: &Chain, hosts: &[Host]) -> Result<(), PlanError> {
     let links = hosts.iter().flat_map(|host| host.hardware.links.keys());
     let known: std::collections::BTreeSet<&str> = links.map(String::as_str).collect();
     Err(PlanError::Unknown {
-        place: format!("chain '{}'", chain.name),
+        location: format!("chain '{}'", chain.name),
         what: "link",
         name: name.clone(),
         known: known.into_iter().collect::<Vec<_>>().join(", "),
@@ -210,7 +210,7 @@ fn demand(chain: &Chain, hosts: &[Host], estimate: &Estimator<'_>) -> Result<Dem
         let work = work_list(chain, loads);
         if host.hops.is_none() && work.in_process < work.functions.len() {
             return Err(PlanError::Missing {
-                place: format!("host '{}'", host.name),
+                location: format!("host '{}'", host.name),
                 what: "between_cores in its description, which isolated functions need".into(),
                 remedy: "run thruway calibrate there, or write the table",
             });

@@ -1,4 +1,4 @@
-//! A plan as it is told: to people, and as JSON to programs (docs/plan.md).
+//! A plan as output: text for people, and as JSON to programs (docs/plan.md).
 
 use serde::Serialize;
 

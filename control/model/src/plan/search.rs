@@ -1,14 +1,14 @@
 //! Finds a placement: branch and bound over chains, their shapes and the cores of their tasks.
 //!
 //! First the fewest hosts, and on these the fewest cores; then, with so many, the highest least
-//! headroom. It begins with a placement that was put together without looking back (`construct`), if
-//! that finds one. Within a budget of steps the best placement is found and proved; beyond it the best
-//! that was met is taken, with tasks moved off its fullest cores.
+//! headroom. It begins with a placement that was put together without looking back (`construct`),
+//! if that finds one. Within a budget of steps the best placement is found and proved; beyond it
+//! the best that was met is taken, with tasks moved off its fullest cores.
 
+use super::balance::balance;
 use super::choices::{alike, cores};
 use super::construct::construct;
 use super::problem::Problem;
-use super::settle::settle;
 use super::shapes::{Shape, all_cuts, shapes};
 use super::usage::{Placement, SLACK, Task, Usage};
 
@@ -82,7 +82,7 @@ pub(super) fn solve(problem: &Problem, effort: Effort) -> Solved {
         search.chain(0);
         proved &= !search.out_of_steps();
         if !proved && let Some((score, placement)) = &mut search.best {
-            settle(problem, placement);
+            balance(problem, placement);
             *score = Score::of(problem, placement);
         }
     }

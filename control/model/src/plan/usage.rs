@@ -270,14 +270,14 @@ fn hop(
     let serves = list.functions[task.from].served_by;
     let giver = serves.or(task.from.checked_sub(1))?;
     let other = tasks.iter().position(|one| (one.from..one.to).contains(&giver))?;
-    let crossing = host.socket(tasks[other].core) != host.socket(task.core);
+    let other_socket = host.socket(tasks[other].core) != host.socket(task.core);
     let near = tasks[other].core == task.core;
     let (packet, burst) = (demand.chain.packet, f64::from(demand.chain.burst));
     let hop = match (serves.is_some(), near) {
         (false, true) => return None,
-        (false, false) => hops.next_core(crossing),
+        (false, false) => hops.next_core(other_socket),
         (true, true) => hops.process_here(packet, burst),
-        (true, false) => hops.process_elsewhere(packet, crossing),
+        (true, false) => hops.process_elsewhere(packet, other_socket),
     };
     Some((other, hop))
 }

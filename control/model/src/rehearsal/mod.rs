@@ -169,8 +169,8 @@ impl Rehearsal {
         self.sources(counts).iter().map(|source| counts.packets[*source]).sum()
     }
 
-    /// Whether each source that had packets has been through all of its trace: what comes last in it
-    /// counts as much as what comes first, however slow the host.
+    /// Whether each source that had packets has been through all of its trace: what comes last in
+    /// it counts as much as what comes first, however slow the host.
     pub fn has_shown_all(&self, counts: &Counts) -> bool {
         let period = |source| Some(self.router.element(source).and_then(Element::makes)?.period);
         self.sources(counts).into_iter().all(|source| {
@@ -223,8 +223,8 @@ impl Rehearsal {
                 Some(spec) => spec.cost.to_vec(),
                 None => self.costs(element, load),
             };
-            let is_told = costs.iter().any(|cost| cost.operation == Operation::Surprise);
-            if is_new && !is_told {
+            let is_reported = costs.iter().any(|cost| cost.operation == Operation::Surprise);
+            if is_new && !is_reported {
                 costs.push(Operation::Surprise.times(self.surprises(element, counts)));
             }
             let station = Station {
@@ -246,11 +246,11 @@ impl Rehearsal {
         let all = counts.packets[element].max(1) as f64;
         let into = |target: usize| graph.edges.iter().filter(move |it| it.to.element == target);
         let (mut known, mut squares, mut unknown) = (0.0, 0.0, 0.0);
-        let ways = || graph.edges.iter().filter(|edge| edge.from.element == element);
-        if ways().count() < 2 {
+        let edges = || graph.edges.iter().filter(|edge| edge.from.element == element);
+        if edges().count() < 2 {
             return 0.0;
         }
-        for edge in ways() {
+        for edge in edges() {
             let target = edge.to.element;
             if into(target).count() == 1 {
                 let share = counts.packets[target] as f64 / all;

@@ -101,14 +101,14 @@ fn write_nowhere(decl: &mut ElementDecl) {
     if !args.iter().any(writes) {
         return;
     }
-    let mut places = args.iter().filter(|arg| is_positional(arg));
+    let mut positional = args.iter().filter(|arg| is_positional(arg));
     for given in &mut decl.args {
         let word = given.text.split_whitespace().next().unwrap_or_default();
         if let Some(arg) = args.iter().find(|arg| arg.name == word) {
             if writes(arg) {
                 given.text = format!("{word} {NOWHERE}");
             }
-        } else if places.next().is_some_and(writes) {
+        } else if positional.next().is_some_and(writes) {
             given.text = NOWHERE.to_owned();
         }
     }

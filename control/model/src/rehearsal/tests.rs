@@ -89,8 +89,8 @@ fn a_port_without_traffic_is_named() {
     let source = Source::new("config", "in :: FromDevice(eth0) -> Discard");
     let loaded = thruway_lang::load(source, &CATALOG, &Variables::new(), &NoLibraries).unwrap();
     let wrong = Rehearsal::new(loaded.graph, &CATALOG, &Captures::default(), &Options::default());
-    let told = wrong.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(told.starts_with("'in' receives packets from outside: say which"), "{told}");
+    let message = wrong.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(message.starts_with("'in' receives packets from outside: say which"), "{message}");
 }
 
 /// Each run ends by its timer, though that may come before the run has begun.

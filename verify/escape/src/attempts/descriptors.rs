@@ -1,6 +1,8 @@
 //! What it can do to descriptors that it shares with its host.
 
-use super::{Attempt, KERNEL, at, forbidden, harmless, room, something, sys, until_refused};
+use super::attempt::{
+    Attempt, KERNEL, at, forbidden, harmless, room, something, sys, until_refused,
+};
 use crate::call::{address, call};
 
 /// In the order in which they are tried.

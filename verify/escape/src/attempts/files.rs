@@ -1,6 +1,6 @@
 //! Files and mounts.
 
-use super::{Attempt, at, forbidden, harmless, list, read, sys, write};
+use super::attempt::{Attempt, at, forbidden, harmless, list, read, sys, write};
 use crate::call::address;
 
 /// In the order in which they are tried.

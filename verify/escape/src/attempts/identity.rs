@@ -1,7 +1,9 @@
 //! What it can learn and change of itself.
 
-use super::{Attempt, KERNEL, forbidden, harmless, list, prctl, raise_limit, read, room, sys};
-use super::{at, execute, number_is};
+use super::attempt::{
+    Attempt, KERNEL, forbidden, harmless, list, prctl, raise_limit, read, room, sys,
+};
+use super::attempt::{at, execute, number_is};
 use crate::call::{address, call};
 
 /// In the order in which they are tried.

@@ -1,6 +1,6 @@
 //! Calls that reach the kernel itself.
 
-use super::{Attempt, at, forbidden, room, sys};
+use super::attempt::{Attempt, at, forbidden, room, sys};
 use crate::call::address;
 
 /// In the order in which they are tried.

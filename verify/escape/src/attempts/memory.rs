@@ -1,6 +1,6 @@
 //! What it can do to memory that it shares with its host, and to the machine's.
 
-use super::{Attempt, KERNEL, RW, at, forbidden, harmless, map, room, sys};
+use super::attempt::{Attempt, KERNEL, RW, at, forbidden, harmless, map, room, sys};
 use crate::call::{address, call};
 
 /// In the order in which they are tried.

@@ -1,6 +1,6 @@
 //! Sockets, other processes, the neighbour.
 
-use super::{
+use super::attempt::{
     Attempt, INET, STREAM, at, forbidden, harmless, list, other_descriptors, prctl, process,
     process_by_clone3, read, read_memory, room, signal, socket, sys, threads, write_memory,
 };

@@ -1,6 +1,6 @@
 //! Its own region, memory and program.
 
-use super::{Attempt, RW, at, execute, forbidden, harmless, map, sys, write};
+use super::attempt::{Attempt, RW, at, execute, forbidden, harmless, map, sys, write};
 use crate::call::address;
 
 /// In the order in which they are tried.

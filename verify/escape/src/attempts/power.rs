@@ -1,6 +1,8 @@
 //! Rights and limits.
 
-use super::{Attempt, forbidden, prctl, process, raise_limit, room, seccomp_listener, sys};
+use super::attempt::{
+    Attempt, forbidden, prctl, process, raise_limit, room, seccomp_listener, sys,
+};
 use crate::call::address;
 
 /// In the order in which they are tried.

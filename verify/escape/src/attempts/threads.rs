@@ -1,6 +1,6 @@
 //! What it can do with threads, locks, signals and clocks.
 
-use super::{Attempt, KERNEL, forbidden, harmless, process, room, sys};
+use super::attempt::{Attempt, KERNEL, forbidden, harmless, process, room, sys};
 use crate::call::{address, call};
 
 /// In the order in which they are tried.

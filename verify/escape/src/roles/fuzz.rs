@@ -28,21 +28,26 @@ const THREADS: usize = 3;
 struct Aims {
     /// Calls that the filter allows with some arguments.
     allowed: Vec<libc::c_long>,
+    /// No others: without the filter they could reach what is not its host's.
+    only: bool,
     /// Memory: first address and length.
     areas: Vec<(usize, usize)>,
 }
 
-/// Makes calls until it is ended. `words`: the seed, and the numbers of the calls that are allowed.
+/// Makes calls until it is ended. `words`: the seed, `any` or `only` (whether it makes other calls
+/// than those that are allowed), and the numbers of these.
 ///
 /// # Errors
 /// When it cannot attach, or the words are no numbers.
 pub fn fuzz(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let (seed, allowed) = words.split_first().ok_or("role fuzz SEED CALL ...")?;
+    let [seed, others, allowed @ ..] = words else {
+        return Err("role fuzz SEED any|only CALL ...".into());
+    };
     let seed: u64 = seed.parse()?;
     let allowed = allowed.iter().map(|word| word.parse()).collect::<Result<_, _>>()?;
     let mut host = begin("fuzz", 8)?;
     let counter = counter(&mut host).ok_or("its host gives it no scratch")?;
-    let aims = Aims { allowed, areas: areas(&mut host) };
+    let aims = Aims { allowed, only: others == "only", areas: areas(&mut host) };
     on_signal();
     let (aims, own) = (Arc::new(aims), Arc::new(<[Own; THREADS]>::default()));
     for index in 0..THREADS {
@@ -147,7 +152,7 @@ fn on_signal() {
 /// One call.
 fn one(dice: &mut Dice, aims: &Aims) {
     let number = match dice.below(4) {
-        0 => libc::c_long::from(dice.below(NUMBERS)),
+        0 if !aims.only => libc::c_long::from(dice.below(NUMBERS)),
         _ if aims.allowed.is_empty() => return,
         _ => aims.allowed[dice.below(aims.allowed.len() as u32) as usize],
     };
@@ -174,7 +179,8 @@ fn known(number: libc::c_long, args: &mut [usize; 6], dice: &mut Dice, aims: &Ai
         libc::SYS_madvise => {
             let (start, len) = aims.areas[dice.below(3) as usize];
             args[0] = start + (dice.below(len as u32) as usize & !4095);
-            (args[1], args[2]) = (4096, dice.below(110) as usize);
+            let advice = [25, 110][dice.below(2) as usize];
+            (args[1], args[2]) = (4096 << dice.below(9), dice.below(advice) as usize);
         }
         libc::SYS_futex => args[1] = (dice.below(16) | (128 * dice.below(4))) as usize,
         libc::SYS_prctl => args[0] = dice.below(80) as usize,

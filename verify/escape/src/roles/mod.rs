@@ -19,7 +19,8 @@ pub fn run(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         Some(("neighbour", _)) => thruway_hostile::worker::neighbour(),
         Some(("freeze", _)) => freeze(),
         Some(("fuzz", rest)) => fuzz::fuzz(rest),
-        _ => Err("roles: neighbour, freeze, fuzz".into()),
+        Some(("traced", _)) => traced(),
+        _ => Err("roles: neighbour, freeze, fuzz, traced".into()),
     }
 }
 
@@ -68,6 +69,21 @@ fn freeze() -> Result<(), Box<dyn std::error::Error>> {
             if call(libc::SYS_fcntl, &[fd, libc::F_GET_SEALS as usize]) == Err(libc::EINVAL) {
                 overfill(fd);
             }
+        }
+    }
+}
+
+/// Has its host trace a thread of it, which therefore is its host's to take leave of.
+fn traced() -> Result<(), Box<dyn std::error::Error>> {
+    const TRACE_ME: usize = 0;
+    let mut host = begin("traced", 0)?;
+    std::thread::spawn(|| {
+        let _ = call(libc::SYS_ptrace, &[TRACE_ME]);
+        std::thread::park();
+    });
+    loop {
+        if !serve(&mut host) {
+            std::thread::sleep(Duration::from_micros(20));
         }
     }
 }

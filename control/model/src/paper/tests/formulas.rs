@@ -27,15 +27,15 @@ fn a_packet_is_copied_in_and_out() {
 #[test]
 fn fields_are_read_and_written_by_registers() {
     // 6 bytes: one register of 8; 10: two; 70: nine.
-    expect(Operation::Parse { b: size(6), from: Place::L1 }, 5.0, 0.0);
-    expect(Operation::Parse { b: size(8), from: Place::L1 }, 5.0, 0.0);
-    expect(Operation::Deparse { b: size(10), from: Place::L1 }, 10.0, 0.0);
-    expect(Operation::Deparse { b: size(70), from: Place::L1 }, 45.0, 0.0);
+    expect(Operation::Parse { b: size(6), from: MemoryLevel::L1 }, 5.0, 0.0);
+    expect(Operation::Parse { b: size(8), from: MemoryLevel::L1 }, 5.0, 0.0);
+    expect(Operation::Deparse { b: size(10), from: MemoryLevel::L1 }, 10.0, 0.0);
+    expect(Operation::Deparse { b: size(70), from: MemoryLevel::L1 }, 45.0, 0.0);
     // From L2 twelve cycles each; from memory five, and the lines.
-    expect(Operation::Parse { b: size(20), from: Place::L2 }, 36.0, 0.0);
-    expect(Operation::Parse { b: size(70), from: Place::Memory }, 45.0, 2.0);
+    expect(Operation::Parse { b: size(20), from: MemoryLevel::L2 }, 36.0, 0.0);
+    expect(Operation::Parse { b: size(70), from: MemoryLevel::Memory }, 45.0, 2.0);
     // As long as the frame: 64 bytes, eight registers.
-    expect(Operation::Parse { b: Size::frame(0), from: Place::Memory }, 40.0, 1.0);
+    expect(Operation::Parse { b: Size::frame(0), from: MemoryLevel::Memory }, 40.0, 1.0);
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn three_additions_take_a_cycle() {
 #[test]
 fn checksums_take_seven_cycles_for_two_bytes() {
     // 20 bytes: 7 x 10 + 8; 54: 7 x 27 + 8; 65: 7 x 33 + 8, and a second line.
-    expect(Operation::Checksum { b: size(20), from: Place::Memory }, 78.0, 1.0);
-    expect(Operation::Checksum { b: Size::frame(-10), from: Place::Memory }, 197.0, 1.0);
-    expect(Operation::Checksum { b: size(65), from: Place::Memory }, 239.0, 2.0);
-    expect(Operation::IncChecksum { b: size(1), from: Place::L1 }, 15.0, 0.0);
+    expect(Operation::Checksum { b: size(20), from: MemoryLevel::Memory }, 78.0, 1.0);
+    expect(Operation::Checksum { b: Size::frame(-10), from: MemoryLevel::Memory }, 197.0, 1.0);
+    expect(Operation::Checksum { b: size(65), from: MemoryLevel::Memory }, 239.0, 2.0);
+    expect(Operation::IncChecksum { b: size(1), from: MemoryLevel::L1 }, 15.0, 0.0);
 }
 
 #[test]

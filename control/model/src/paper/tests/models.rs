@@ -33,8 +33,9 @@ fn every_difference_of_cycles_and_accesses_is_explained() {
     for (name, _) in &MODELS[..5] {
         let model = model(name);
         let printed = model.printed_for(&hardware).unwrap();
-        let told = Cost { cycles: printed.cycles.unwrap(), accesses: printed.accesses.unwrap() };
-        assert_eq!(model.printed_cost(&mapping, printed.frame), told, "{name}");
+        let reported =
+            Cost { cycles: printed.cycles.unwrap(), accesses: printed.accesses.unwrap() };
+        assert_eq!(model.printed_cost(&mapping, printed.frame), reported, "{name}");
         assert!(printed.difference.iter().all(|it| !it.why.is_empty()), "{name}");
     }
 }
@@ -128,7 +129,7 @@ fn wrong_texts_are_named_with_their_line() {
     let wrong = refused(|text| text.replace("hdr = 30", "head = 30"));
     assert!(wrong.contains("unknown field `head`"), "{wrong}");
     let wrong = refused(|text| text.replace("b = 6", "b = 6\nfrom = \"L7\""));
-    assert!(wrong.contains("no place 'L7': L1, L2 or memory"), "{wrong}");
+    assert!(wrong.contains("no memory level 'L7': L1, L2 or memory"), "{wrong}");
     let wrong = refused(|text| text.replace("title =", "titel ="));
     assert!(wrong.contains("unknown field `titel`"), "{wrong}");
 }
@@ -159,7 +160,7 @@ fn impossible_runs_and_parts_are_named() {
 }
 
 #[test]
-fn a_host_without_the_constants_is_told_which() {
+fn missing_constants_of_a_host_are_listed() {
     let (mut hardware, _) = host();
     hardware.paper.remove("hash_key");
     let wrong = Mapping::of(&hardware, "host.toml").unwrap_err().to_string();

@@ -26,13 +26,13 @@ fn its_results_are_ours() {
         assert_eq!((&row[5], &row[7]), (&mpps(rates.cores), &mpps(rates.memory)), "{name}");
         let printed = model.printed_for(&hardware).unwrap();
         if let (Some(cycles), Some(accesses)) = (printed.cycles, printed.accesses) {
-            let told = [cost.cycles, cycles, cost.accesses, accesses].map(|it| it.to_string());
-            assert_eq!(row[1..5], told, "{name}");
+            let reported = [cost.cycles, cycles, cost.accesses, accesses].map(|it| it.to_string());
+            assert_eq!(row[1..5], reported, "{name}");
         }
-        for rate in printed.rate.iter().filter(|rate| rate.place.starts_with("section 3.")) {
+        for rate in printed.rate.iter().filter(|rate| rate.section.starts_with("section 3.")) {
             let cell = if rate.of == Resource::Cores { &row[6] } else { &row[8] };
-            let is_told = *cell == rate.mpps.to_string() || cell == "\"the same\"";
-            assert!(is_told, "{name}: {cell} {}", rate.mpps);
+            let is_printed = *cell == rate.mpps.to_string() || cell == "\"the same\"";
+            assert!(is_printed, "{name}: {cell} {}", rate.mpps);
         }
     }
 }

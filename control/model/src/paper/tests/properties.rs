@@ -8,7 +8,12 @@ use super::*;
 fn pair() -> impl Strategy<Value = (Operation, Operation)> {
     let sizes = (0_u32..5000, 0_u32..5000);
     let tables = (1_u32..8, 0_u32..8, 0_u64..1 << 24, 0_u64..1 << 24, 0.0..0.5_f64, 0.0..0.5_f64);
-    (0..OPERATIONS.len(), sizes, tables, prop_oneof![Just(Place::L1), Just(Place::Memory)])
+    (
+        0..OPERATIONS.len(),
+        sizes,
+        tables,
+        prop_oneof![Just(MemoryLevel::L1), Just(MemoryLevel::Memory)],
+    )
         .prop_map(|(which, (small, more), (n, n_more, max, max_more, p, p_more), from)| {
             let build = |b: u32, n: u32, max: u64, collision: f64| {
                 operation(which, size(b), table(n, b.max(1), max, collision), from)
@@ -17,7 +22,7 @@ fn pair() -> impl Strategy<Value = (Operation, Operation)> {
         })
 }
 
-fn operation(which: usize, b: Size, table: HashTable, from: Place) -> Operation {
+fn operation(which: usize, b: Size, table: HashTable, from: MemoryLevel) -> Operation {
     match OPERATIONS[which].name {
         "io_mem" => Operation::IoMem { hdr: b, data: b },
         "mem_io" => Operation::MemIo { hdr: b, data: b },

@@ -38,8 +38,9 @@ cores = 2
 #[track_caller]
 fn refused(from: &str, to: &str, expected: &str) {
     assert!(PLAN.contains(from), "no '{from}' to replace");
-    let told = PlanFile::parse("plan.toml", &PLAN.replacen(from, to, 1)).unwrap_err().to_string();
-    assert!(told.contains(expected), "{told}");
+    let reported =
+        PlanFile::parse("plan.toml", &PLAN.replacen(from, to, 1)).unwrap_err().to_string();
+    assert!(reported.contains(expected), "{reported}");
 }
 
 fn estimated(text: &str, estimate: &super::super::Estimator<'_>) -> Result<Problem, PlanError> {
@@ -106,16 +107,16 @@ fn the_file_goes_before_the_estimate() {
 
 #[test]
 fn estimates_that_fail_say_for_whom() {
-    let told = |loads: Result<Vec<FunctionLoad>, String>| {
+    let reported = |loads: Result<Vec<FunctionLoad>, String>| {
         estimated(PLAN, &|_, _| loads.clone()).unwrap_err().to_string()
     };
-    let wrong = told(Err("no such element".into()));
+    let wrong = reported(Err("no such element".into()));
     assert_eq!(wrong, "chain 'uplink' on host 'edge': no such element");
-    let wrong = told(Ok(vec![load("check", 1.0)]));
+    let wrong = reported(Ok(vec![load("check", 1.0)]));
     assert!(wrong.ends_with("no function 'nat': there are check"), "{wrong}");
-    let wrong = told(Ok(vec![load("nat", 1.0), load("check", f64::NAN)]));
+    let wrong = reported(Ok(vec![load("nat", 1.0), load("check", f64::NAN)]));
     assert!(wrong.contains("the estimate of 'check' is no number"), "{wrong}");
-    assert!(told(Ok(vec![])).contains("packets meet nothing"));
+    assert!(reported(Ok(vec![])).contains("packets meet nothing"));
 }
 
 #[test]
@@ -144,23 +145,23 @@ fn a_model_is_one_function() {
 #[test]
 fn hosts_that_lack_something_say_what() {
     let estimate = |_: &super::super::Chain, _: &crate::Hardware| Ok(vec![load("nat", 1.0)]);
-    let told = |text: &str, change: fn(&mut crate::Hardware)| {
+    let reported = |text: &str, change: fn(&mut crate::Hardware)| {
         let mut hardware = hardware(4, 1);
         change(&mut hardware);
         let file = PlanFile::parse("plan.toml", text).unwrap();
         Problem::new(&file, vec![hardware], &estimate).unwrap_err().to_string()
     };
-    let wrong = told(PLAN, |hardware| hardware.between_cores = None);
+    let wrong = reported(PLAN, |hardware| hardware.between_cores = None);
     assert!(wrong.contains("no between_cores in its description"), "{wrong}");
-    let wrong = told(PLAN, |hardware| hardware.levels.truncate(1));
+    let wrong = reported(PLAN, |hardware| hardware.levels.truncate(1));
     assert!(wrong.contains("no caches and memory in its description"), "{wrong}");
-    let wrong = told(&PLAN.replace("cores = 2", "cores = 9"), |_| ());
+    let wrong = reported(&PLAN.replace("cores = 2", "cores = 9"), |_| ());
     assert_eq!(
         wrong,
         "host 'edge': cores is 9: give at most the cores of its description, and at most 1024"
     );
-    let wrong = told(&PLAN.replace("cores = 2", "memory = 1e7"), |_| ());
+    let wrong = reported(&PLAN.replace("cores = 2", "memory = 1e7"), |_| ());
     assert!(wrong.starts_with("host 'edge': memory is 10000000: give at most"), "{wrong}");
-    let wrong = told(&PLAN.replace("packet = 64", "packet = 64\nlink = \"lan\""), |_| ());
+    let wrong = reported(&PLAN.replace("packet = 64", "packet = 64\nlink = \"lan\""), |_| ());
     assert_eq!(wrong, "chain 'uplink': no link 'lan': there are wan");
 }

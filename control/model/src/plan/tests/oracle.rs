@@ -70,7 +70,7 @@ fn text(chains: &[Drawn], hosts: usize) -> String {
 }
 
 /// Every way to place one chain: host, and its tasks.
-fn every_way(problem: &Problem, chain: usize) -> Vec<(usize, Vec<Task>)> {
+fn all_shapes(problem: &Problem, chain: usize) -> Vec<(usize, Vec<Task>)> {
     let demand = &problem.demands[chain];
     let mut all = Vec::new();
     for (at, host) in problem.hosts.iter().enumerate() {
@@ -109,7 +109,7 @@ fn every_way(problem: &Problem, chain: usize) -> Vec<(usize, Vec<Task>)> {
 }
 
 /// No fewer than there are ways to place one chain, without going through them.
-fn count_ways(problem: &Problem, chain: usize) -> f64 {
+fn count_shapes(problem: &Problem, chain: usize) -> f64 {
     let demand = &problem.demands[chain];
     let hosts = problem.hosts.iter().zip(&demand.on);
     let on = hosts.map(|(host, list)| {
@@ -141,18 +141,18 @@ fn keeps(problem: &Problem, placement: &Placement) -> bool {
 /// The best placement by trying all; `None` when there are too many to try.
 fn by_force(problem: &Problem) -> Option<Option<Score>> {
     let chains = 0..problem.demands.len();
-    if chains.clone().map(|at| count_ways(problem, at)).product::<f64>() > 6_000.0 {
+    if chains.clone().map(|at| count_shapes(problem, at)).product::<f64>() > 6_000.0 {
         return None;
     }
-    let ways: Vec<_> = chains.map(|at| every_way(problem, at)).collect();
-    let count: usize = ways.iter().map(Vec::len).product();
+    let shapes: Vec<_> = chains.map(|at| all_shapes(problem, at)).collect();
+    let count: usize = shapes.iter().map(Vec::len).product();
     let mut best: Option<Score> = None;
     for code in 0..count {
         let mut rest = code;
         let mut placement = Placement { hosts: vec![vec![]; problem.hosts.len()] };
-        for way in &ways {
-            let (host, tasks) = &way[rest % way.len()];
-            rest /= way.len();
+        for shape in &shapes {
+            let (host, tasks) = &shape[rest % shape.len()];
+            rest /= shape.len();
             placement.hosts[*host].extend(tasks);
         }
         if keeps(problem, &placement) {
