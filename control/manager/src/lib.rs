@@ -1,0 +1,12 @@
+//! Keeps the chains that a host is to run, and makes what runs equal to what is asked for.
+//!
+//! What is asked for ([`ChainSpec`]) and what is observed ([`ChainStatus`]) are never mixed: an
+//! operator writes the first, the manager writes the second. A chain is one data-plane process,
+//! which outlives the manager.
+#![forbid(unsafe_code)]
+
+pub mod resource;
+
+pub use resource::{
+    Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError,
+};

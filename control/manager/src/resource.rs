@@ -1,0 +1,123 @@
+//! What an operator declares, what is observed of it, and who makes the two equal.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+/// A chain as an operator declares it. `{"configuration": "..."}` is enough.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainSpec {
+    /// Text in the Click language.
+    pub configuration: String,
+    /// Values of the configuration's variables.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Threads, 1 to 256; as many as `cores` names, else one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u16>,
+    /// Cores of the threads, one each, in order: `2-5,8`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<String>,
+    /// Whether the chain is declared but not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+}
+
+/// A chain as the store hands it to whoever runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Name of the chain: a DNS label (RFC 1123 section 2.1).
+    pub name: String,
+    /// Number of the specification; it grows by one with each change.
+    pub generation: u64,
+    /// The specification.
+    pub spec: ChainSpec,
+}
+
+/// What is observed of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChainStatus {
+    /// Generation of the specification that the data plane runs; 0 if none does.
+    pub observed_generation: u64,
+    /// Process of the data plane, while there is one.
+    pub pid: Option<u32>,
+    /// Unix socket of the data plane's handlers.
+    pub control: Option<String>,
+    /// Times that the data plane was started again after it ended by itself.
+    pub restarts: u32,
+    /// What holds of the chain now, one entry for each kind.
+    pub conditions: Vec<Condition>,
+}
+
+/// One statement about a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// What the statement is about.
+    pub kind: ConditionKind,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Why, one word in `CamelCase` for programs: `Started`, `CrashLoop`, `ConfigurationRefused`.
+    pub reason: String,
+    /// Why, one sentence for people.
+    pub message: String,
+    /// Since when `holds` is as it is.
+    pub since: SystemTime,
+}
+
+/// What a condition is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConditionKind {
+    /// The data plane runs and answers.
+    Ready,
+    /// The data plane runs the specification that is asked for.
+    UpToDate,
+}
+
+/// Something that happened to a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub time: SystemTime,
+    /// Name of the chain.
+    pub chain: String,
+    /// What happened, one word in `CamelCase`: `Started`, `Adopted`, `Exited`, `Swapped`.
+    pub reason: String,
+    /// What happened, one sentence for people.
+    pub message: String,
+}
+
+/// Why a data plane did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// No chain of that name runs.
+    #[error("chain '{0}' does not run")]
+    NotRunning(String),
+    /// The data plane refused, or could not be reached.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Who runs the chains of this host.
+pub trait DataPlanes: Send + Sync {
+    /// Makes what runs equal to `asked`: starts, changes and ends data planes. Returns at once;
+    /// what comes of it is told by [`DataPlanes::status`] and by events.
+    fn converge(&self, asked: Vec<Asked>);
+
+    /// What is observed of a chain; `None` if none of that name is asked for or runs.
+    fn status(&self, chain: &str) -> Option<ChainStatus>;
+
+    /// Reads a handler of a chain: `threads`, `c0.count`. Waits for the data plane, at most two
+    /// seconds.
+    ///
+    /// # Errors
+    /// [`PlaneError`].
+    fn read(&self, chain: &str, handler: &str) -> Result<String, PlaneError>;
+
+    /// Writes a handler of a chain. Waits as [`DataPlanes::read`] does.
+    ///
+    /// # Errors
+    /// [`PlaneError`].
+    fn write(&self, chain: &str, handler: &str, value: &str) -> Result<(), PlaneError>;
+}
