@@ -29,6 +29,7 @@ pub const ONLY_FILTERED: &[&str] = &[
     "Unix",
     "a bigger pipe to its host",
     "a descriptor of process 1",
+    "a key of memory", // Where the processor has protection keys.
     "a listener to its filter",
     "a mark on its region",
     "a memory file",
