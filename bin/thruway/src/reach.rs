@@ -10,7 +10,6 @@ use anyhow::{anyhow, bail};
 use thruway_client::{Client, shown};
 use thruway_port::run_directory::{self, Found};
 
-
 /// Longest wait for an answer: longer than a ControlSocket waits for a handler.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Names a file with the token of a TCP port that is not in the run directory.

@@ -5,7 +5,6 @@ use thruway_client::Client;
 use thruway_element::{Entry, Topic};
 use thruway_elements::CATALOG;
 
-
 /// Counters at one time.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Sample {
