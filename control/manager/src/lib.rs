@@ -5,6 +5,7 @@
 //! which outlives the manager.
 #![forbid(unsafe_code)]
 
+pub mod planes;
 pub mod resource;
 
 pub use resource::{
