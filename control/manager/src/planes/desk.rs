@@ -67,8 +67,9 @@ impl Desk {
         is_done
     }
 
-    /// Sleeps until there is another goal, a process ended, or a time is over.
-    pub(super) fn wait(&self, end: Option<BorrowedFd<'_>>, limit: Duration) {
+    /// Sleeps until there is another goal, a process ended, or a time is over; whether it was one
+    /// of the first two.
+    pub(super) fn wait(&self, end: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
         let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
         if let Some(end) = &end {
             fds.push(PollFd::new(end, PollFlags::IN));
@@ -79,7 +80,8 @@ impl Desk {
         let limit =
             Timespec { tv_sec: seconds + nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
         // An interrupted sleep is one that was short.
-        let _ = poll(&mut fds, Some(&limit));
+        let ready = poll(&mut fds, Some(&limit)).unwrap_or(0);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        ready > 0
     }
 }

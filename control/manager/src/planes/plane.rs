@@ -57,12 +57,14 @@ impl Plane {
 
     /// How long until it is to be looked at.
     pub(super) fn next_check(&self) -> Duration {
-        self.check_at.saturating_duration_since(Instant::now())
+        let now = Instant::now();
+        let swap = self.swap_at.checked_duration_since(now).unwrap_or(Duration::MAX);
+        self.check_at.saturating_duration_since(now).min(swap)
     }
 
     /// Whether it answers, if it is time to look.
     pub(super) fn check(&mut self, socket: &Path) -> Option<Result<(), String>> {
-        if !self.next_check().is_zero() {
+        if Instant::now() < self.check_at {
             return None;
         }
         let answer = self.remote(socket).check();

@@ -1,5 +1,7 @@
 //! The thread that keeps one chain as it is asked for.
 
+mod update;
+
 use std::io::Result;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,16 +14,15 @@ use super::files::{Log, private_dir};
 use super::plane::Plane;
 use super::process::{Process, command};
 use super::record::{ChainDir, Record};
-use super::remote::Swap;
 use crate::{Asked, ChainSpec, ConditionKind};
 
-/// Longest sleep of a worker: how often the log's length is looked at.
+/// How often the length of the log is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// Wait where nothing is to be done.
+const CALM: Duration = Duration::from_secs(10);
 /// How long a data plane of which nobody heard is given to begin, before one with another
 /// specification takes its turn.
 const BEGIN_MAX: Duration = Duration::from_secs(5);
-/// Wait after a hot swap of which nobody knows what became of it.
-const SWAP_AGAIN: Duration = Duration::from_secs(2);
 /// Failures in a row, each soon after a start, that make a crash loop.
 const LOOP: u32 = 2;
 
@@ -202,8 +203,22 @@ impl Worker {
                     None => return,
                 },
             };
-            self.desk.wait(self.plane.as_ref().map(|plane| plane.process.end()), wait.min(LOOK));
+            self.rest(wait);
+        }
+    }
+
+    /// Waits until there is something to do, at most so long. What is done meanwhile is all that
+    /// chains at rest cost.
+    fn rest(&mut self, wait: Duration) {
+        let end = Instant::now() + wait;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let process = self.plane.as_ref().map(|plane| plane.process.end());
+            let is_called = self.desk.wait(process, left.min(LOOK));
             self.cut_log();
+            if is_called || left <= LOOK {
+                return;
+            }
         }
     }
 
@@ -221,7 +236,7 @@ impl Worker {
     /// Looks after a data plane that nothing is to be done to.
     fn watch(&mut self) -> Duration {
         self.check();
-        self.plane.as_ref().map_or(LOOK, Plane::next_check)
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
     }
 
     /// Ends the data plane of a chain that is declared and not to run.
@@ -232,7 +247,7 @@ impl Worker {
         }
         self.not_ready("Stopped", "the chain is declared and not to run");
         self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
-        LOOK
+        CALM
     }
 
     /// Ends the data plane and removes the chain's directory. `None` when that is done.
@@ -282,7 +297,7 @@ impl Worker {
         }
         self.check();
         self.update(asked);
-        self.plane.as_ref().map_or(LOOK, Plane::next_check)
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
     }
 
     /// Starts a data plane if it is time.
@@ -302,7 +317,7 @@ impl Worker {
             self.board.report("StartFailed", &error.to_string());
             return self.backoff.wait(Instant::now()).unwrap_or_default();
         }
-        self.plane.as_ref().map_or(LOOK, Plane::next_check)
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
     }
 
     /// What to start: what is asked for, or what ran before if that was refused.
@@ -390,94 +405,4 @@ impl Worker {
             Some(Err(_)) => {}
         }
     }
-
-    /// Makes what the data plane runs equal to what is asked for.
-    fn update(&mut self, asked: &Asked) {
-        let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
-        if same_text(&record.spec, &asked.spec) && !record.swapping {
-            if !same_launch(&record.spec, &asked.spec) {
-                let message = "threads or cores changed: stop the chain and start it again, which \
-                               ends its sessions; until then it runs on as before";
-                return self.out_of_date("RestartNeeded", message);
-            }
-            if record.generation != asked.generation {
-                record.generation = asked.generation;
-                self.write_record();
-            }
-            let generation = asked.generation;
-            self.board.change(|status| status.observed_generation = generation);
-            let message = format!("generation {generation} runs");
-            return self.board.state(ConditionKind::UpToDate, true, "Running", &message);
-        }
-        if let Some((_, why)) = self.refused.as_ref().filter(|(spec, _)| *spec == asked.spec) {
-            return self.out_of_date("ConfigurationRefused", why);
-        }
-        if plane.has_answered() {
-            if plane.may_swap() {
-                self.swap(asked);
-            }
-        } else if plane.is_late(BEGIN_MAX) && plane.started.is_some() {
-            // It never began, so nothing is lost with it.
-            plane.end(self.setup.stop_limit);
-        } else {
-            self.out_of_date("Waiting", "the data plane does not answer yet");
-        }
-    }
-
-    /// Replaces what the data plane runs; its sessions stay.
-    fn swap(&mut self, asked: &Asked) {
-        let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
-        let before = record.spec.clone();
-        record.swapping = true;
-        let prepared = record.write(&self.dir);
-        let prepared = prepared.and_then(|()| self.dir.write_configuration(&asked.spec));
-        if let Err(error) = prepared {
-            plane.swap_later(SWAP_AGAIN);
-            return self.out_of_date("StateRefused", &error.to_string());
-        }
-        let swap = plane.remote(&self.dir.socket()).swap();
-        self.trying = matches!(swap, Swap::Unknown(_));
-        match swap {
-            Swap::Taken => {
-                record.swapping = false;
-                record.spec.configuration.clone_from(&asked.spec.configuration);
-                record.spec.variables.clone_from(&asked.spec.variables);
-                if record.spec == asked.spec {
-                    record.generation = asked.generation;
-                }
-                let generation = asked.generation;
-                self.write_record();
-                self.board.report("Swapped", &format!("generation {generation} took over"));
-                self.update(asked);
-            }
-            Swap::Refused(why) => {
-                record.swapping = false;
-                // Whoever has it read its file again, such as by SIGHUP, gets what runs.
-                let restored = self.dir.write_configuration(&before);
-                self.write_record();
-                let why = why.replace(&format!("{}/", self.dir.path().display()), "");
-                let message = format!("generation {} is refused: {why}", asked.generation);
-                self.out_of_date("ConfigurationRefused", &message);
-                self.refused = Some((asked.spec.clone(), message.clone()));
-                self.board.report("ConfigurationRefused", &message);
-                if let Err(error) = restored {
-                    self.board.report("RecordNotWritten", &error.to_string());
-                }
-            }
-            Swap::Unknown(why) => {
-                plane.swap_later(SWAP_AGAIN);
-                self.out_of_date("NoAnswer", &why);
-            }
-        }
-    }
-}
-
-/// Whether two specifications have the same configuration and variables.
-fn same_text(one: &ChainSpec, other: &ChainSpec) -> bool {
-    one.configuration == other.configuration && one.variables == other.variables
-}
-
-/// Whether two specifications start a process in the same way.
-fn same_launch(one: &ChainSpec, other: &ChainSpec) -> bool {
-    one.threads == other.threads && one.cores == other.cores
 }
