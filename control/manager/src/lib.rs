@@ -5,8 +5,11 @@
 //! which outlives the manager.
 #![forbid(unsafe_code)]
 
+pub mod name;
 pub mod resource;
+pub mod store;
 
+pub use name::{ChainName, NameError};
 pub use resource::{
     Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError,
 };
