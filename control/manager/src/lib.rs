@@ -5,6 +5,8 @@
 //! which outlives the manager.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod client;
 pub mod events;
 pub mod manager;
 pub mod name;
