@@ -5,9 +5,19 @@
 //! which outlives the manager.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod client;
+pub mod events;
+pub mod manager;
+pub mod name;
 pub mod planes;
 pub mod resource;
+pub mod store;
+pub mod timestamp;
+pub mod unsupported;
 
+pub use manager::{CheckError, Checker, Manager};
+pub use name::{ChainName, NameError};
 pub use resource::{
     Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError,
 };

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A chain as an operator declares it. `{"configuration": "..."}` is enough.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSpec {
     /// Text in the Click language.
@@ -37,7 +38,7 @@ pub struct Asked {
 }
 
 /// What is observed of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ChainStatus {
     /// Generation of the specification that the data plane runs; 0 if none does.
     pub observed_generation: u64,
@@ -52,7 +53,7 @@ pub struct ChainStatus {
 }
 
 /// One statement about a chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
     /// What the statement is about.
     pub kind: ConditionKind,
@@ -62,12 +63,14 @@ pub struct Condition {
     pub reason: String,
     /// Why, one sentence for people.
     pub message: String,
-    /// Since when `holds` is as it is.
+    /// Since when `holds` is as it is (RFC 3339).
+    #[serde(with = "crate::timestamp")]
+    #[schema(value_type = String, format = DateTime)]
     pub since: SystemTime,
 }
 
 /// What a condition is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum ConditionKind {
     /// The data plane runs and answers.
     Ready,
@@ -76,9 +79,11 @@ pub enum ConditionKind {
 }
 
 /// Something that happened to a chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// When.
+    /// When (RFC 3339).
+    #[serde(with = "crate::timestamp")]
+    #[schema(value_type = String, format = DateTime)]
     pub time: SystemTime,
     /// Name of the chain.
     pub chain: String,

@@ -1,0 +1,122 @@
+//! `/metrics` (OpenMetrics 1.0).
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::body::Params;
+use super::context::Context;
+use super::problem::{Kind, Problem};
+use super::views::NoParams;
+use crate::{ChainStatus, Manager};
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A call of the API.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    method: &'static str,
+    route: String,
+    code: u16,
+}
+
+/// Counts of calls.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    calls: Family<Call, Counter>,
+}
+
+impl Metrics {
+    /// Counts a call. The route is a template, so that there are few.
+    pub fn count(&self, method: &axum::http::Method, route: &str, code: u16) {
+        // Clients may send any word as a method.
+        let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS"];
+        let method = known.into_iter().find(|one| *one == method.as_str()).unwrap_or("other");
+        self.calls.get_or_create(&Call { method, route: route.to_owned(), code }).inc();
+    }
+}
+
+/// Metrics of the manager and its chains
+#[utoipa::path(get, path = "/metrics", tag = "monitoring", responses(
+    (status = 200, description = "OpenMetrics text", body = String,
+     content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    (status = "default", description = "refused", body = Problem,
+     content_type = "application/problem+json"),
+))]
+pub async fn metrics(
+    State(context): State<Context>,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Response, Problem> {
+    let calls = context.metrics.calls.clone();
+    let text = context.call(move |manager| render(manager, calls)).await?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS))], text).into_response())
+}
+
+fn render(manager: &Manager, calls: Family<Call, Counter>) -> Result<String, Problem> {
+    let names: Vec<String> = manager.store().all()?.into_iter().map(|one| one.name).collect();
+    let status = names.into_iter().map(|name| {
+        let status = manager.planes().status(&name).unwrap_or_default();
+        (name, status)
+    });
+    let mut registry = Registry::with_prefix("thruway_manager");
+    registry.register("api_calls", "Calls of the API", calls);
+    registry.register_collector(Box::new(Chains(Arc::new(status.collect()))));
+    let mut text = String::new();
+    encode(&mut text, &registry)
+        .map_err(|error| Problem::new(Kind::Internal, format!("no metrics: {error}")))?;
+    Ok(text)
+}
+
+/// What is observed of each chain.
+#[derive(Debug)]
+struct Chains(Arc<Vec<(String, ChainStatus)>>);
+
+impl Collector for Chains {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let count = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
+        let chains = encoder.encode_descriptor(
+            "chains",
+            "Chains that are asked for",
+            None,
+            MetricType::Gauge,
+        )?;
+        count.encode(chains)?;
+        let mut conditions = encoder.encode_descriptor(
+            "chain_condition",
+            "Whether a condition of a chain holds",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (chain, status) in self.0.iter() {
+            for condition in &status.conditions {
+                let kind = format!("{:?}", condition.kind);
+                let labels = [("chain", chain.as_str()), ("condition", kind.as_str())];
+                let holds = ConstGauge::new(i64::from(condition.holds));
+                holds.encode(conditions.encode_family(&labels)?)?;
+            }
+        }
+        let mut restarts = encoder.encode_descriptor(
+            "chain_restarts",
+            "Times that the data plane of a chain was started again after it ended by itself",
+            None,
+            MetricType::Counter,
+        )?;
+        for (chain, status) in self.0.iter() {
+            let labels = [("chain", chain.as_str())];
+            let count = ConstCounter::new(u64::from(status.restarts));
+            count.encode(restarts.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Errors of the API (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::manager::ChangeError;
+use crate::store::StoreError;
+use crate::{CheckError, NameError, PlaneError};
+
+/// Media type of errors.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// What kind of error it is, for programs: `urn:thruway:problem:stale`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same for people.
+    pub title: String,
+    /// Status code of the response.
+    pub status: u16,
+    /// What is wrong with this request, and what to do.
+    pub detail: String,
+    /// Field, parameter or header that is wrong: `variables.LAN`, `limit`, `If-Match`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What may have been meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// What there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<String>,
+    /// Generation that the chain is at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_generation: Option<u64>,
+}
+
+/// Kinds of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Not the API's syntax.
+    Malformed,
+    /// Not this user's.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// The resource has no such method.
+    Method,
+    /// The request took too long.
+    Timeout,
+    /// The state does not allow it.
+    Conflict,
+    /// The chain is at another generation.
+    Stale,
+    /// The body is too long.
+    TooLong,
+    /// The body is not JSON.
+    MediaType,
+    /// The fields or the configuration are wrong.
+    Invalid,
+    /// Too many at a time.
+    Busy,
+    /// The manager failed.
+    Internal,
+    /// The data plane refused or did not answer.
+    DataPlane,
+    /// The disk is full.
+    Full,
+}
+
+impl Kind {
+    fn describe(self) -> (&'static str, &'static str, StatusCode) {
+        match self {
+            Kind::Malformed => ("malformed", "Malformed request", StatusCode::BAD_REQUEST),
+            Kind::Forbidden => ("forbidden", "Not allowed", StatusCode::FORBIDDEN),
+            Kind::NotFound => ("not-found", "Not found", StatusCode::NOT_FOUND),
+            Kind::Method => ("method", "No such method", StatusCode::METHOD_NOT_ALLOWED),
+            Kind::Timeout => ("timeout", "Took too long", StatusCode::REQUEST_TIMEOUT),
+            Kind::Conflict => ("conflict", "Conflict", StatusCode::CONFLICT),
+            Kind::Stale => ("stale", "Another generation", StatusCode::PRECONDITION_FAILED),
+            Kind::TooLong => ("too-long", "Too long", StatusCode::PAYLOAD_TOO_LARGE),
+            Kind::MediaType => {
+                ("media-type", "Not this media type", StatusCode::UNSUPPORTED_MEDIA_TYPE)
+            }
+            Kind::Invalid => ("invalid", "Invalid", StatusCode::UNPROCESSABLE_ENTITY),
+            Kind::Busy => ("busy", "Too many at a time", StatusCode::SERVICE_UNAVAILABLE),
+            Kind::Internal => ("internal", "The manager failed", StatusCode::INTERNAL_SERVER_ERROR),
+            Kind::DataPlane => ("data-plane", "The data plane refused", StatusCode::BAD_GATEWAY),
+            Kind::Full => ("full", "The disk is full", StatusCode::INSUFFICIENT_STORAGE),
+        }
+    }
+}
+
+impl Problem {
+    /// An error of a kind.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Problem {
+        let (slug, title, status) = kind.describe();
+        Problem {
+            kind: format!("urn:thruway:problem:{slug}"),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            field: None,
+            suggestion: None,
+            known: Vec::new(),
+            current_generation: None,
+        }
+    }
+
+    /// Names the field.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Problem {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Lists what there is.
+    #[must_use]
+    pub fn known(mut self, known: Vec<String>) -> Problem {
+        self.known = known;
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = HeaderValue::from_static(PROBLEM_JSON);
+        // A struct of texts and numbers is always JSON.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            StoreError::NoChain { known, .. } => {
+                Problem::new(Kind::NotFound, detail).field("name").known(known)
+            }
+            StoreError::NoGeneration { .. } => {
+                Problem::new(Kind::NotFound, detail).field("generation")
+            }
+            StoreError::Deletion { .. } | StoreError::TooMany(_) => {
+                Problem::new(Kind::Conflict, detail)
+            }
+            StoreError::Stale { current, .. } => Problem {
+                current_generation: current,
+                ..Problem::new(Kind::Stale, detail).field("If-Match")
+            },
+            StoreError::Full(_) => Problem::new(Kind::Full, detail),
+            _ => Problem::new(Kind::Internal, detail),
+        }
+    }
+}
+
+impl From<CheckError> for Problem {
+    fn from(error: CheckError) -> Problem {
+        Problem::new(Kind::Invalid, error.message).field(error.field)
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Problem {
+        match error {
+            ChangeError::Check(error) => error.into(),
+            ChangeError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Problem {
+        Problem::new(Kind::Invalid, error.to_string()).field("name")
+    }
+}
+
+impl From<PlaneError> for Problem {
+    fn from(error: PlaneError) -> Problem {
+        let kind = match error {
+            PlaneError::NotRunning(_) => Kind::Conflict,
+            PlaneError::Refused(_) => Kind::DataPlane,
+        };
+        Problem::new(kind, error.to_string())
+    }
+}

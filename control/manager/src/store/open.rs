@@ -1,0 +1,173 @@
+//! Opening the database: made whole or not at all, checked before anything writes to it.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::StoreError;
+
+/// Marks a file as the manager's (`PRAGMA application_id`): "ThrM".
+const APPLICATION_ID: i64 = 0x5468_724d;
+
+/// Version of [`SCHEMA`] (`PRAGMA user_version`). A new field of `ChainSpec` needs a new version,
+/// too: older programs cannot read it.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// Tables. `head` has the last generation of each chain, `live` is 0 if that is its deletion.
+const SCHEMA: &str = "
+    CREATE TABLE generation (
+        id INTEGER PRIMARY KEY,
+        chain TEXT NOT NULL,
+        number INTEGER NOT NULL CHECK (number > 0),
+        time_ms INTEGER NOT NULL,
+        author TEXT NOT NULL,
+        spec TEXT,
+        checksum INTEGER NOT NULL,
+        UNIQUE (chain, number)
+    ) STRICT;
+    CREATE TABLE head (
+        chain TEXT PRIMARY KEY,
+        number INTEGER NOT NULL,
+        live INTEGER NOT NULL,
+        FOREIGN KEY (chain, number) REFERENCES generation (chain, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX head_live ON head (chain) WHERE live = 1;
+";
+
+/// How long a call waits for another process that looks into the database.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Size that the log is cut to after a checkpoint, in bytes.
+const LOG_LEN_MAX: i64 = 4 << 20;
+
+/// An opened database.
+pub struct Opened {
+    /// The file.
+    pub path: PathBuf,
+    /// The one connection that writes.
+    pub writer: Connection,
+    /// A connection that reads, and never waits for the writer.
+    pub reader: Connection,
+    /// Held for as long as this process uses the directory.
+    pub lock: File,
+}
+
+/// Opens the database of a state directory; makes both where they are missing.
+pub fn open(dir: &Path) -> Result<Opened, StoreError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| StoreError::of_files(dir, &error))?;
+    let lock = lock(dir)?;
+    let path = dir.join("state.db");
+    if !path.try_exists().map_err(|error| StoreError::of_files(&path, &error))? {
+        create(dir, &path)?;
+    }
+    verify(&path)?;
+    let sql = |error: rusqlite::Error| StoreError::of(&path, &error);
+    let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(sql)?;
+    prepare(&writer).map_err(sql)?;
+    let reader = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql)?;
+    Ok(Opened { path, writer, reader, lock })
+}
+
+/// Keeps a second manager out of the directory. The lock ends with the process.
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join("lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|error| StoreError::of_files(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(StoreError::of_files(&path, &error)),
+    }
+}
+
+/// Makes a new database under another name and renames it. So an empty `state.db` is never a new
+/// one: somebody cut it, and [`verify`] refuses it.
+fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
+    let log = sibling(path, "-wal");
+    if log.exists() {
+        let why = format!("it is missing, but its log {} is there", log.display());
+        return Err(StoreError::Damaged { path: path.to_owned(), why });
+    }
+    let new = dir.join("state.db.new");
+    for old in [new.clone(), sibling(&new, "-journal")] {
+        match std::fs::remove_file(&old) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::of_files(&old, &error));
+            }
+            _ => {}
+        }
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let made = connect(&new, flags).and_then(|connection| {
+        connection.execute_batch(&format!(
+            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; \
+             PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+        ))?;
+        connection.close().map_err(|(_, error)| error)
+    });
+    made.map_err(|error| StoreError::of(&new, &error))?;
+    let files = |error: std::io::Error| StoreError::of_files(path, &error);
+    // SQLite gives the log and the index the same mode.
+    std::fs::set_permissions(&new, Permissions::from_mode(0o600)).map_err(files)?;
+    std::fs::rename(&new, path).map_err(files)?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(files)
+}
+
+/// Checks a database without writing to it.
+fn verify(path: &Path) -> Result<(), StoreError> {
+    let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
+    let sql = |error: rusqlite::Error| StoreError::of(path, &error);
+    // SQLite takes an empty file for a new database, and forgets its log.
+    let len = std::fs::metadata(path).map_err(|error| StoreError::of_files(path, &error))?.len();
+    if len == 0 {
+        return Err(damaged("the file is empty".to_owned()));
+    }
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql)?;
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    if number("application_id").map_err(sql)? != APPLICATION_ID {
+        return Err(damaged("it is not a database of Thruway's manager".to_owned()));
+    }
+    let found = number("user_version").map_err(sql)?;
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION });
+    }
+    if found < 1 {
+        return Err(damaged(format!("schema version {found} does not exist")));
+    }
+    let told: String =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sql)?;
+    if told != "ok" {
+        return Err(damaged(told));
+    }
+    Ok(())
+}
+
+/// A connection; no URIs, no extensions.
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(connection)
+}
+
+/// Has the writer sync the log at every commit: what is acknowledged survives a power failure.
+fn prepare(writer: &Connection) -> rusqlite::Result<()> {
+    writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    writer.pragma_update(None, "synchronous", "FULL")?;
+    writer.pragma_update(None, "foreign_keys", true)?;
+    writer.pragma_update_and_check(None, "journal_size_limit", LOG_LEN_MAX, |_| Ok(()))
+}
+
+/// The file beside it whose name is longer.
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

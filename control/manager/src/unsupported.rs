@@ -1,0 +1,67 @@
+//! Nobody who runs chains: what is asked for is kept, and every status says that nothing runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::events::EventLog;
+use crate::{Asked, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError};
+
+const REASON: &str = "NotSupported";
+const MESSAGE: &str = "this thruway-manager keeps chains but cannot run them; run the \
+                       configuration with `thruway run`";
+
+/// Stands where no data planes can be run.
+#[derive(Debug)]
+pub struct Unsupported {
+    events: Arc<EventLog>,
+    /// Since when each chain is asked for.
+    asked: Mutex<BTreeMap<String, SystemTime>>,
+}
+
+impl Unsupported {
+    /// Tells of chains that it does not start by events.
+    pub fn new(events: Arc<EventLog>) -> Unsupported {
+        Unsupported { events, asked: Mutex::new(BTreeMap::new()) }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<String, SystemTime>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DataPlanes for Unsupported {
+    fn converge(&self, asked: Vec<Asked>) {
+        let now = SystemTime::now();
+        let mut known = self.asked();
+        known.retain(|name, _| asked.iter().any(|one| one.name == *name));
+        for one in asked {
+            known.entry(one.name.clone()).or_insert_with(|| {
+                let (reason, message) = (REASON.to_owned(), MESSAGE.to_owned());
+                self.events.emit(Event { time: now, chain: one.name, reason, message });
+                now
+            });
+        }
+    }
+
+    fn status(&self, chain: &str) -> Option<ChainStatus> {
+        let since = *self.asked().get(chain)?;
+        let condition = |kind| Condition {
+            kind,
+            holds: false,
+            reason: REASON.to_owned(),
+            message: MESSAGE.to_owned(),
+            since,
+        };
+        let conditions = [ConditionKind::Ready, ConditionKind::UpToDate].map(condition).to_vec();
+        Some(ChainStatus { conditions, ..ChainStatus::default() })
+    }
+
+    fn read(&self, chain: &str, _handler: &str) -> Result<String, PlaneError> {
+        Err(PlaneError::NotRunning(chain.to_owned()))
+    }
+
+    fn write(&self, chain: &str, _handler: &str, _value: &str) -> Result<(), PlaneError> {
+        Err(PlaneError::NotRunning(chain.to_owned()))
+    }
+}

@@ -1,0 +1,143 @@
+//! A process that writes is killed at random moments; what it acknowledged is there, whole.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use thruway_manager::store::{ChangeOptions, Store};
+use thruway_manager::{ChainName, ChainSpec};
+
+const KILLS: u32 = 100;
+const CHAINS: u64 = 5;
+const DIRECTORY: &str = "THRUWAY_CRASH_DIRECTORY";
+const SEED: &str = "THRUWAY_CRASH_SEED";
+
+/// A specification that can be told from its number, some of many pages.
+fn spec(number: u64) -> ChainSpec {
+    let text = format!("{number};").repeat(1 + usize::try_from(number % 17).expect("small") * 100);
+    ChainSpec { configuration: text, ..ChainSpec::default() }
+}
+
+/// A step of splitmix64, a generator of pseudo-random numbers.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[test]
+#[ignore = "writes until it is killed, as a child of the other test"]
+fn writer() {
+    let dir = PathBuf::from(std::env::var_os(DIRECTORY).expect("a directory"));
+    let mut state: u64 = std::env::var(SEED).expect("a seed").parse().expect("a number");
+    let store = Store::open(&dir).expect("a store");
+    let options = ChangeOptions { author: "child", ..ChangeOptions::default() };
+    println!("\nopened");
+    loop {
+        let name = ChainName::new(&format!("c{}", next(&mut state) % CHAINS)).expect("a name");
+        let number = next(&mut state) >> 32;
+        let (put, what) = match number % 8 {
+            0 if store.get(&name).is_ok() => (store.delete(&name, &options), None),
+            _ => (store.put(&name, &spec(number), &options), Some(number)),
+        };
+        let put = put.expect("written");
+        let what = what.map_or("-".to_owned(), |number| number.to_string());
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{name} {} {what}", put.generation).expect("told");
+        out.flush().expect("told");
+    }
+}
+
+/// What was acknowledged: the number of each specification, `None` for a deletion.
+type Acknowledged = BTreeMap<(String, u64), Option<u64>>;
+
+/// An acknowledgement of the writer.
+fn parse(line: &str) -> Option<((String, u64), Option<u64>)> {
+    // What comes before the first one is the test program's; the last one may be half.
+    let words: Vec<&str> = line.split(' ').collect();
+    let [name, generation, what] = words[..] else { return None };
+    let number = if what == "-" { None } else { Some(what.parse().ok()?) };
+    Some(((ChainName::new(name).ok()?.to_string(), generation.parse().ok()?), number))
+}
+
+/// Lets a writer write until it acknowledged `changes`, if that is given, and a while longer; kills
+/// it.
+fn kill_a_writer(
+    (dir, seed): (&Path, u64),
+    changes: Option<u64>,
+    after: Duration,
+    acknowledged: &mut Acknowledged,
+) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "--ignored", "--nocapture", "writer"])
+        .env(DIRECTORY, dir)
+        .env(SEED, seed.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    if let Some(changes) = changes {
+        let opened = lines.by_ref().map_while(Result::ok).any(|line| line == "opened");
+        assert!(opened, "the writer could not open the store: {:?}", child.wait());
+        for _ in 0..changes {
+            let line = lines.next().expect("it writes on").expect("a line");
+            acknowledged.extend(parse(&line));
+        }
+    }
+    std::thread::sleep(after);
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| parse(&line)));
+}
+
+/// Everything that was acknowledged is in the store, and every generation is whole.
+fn verify(dir: &Path, acknowledged: &Acknowledged) -> usize {
+    let store = Store::open(dir).expect("it opens after a crash");
+    let mut found = 0;
+    for number in 0..CHAINS {
+        let name = ChainName::new(&format!("c{number}")).expect("a name");
+        let Ok(page) = store.generations(&name, None, usize::MAX - 1) else { continue };
+        let last = page.items.first().map_or(0, |one| one.number);
+        assert_eq!(page.items.len() as u64, last, "generations without gap");
+        for one in &page.items {
+            found += 1;
+            if let Some(kept) = &one.spec {
+                let told = kept.configuration.split(';').next().and_then(|text| text.parse().ok());
+                assert_eq!(*kept, spec(told.expect("a number")), "a whole specification");
+            }
+        }
+    }
+    for ((name, generation), number) in acknowledged {
+        let name = ChainName::new(name).expect("a name");
+        let one = store.generation(&name, *generation).expect("it was acknowledged");
+        assert_eq!(one.spec, number.map(spec), "{name} {generation}");
+    }
+    found
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills_at_random_moments() {
+    let dir = TempDir::new().expect("a directory");
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
+    let mut state = since.as_secs() ^ u64::from(since.subsec_nanos());
+    println!("seed {state}");
+    let mut acknowledged = Acknowledged::new();
+    for kill in 0..KILLS {
+        // Some are killed while they open the store.
+        let changes = next(&mut state).checked_rem(5).filter(|changes| *changes < 4);
+        let after = Duration::from_micros(next(&mut state) % 15_000);
+        let seed = next(&mut state);
+        kill_a_writer((dir.path(), seed), changes, after, &mut acknowledged);
+        if kill % 10 == 9 {
+            verify(dir.path(), &acknowledged);
+        }
+    }
+    let found = verify(dir.path(), &acknowledged);
+    println!("{} acknowledged, {found} found", acknowledged.len());
+    assert!(acknowledged.len() > 50 && found >= acknowledged.len(), "too few to show it");
+}
