@@ -13,15 +13,27 @@ pub(super) const PREFIX_LEN: usize = 128;
 /// Bytes of head room that go along: headers that were pulled off can be given back.
 const ROOM_LEN: usize = PREFIX_LEN - CARRIED_LEN;
 
-/// Writes a packet and what is known of it.
+/// Writes a packet and what is known of it; the text becomes as long as they are.
 pub(super) fn pack(packet: &mut Packet, to: &mut Vec<u8>) {
-    to.clear();
-    to.extend_from_slice(&packet.carried());
+    to.resize(packed_len(packet), 0);
+    pack_into(packet, to);
+}
+
+/// Bytes that a packet takes with what is known of it.
+pub(super) fn packed_len(packet: &Packet) -> usize {
+    PREFIX_LEN + packet.len()
+}
+
+/// Writes a packet and what is known of it to where [`packed_len`] bytes are.
+pub(super) fn pack_into(packet: &mut Packet, to: &mut [u8]) {
+    let Some((known, rest)) = to.split_first_chunk_mut::<CARRIED_LEN>() else { return };
+    *known = packet.carried();
     let room = packet.headroom().min(ROOM_LEN);
-    to.resize(PREFIX_LEN - room, 0);
     // Within the head room: both succeed.
     let has_room = packet.unpull(room);
-    to.extend_from_slice(packet.data());
+    let (absent, there) = rest.split_at_mut(rest.len() - packet.len());
+    absent.fill(0);
+    there.copy_from_slice(packet.data());
     if has_room {
         let _ = packet.pull(room);
     }

@@ -12,6 +12,7 @@ mod latency;
 mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod nf;
+mod opened;
 mod outlet;
 mod process;
 mod reminders;
