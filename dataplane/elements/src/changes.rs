@@ -184,9 +184,8 @@ fn detour(entry: &'static Entry) -> Option<&'static str> {
 #[test]
 fn straight_elements_make_copy_and_keep_no_packet() {
     let straight = CATALOG.entries().filter(|entry| entry.spec.straight);
-    let wrong: Vec<_> = straight
-        .filter_map(|entry| Some((entry.spec.name, detour(entry)?)))
-        .collect();
+    let wrong: Vec<_> =
+        straight.filter_map(|entry| Some((entry.spec.name, detour(entry)?))).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     // It finds those that do.
     for (name, what) in [("Tee", "makes packets"), ("Queue", "keeps packets")] {

@@ -8,9 +8,9 @@ use thruway_element::{
 };
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, Outgoing, lie_down};
+use thruway_nf_abi::SlotHead;
 use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, WaitMode};
-use thruway_nf_abi::SlotHead;
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::Ordering;
 
@@ -273,7 +273,8 @@ impl Element for IsolatedPorts {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let output = port as u8;
         for packet in batch.drain() {
-            let link = self.attached.as_mut().and_then(|attached| attached.links.get_mut(self.last));
+            let link =
+                self.attached.as_mut().and_then(|attached| attached.links.get_mut(self.last));
             match link.filter(|_| self.opened.is_open()) {
                 Some(link) => self.opened.keep(cx, &mut link.worker, output, packet),
                 None => self.inject(cx, output, packet),

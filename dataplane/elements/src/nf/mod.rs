@@ -2,6 +2,7 @@
 
 mod backend;
 mod carried;
+mod framed;
 mod group;
 mod hang;
 mod idling;
