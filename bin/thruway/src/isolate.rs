@@ -16,6 +16,7 @@ use thruway_lang::{
     ArgText, Checked, Edge, EdgeKind, ElementDecl, Graph, PortRef, Processing, Span, unparse,
 };
 use thruway_nf_abi::message::LEN_MAX;
+use thruway_packet::Packet;
 
 /// The class whose elements name what is isolated.
 const ISOLATE: &str = "Isolate";
@@ -219,10 +220,13 @@ fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> Str
     let edges = sorted(within.chain(entering).chain(leaving));
     let mut inner = Graph { elements, edges, requirements: Vec::new(), ..graph.clone() };
     let first = &graph.elements[part.isolate];
+    // Of several packets, only those of such elements can be told apart when they leave.
+    let mut own_nodes = nodes.iter().filter(|node| owners[**node] == Some(at));
+    let is_straight = own_nodes.all(|node| graph.elements[*node].spec.straight);
     inner.elements.push(ElementDecl {
         name: PORTS.to_owned(),
         class: "IsolatedPorts".to_owned(),
-        config: String::new(),
+        config: if is_straight { format!("BATCH {}", Packet::PLACES) } else { String::new() },
         ..first.clone()
     });
     unparse(&inner)

@@ -62,6 +62,9 @@ pub struct Spec {
     pub speaks_for_threads: bool,
     /// What its replicas are to one another, where several threads reach it.
     pub replicas: Replicas,
+    /// Whether each packet that comes leaves at most once, as that packet and before the call
+    /// returns: it makes, copies and keeps none. Isolated parts of such elements get whole batches.
+    pub straight: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -94,6 +97,7 @@ impl Spec {
         leaves_at_home: false,
         speaks_for_threads: false,
         replicas: Replicas::Undeclared,
+        straight: false,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],

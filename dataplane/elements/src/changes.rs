@@ -157,3 +157,46 @@ fn elements_change_no_more_than_they_declare() {
     }
     assert!(seen[0] > 40 && seen[1] > 8, "{seen:?}; nothing came out of {silent:?}");
 }
+
+/// What an element does that is not straight, with all packets in one batch.
+fn detour(entry: &'static Entry) -> Option<&'static str> {
+    let Some(mut rig) = built(entry) else { return Some("cannot be built alone") };
+    let mut packets = packets(true);
+    let mut wanted = 0_u32;
+    for (packet, place) in packets.iter_mut().zip(1..) {
+        packet.set_place(place);
+        wanted |= 1 << place;
+    }
+    let came = packets.len() as u64;
+    let left: Vec<Packet> = rig.push(packets).into_iter().flatten().collect();
+    for packet in &left {
+        let bit = 1 << packet.place();
+        if wanted & bit == 0 {
+            return Some("makes packets");
+        }
+        wanted &= !bit;
+    }
+    let is_sink = entry.spec.ports.ends_with("/0");
+    let is_kept = left.len() as u64 + rig.drops().iter().sum::<u64>() < came;
+    (is_kept && !is_sink).then_some("keeps packets")
+}
+
+#[test]
+fn straight_elements_make_copy_and_keep_no_packet() {
+    let straight = CATALOG.entries().filter(|entry| entry.spec.straight);
+    let wrong: Vec<_> =
+        straight.filter_map(|entry| Some((entry.spec.name, detour(entry)?))).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    // It finds those that do.
+    for (name, what) in [("Tee", "makes packets"), ("Queue", "keeps packets")] {
+        let entry = CATALOG.entry(name).expect("it is there");
+        assert_eq!(detour(entry), Some(what), "{name}");
+    }
+}
+
+#[test]
+fn straight_elements_have_no_task_and_no_thread() {
+    for Entry { spec, .. } in CATALOG.entries().filter(|entry| entry.spec.straight) {
+        assert!(!spec.task && !spec.handoff && !spec.leaves_at_home, "{}", spec.name);
+    }
+}

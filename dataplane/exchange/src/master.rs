@@ -143,6 +143,20 @@ impl<S: Storage> Master<S> {
         Ok(self.fill(slot, mark, Span { start, len: bytes.len() as u32 }, 0))
     }
 
+    /// The same of a packet whose bytes are in two places.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was put.
+    #[inline(always)]
+    pub fn put_parts(&mut self, mark: Mark, [first, rest]: [&[u8]; 2]) -> Result<u32, Refusal> {
+        let (start, len) = (self.headroom, first.len() + rest.len());
+        let slot = self.claim(start, len)?;
+        let place = Place::Slot(Ring::Primary, slot);
+        self.storage.copy_in(place, start, first);
+        self.storage.copy_in(place, start + first.len() as u32, rest);
+        Ok(self.fill(slot, mark, Span { start, len: len as u32 }, 0))
+    }
+
     /// Puts what another link's Worker gave into the next slot: one copy, slot to slot.
     ///
     /// # Errors

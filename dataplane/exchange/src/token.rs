@@ -83,8 +83,15 @@ impl<S: Storage> Token<'_, S> {
     /// Copies as many of its bytes as `bytes` has room for.
     #[inline]
     pub fn copy_to(&self, bytes: &mut [u8]) {
-        let len = bytes.len().min(self.len as usize);
-        self.storage.copy_out(self.place, self.start, &mut bytes[..len]);
+        self.copy_from(0, bytes);
+    }
+
+    /// Copies as many of its bytes behind the first `skipped` as `bytes` has room for.
+    #[inline]
+    pub fn copy_from(&self, skipped: u32, bytes: &mut [u8]) {
+        let skipped = skipped.min(self.len);
+        let len = bytes.len().min((self.len - skipped) as usize);
+        self.storage.copy_out(self.place, self.start + skipped, &mut bytes[..len]);
     }
 }
 

@@ -23,7 +23,7 @@ impl Packet {
         for (to, mark) in bytes.chunks_exact_mut(2).zip([meta.l2, meta.l3, meta.l4]) {
             to.copy_from_slice(&relative(mark).to_le_bytes());
         }
-        bytes[6] = meta.kind as u8;
+        bytes[6] = self.kind() as u8;
         bytes[8..36].copy_from_slice(&meta.anno);
         bytes[40..].copy_from_slice(&meta.timestamp.to_le_bytes());
         bytes
@@ -41,17 +41,11 @@ impl Packet {
             u16::try_from(mark).ok().filter(|_| is_known).unwrap_or(NO_HEADER)
         };
         (meta.l2, meta.l3, meta.l4) = (absolute(0), absolute(2), absolute(4));
-        meta.kind = match bytes[6] {
-            1 => PacketKind::Broadcast,
-            2 => PacketKind::Multicast,
-            3 => PacketKind::OtherHost,
-            4 => PacketKind::Outgoing,
-            _ => PacketKind::Host,
-        };
         meta.anno.copy_from_slice(&bytes[8..36]);
         let mut time = [0; 8];
         time.copy_from_slice(&bytes[40..]);
         meta.timestamp = i64::from_le_bytes(time);
+        self.set_kind(PacketKind::of(bytes[6]));
     }
 }
 

@@ -20,6 +20,23 @@ pub enum PacketKind {
     Outgoing = 4,
 }
 
+impl PacketKind {
+    /// The kind of this number; a number that is none stands for the usual kind.
+    #[inline]
+    pub(crate) fn of(number: u8) -> PacketKind {
+        match number {
+            1 => PacketKind::Broadcast,
+            2 => PacketKind::Multicast,
+            3 => PacketKind::OtherHost,
+            4 => PacketKind::Outgoing,
+            _ => PacketKind::Host,
+        }
+    }
+}
+
+/// Lowest bit of a packet's place in [`Meta::kind_and_place`].
+pub(crate) const PLACE_SHIFT: u32 = 3;
+
 /// What the host knows of one frame: exactly one cache line, so that touching any of it costs one
 /// miss, and the pool can be indexed by shifting.
 #[repr(C, align(64))]
@@ -37,7 +54,9 @@ pub(crate) struct Meta {
     /// Which pool it came from, in the lowest bit; above it the number of the packet's mark, 0 for
     /// none (see [`crate::Mark`]).
     pub pool: u8,
-    pub kind: PacketKind,
+    /// [`PacketKind`] in the lowest three bits; above them the packet's place (see
+    /// [`crate::Packet::place`]).
+    pub kind_and_place: u8,
     /// Nanoseconds since the Unix epoch; 0 when unset.
     pub timestamp: i64,
     /// Flow control block, for the flow manager.
@@ -57,7 +76,7 @@ impl Meta {
         self.l2 = NO_HEADER;
         self.l3 = NO_HEADER;
         self.l4 = NO_HEADER;
-        self.kind = PacketKind::Host;
+        self.kind_and_place = PacketKind::Host as u8;
         self.timestamp = 0;
         self.fcb = 0;
         self.anno = [0; 28];

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::frames::{handmade, mutate, read_capture, write_capture};
-use crate::process::{click, root, run, skip};
+use crate::process::{click, on_all_cores, root, run, skip};
 
 /// How an element's outputs follow from its input.
 #[derive(Clone, Copy, PartialEq)]
@@ -350,9 +350,7 @@ fn other_captures_are_accounted_for() {
     let mut files = Vec::new();
     find(Path::new(&dir), &mut files);
     assert!(!files.is_empty(), "THRUWAY_CAPTURES_DIR has no *.pcap or *.pcapng");
-    for file in files {
-        run_over(&file, 32);
-    }
+    on_all_cores(&files, |file| run_over(file, 32));
 }
 
 #[test]

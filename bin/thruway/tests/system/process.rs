@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -211,4 +213,28 @@ pub fn skip(test: &str, why: &str) {
 /// Whether long forms of tests are asked for: `THRUWAY_LONG=1`, with a build that is optimised.
 pub fn at_length() -> bool {
     std::env::var("THRUWAY_LONG").is_ok_and(|value| value == "1")
+}
+
+/// What `each` makes of each of them, in their order: on as many threads as there are processors,
+/// for work that no clock is part of.
+pub fn on_all_cores<T: Sync, R: Send>(all: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            match all.get(at) {
+                Some(one) => done.push((at, each(one))),
+                None => return done,
+            }
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }

@@ -15,6 +15,7 @@ pub static ENTRY: Entry = Entry::new(
                Here every element reads headers wherever they are, so that packets pass \
                unchanged; only the arguments are checked.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> Align(4, 0) -> Discard",
+        straight: true,
         args: &[
             Arg::required("MODULUS", Ty::UInt, "2, 4 or 8"),
             Arg::required("OFFSET", Ty::UInt, "below MODULUS"),

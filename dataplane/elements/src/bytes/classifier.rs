@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
                   c[0] -> Discard; c[1] -> Discard; c[2] -> Discard; c[3] -> Print -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::rest(
             "PATTERN",
             Ty::Rule("Classifier pattern"),

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> HostEtherFilter(0:0:0:0:0:2) -> DropBroadcasts -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         drops: ToMany::DROPS,
         handlers: &[Handler::sum("drops", "packets that did not go on")],
         changes: Changes::Nothing,

@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Print \
                   -> Discard",
+        straight: true,
         args: &[
             Arg::optional("ETHERTYPE", Ty::UInt, "type of new headers").or("0x0800"),
             Arg::optional("SRC", Ty::Ether, "source of new headers").or("1:1:1:1:1:1"),

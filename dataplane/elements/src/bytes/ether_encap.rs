@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                whose destination depends on the next hop, see ARPQuerier.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)\n\
                   -> Print(CONTENTS HEX, MAXLENGTH 14) -> Discard",
+        straight: true,
         args: &[
             Arg::required("ETHERTYPE", Ty::UInt, "the type of what follows: 0x0800 for IP"),
             Arg::required("SRC", Ty::Ether, "source address"),

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                Packets too short for both addresses are dropped.",
         example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
                   -> EtherMirror -> Print -> Discard",
+        straight: true,
         drops: Short::DROPS,
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,

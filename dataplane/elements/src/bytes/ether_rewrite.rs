@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                the packet's first byte. Packets too short for both addresses are dropped.",
         example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
                   -> EtherRewrite(0:0:0:0:0:3, 0:0:0:0:0:4) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::required("SRC", Ty::Ether, "source address"),
             Arg::required("DST", Ty::Ether, "destination address"),

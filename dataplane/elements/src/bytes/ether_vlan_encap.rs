@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
                14 bytes.",
         example: "InfiniteSource(LIMIT 1, STOP true) \
                   -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 1) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::required("ETHERTYPE", Ty::UInt, "the type of what follows: 0x0800 for IP"),
             Arg::required("SRC", Ty::Ether, "source address"),

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> HostEtherFilter(0:0:0:0:0:1) -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("ETHER", Ty::Ether, "address of the host"),
             Arg::optional("DROP_OWN", Ty::Bool, "whether frames from ETHER are sorted out")

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                0, the network header is marked LENGTH bytes after. Packets that end before what is \
                to be marked are dropped.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> MarkMACHeader(0, 14) -> Discard",
+        straight: true,
         args: &[
             Arg::optional("OFFSET", Ty::UInt, "where the header begins").or("0"),
             Arg::optional("LENGTH", Ty::UInt, "its bytes; 0 for unknown").or("0"),

@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                DST_OFFSET bytes. The places may overlap. No checksum is updated.",
         example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> MoveData(0, 3, 2) -> Print \
                   -> Discard",
+        straight: true,
         args: &[
             Arg::required("SRC_OFFSET", Ty::UInt, "where the bytes are"),
             Arg::required("DST_OFFSET", Ty::UInt, "where they go"),

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                0), by as many bytes as the EXTRA_LENGTH annotation tells, which is then 0. The new \
                bytes are zeros; with ZERO false they are whatever memory held.",
         example: "InfiniteSource(LENGTH 14, LIMIT 1, STOP true) -> Pad(60) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::optional(
                 "LENGTH",

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                where the number is negative; of a packet that has fewer, all. New bytes are zeros, \
                except those that come back in front after Strip.",
         example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> Resize(-2, +1) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::optional("HEAD", Ty::Int, "bytes more in front").or("0"),
             Arg::optional("TAIL", Ty::Int, "bytes more at the end").or("0"),

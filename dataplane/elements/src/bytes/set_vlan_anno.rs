@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                make. VLANEncap(ANNO) and EtherVLANEncap with ANNO make a tag of it.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> SetVLANAnno(5, 3) \
                   -> VLANEncap(ANNO) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::optional("VLAN_TCI", Ty::UInt, "control information"),
             Arg::optional("VLAN_PCP", Ty::UInt, "priority code point, 0 to 7").or("0"),

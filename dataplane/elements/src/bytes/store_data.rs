@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                bytes. MASK says which bits are written; DATA behind its end is written whole. No \
                checksum is updated.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> StoreData(0, \\<0102>) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::required("OFFSET", Ty::UInt, "where the bytes go"),
             Arg::required("DATA", Ty::Data, "the bytes"),

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("ADDR", Ty::Ether, "the address"),
             Arg::required("OFFSET", Ty::Str, "where: a number, src or dst"),

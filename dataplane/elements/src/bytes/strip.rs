@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                stay in the packet's head room, where Unstrip finds them. Packets that have fewer \
                bytes are dropped (Click lets them go on with no bytes at all).",
         example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Print -> Discard",
+        straight: true,
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to take off")],
         drops: Short::DROPS,
         cost: &[Operation::HeaderMove.once()],

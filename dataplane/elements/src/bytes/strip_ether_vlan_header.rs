@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> StripEtherVLANHeader -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[Arg::optional("NATIVE_VLAN", Ty::Int, "VLAN of frames without a tag; -1 for none")
             .or("0")],
         drops: Bad::DROPS,

@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> MarkIPHeader(14) \
                   -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         drops: Bad::DROPS,
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
                and those that end before, are dropped.",
         example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
                   -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> StripTransportHeader -> Print -> Discard",
+        straight: true,
         drops: Bad::DROPS,
         cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
         changes: Changes::Headers,

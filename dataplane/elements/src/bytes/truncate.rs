@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                cut off are added to the annotation of that name, at most 65,535 in all: ToDump and \
                counters may then count them, and Pad gives them back as zeros.",
         example: "InfiniteSource(LENGTH 100, LIMIT 1, STOP true) -> Truncate(64) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::required("LENGTH", Ty::UInt, "most bytes a packet keeps"),
             Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether the annotation tells what was cut")

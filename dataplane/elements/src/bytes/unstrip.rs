@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                took off; where nothing was taken off they are whatever the head room held, or \
                zeros where it was too small.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Unstrip(14) -> Print -> Discard",
+        straight: true,
         args: &[Arg::required("LENGTH", Ty::UInt, "bytes to give back")],
         cost: &[Operation::HeaderMove.once()],
         changes: Changes::Frame,

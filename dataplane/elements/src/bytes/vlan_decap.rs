@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                annotation, 0 where there was no tag.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) \
                   -> VLANDecap -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::optional("ANNO", Ty::Bool, "whether the annotation is set").or("true"),
             Arg::keyword("ETHERTYPE", Ty::UInt, "type of tags").or("0x8100"),

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                are dropped. VLANDecap takes a tag off.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) -> Print \
                   -> VLANDecap -> Discard",
+        straight: true,
         args: &[
             Arg::optional("VLAN_TCI", Ty::Any, "control information, or ANNO"),
             Arg::optional("VLAN_PCP", Ty::UInt, "priority code point, 0 to 7").or("0"),

@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::new(
                   Script(TYPE DRIVER, wait_stop, write a.write_text_file -)",
         ports: "1-2/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::keyword("BYTES", Ty::Bool, "whether bytes are counted").or("false"),
             Arg::keyword("IP_BYTES", Ty::Bool, "whether bytes count from the network header on")

@@ -30,6 +30,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> MarkIPHeader -> AggregateIP(ip dst/8) -> AggregateCounter -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("FIELD", Ty::Rule("field"), "the field"),
             Arg::keyword("INCREMENTAL", Ty::Bool, "whether the old value stays in front")

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> CheckIPHeader(VERBOSE true) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::optional("BADSRC*", Ty::Any, "OFFSET; or bad sources, in the old form"),
             Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0"),

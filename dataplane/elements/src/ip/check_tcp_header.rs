@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
                   LIMIT 1, STOP true) -> CheckIPHeader -> CheckUDPHeader -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details counts by cause").or("false"),

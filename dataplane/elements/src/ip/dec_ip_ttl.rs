@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> CheckIPHeader -> DecIPTTL -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is done").or("true"),
             Arg::keyword("MULTICAST", Ty::Bool, "whether multicast packets are decremented")

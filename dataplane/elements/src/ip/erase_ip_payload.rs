@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                Other packets pass unchanged.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 1.0.0.2, 6) \
                   -> EraseIPPayload -> Print(ok, 40) -> Discard",
+        straight: true,
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader -> Paint(1, FIX_IP_SRC) -> FixIPSrc(9.9.9.9) -> Print(ok) \
                   -> Discard",
+        straight: true,
         args: &[Arg::required("IPADDR", Ty::Ip, "the source address")],
         changes: Changes::Headers,
         cost: &[Operation::Annotate.once()],

@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                that have no such bytes are dropped.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> GetIPAddress(16) -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::optional("OFFSET", Ty::UInt, "where in the packet the address is"),
             Arg::optional("ANNO", Ty::Anno, "where to put it").or("DST_IP"),

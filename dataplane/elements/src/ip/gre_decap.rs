@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> GREDecap(0x88b5) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::optional("PROTOCOL", Ty::UInt, "EtherType of what must be inside"),
             Arg::keyword("KEY", Ty::UInt, "key that it must have"),

@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> GREEncap(KEY 5) -> IPEncap(gre, 1.1.1.1, 2.2.2.2) -> CheckIPHeader \
                   -> StripIPHeader -> GREDecap -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::optional("PROTOCOL", Ty::UInt, "EtherType of what is inside").or("0x0800"),
             Arg::keyword("KEY", Ty::UInt, "the key; without, there is none"),

@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[Arg::optional("TEID", Ty::UInt, "the tunnel, or 0 for any").or("0")],
         drops: Bad::DROPS,
         handlers: &HANDLERS,

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[Arg::required("TEID", Ty::UInt, "the tunnel; 0 for that of the annotation")],
         drops: Bad::DROPS,
         handlers: &HANDLERS,

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
                   -> ICMPIPEncap(1.0.0.1, 2.0.0.2, redirect, host) -> CheckIPHeader -> Print(ok) \
                   -> Discard",
+        straight: true,
         args: &[
             Arg::required("SRC", Ty::Ip, "source address"),
             Arg::required("DST", Ty::Ip, "destination address"),

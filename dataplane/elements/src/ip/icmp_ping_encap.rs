@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                0. Packets that would grow beyond 65,535 bytes are dropped.",
         example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) -> ICMPPingEncap(1.0.0.1, 2.0.0.2) \
                   -> CheckIPHeader -> CheckICMPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::required("SRC", Ty::Ip, "source address"),
             Arg::required("DST", Ty::Ip, "destination address"),

@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
                   c :: IPClassifier(tcp, udp); c[0] -> Discard; c[1] -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::rest("PATTERN", Ty::Rule("PATTERN"), "what an output gets")],
         drops: Dropped::DROPS,
         handlers: &[

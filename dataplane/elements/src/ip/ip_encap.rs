@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> IPEncap(ipip, 18.26.4.24, 140.247.60.147) -> CheckIPHeader -> StripIPHeader \
                   -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::required("PROTO", Ty::Any, "protocol of what is inside, number or name"),
             Arg::required("SRC", Ty::Ip, "source address"),

@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
                   IPFilter(allow udp dst port 53, deny all) -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::rest("RULE", Ty::Rule("ACTION PATTERN"), "a rule")],
         drops: Dropped::DROPS,
         handlers: &[

@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("COLOR", Ty::UInt, "the paint, 0 to 255"),
             Arg::optional("BADSRC*", Ty::Any, "bad sources, in the old form"),

@@ -53,6 +53,7 @@ pub static ENTRY: Entry = Entry::new(
                   DirectIPLookup(2.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[
             Arg::rest("ROUTE", Ty::Rule("ADDR/MASK [GATEWAY] OUTPUT"), "a route"),
             Arg::keyword("FILE", Ty::File, "file with a route on each line"),

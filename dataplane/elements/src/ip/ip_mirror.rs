@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                not marked are dropped.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> CheckIPHeader -> IPMirror -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         drops: NoHeader::DROPS,
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,

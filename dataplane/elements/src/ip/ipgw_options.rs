@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
                   STOP true) -> CheckIPHeader -> IPGWOptions(18.26.4.24) -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("MYADDR", Ty::Ip, "address to enter into options"),
             Arg::optional("OTHERADDRS", Ty::Any, "this router's other addresses"),

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                is not marked.",
         example: "InfiniteSource(\\<4501001400000000401177d60100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> MarkIPCE -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::keyword("FORCE", Ty::Bool, "whether all packets are marked").or("false")],
         drops: Unmarked::DROPS,
         handlers: &[Handler::sum("drops", "packets dropped")],

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                that. A packet that is too short for an IP header there goes on unmarked.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],

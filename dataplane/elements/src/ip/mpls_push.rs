@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::optional("LABEL", Ty::UInt, "the label, 0 to 1048575"),
             Arg::keyword("TC", Ty::UInt, "traffic class, 0 to 7"),

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                destination.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> SetIPAddress(1.2.3.4) \
                   -> StoreIPAddress(0) -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::required("IPADDR", Ty::Ip, "the address"),
             Arg::keyword("ANNO", Ty::Anno, "where to put it").or("DST_IP"),

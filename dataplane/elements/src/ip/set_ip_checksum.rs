@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                too short for its header is dropped.",
         example: "InfiniteSource(\\<4500001400000000401100000100000102000002>, LIMIT 1, STOP true) \
                   -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         drops: Bad::DROPS,
         handlers: &[Handler::sum("drops", "packets dropped")],
         cost: &[Operation::ChecksumIp.once()],

@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                header checksum. Packets whose IP header is not marked are dropped.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> SetIPDSCP(46) -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::required("DSCP", Ty::UInt, "code point, 0 to 63")],
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("dscp", "the code point")],

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                ECT(0) (2), ce or CE (3). Packets whose IP header is not marked are dropped.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> SetIPECN(ce) -> CheckIPHeader -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::required("ECN", Ty::Any, "0 to 3, no, ect1, ect2 or ce")],
         drops: NoHeader::DROPS,
         handlers: &[Handler::both("ecn", "the two bits as written")],

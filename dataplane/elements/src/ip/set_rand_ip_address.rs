@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                once, at the start. Two runs with one SEED draw the same.",
         example: "InfiniteSource(LENGTH 4, LIMIT 1, STOP true) -> SetRandIPAddress(10.0.0.0/8) \
                   -> StoreIPAddress(0) -> Print -> Discard",
+        straight: true,
         args: &[
             Arg::required("PREFIX", Ty::IpPrefix, "what the addresses are of"),
             Arg::optional("LIMIT", Ty::Int, "number of different addresses; -1 for all").or("-1"),

@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
                lengths do not fit, such as fragments, are dropped; the first is told to the user.",
         example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 0001000200080000>, \
                   LIMIT 1, STOP true) -> MarkIPHeader -> SetUDPChecksum -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::optional(
             "FIXOFF",
             Ty::Bool,

@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
                the place pass unchanged.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> MarkIPHeader -> StoreIPAddress(9.9.9.9, src) -> CheckIPHeader -> Discard",
+        straight: true,
         args: &[Arg::rest(
             "ARGUMENT",
             Ty::Rule("[ADDRESS,] OFFSET"),

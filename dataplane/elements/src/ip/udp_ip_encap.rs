@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
                   -> UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234) -> CheckIPHeader -> CheckUDPHeader \
                   -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::required("SRC", Ty::Ip, "source address"),
             Arg::required("SPORT", Ty::Port, "source port"),

@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[Arg::optional("VNI", Ty::UInt, "the network, or 0 for any").or("0")],
         drops: Bad::DROPS,
         handlers: &HANDLERS,

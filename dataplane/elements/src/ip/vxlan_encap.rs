@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> VXLANDecap(7) -> Print -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[Arg::required(
             "VNI",
             Ty::UInt,

@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::optional("BADADDRS", Ty::Any, "bad source addresses, with blanks between"),
             Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0"),

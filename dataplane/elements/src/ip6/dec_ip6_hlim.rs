@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> DecIP6HLIM -> Print(ok) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         drops: Dead::DROPS,
         handlers: &[Handler::sum("drops", "packets whose hop limit expired")],
         changes: Changes::Headers,

@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> GetIP6Address(24) \
                   -> Print(ok) -> Discard",
+        straight: true,
         args: &[Arg::required("OFFSET", Ty::UInt, "where in the packet the address is")],
         drops: Bad::DROPS,
         changes: Changes::Nothing,

@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
                   r :: LookupIP6Route(2001:db8::/32 0, ::/0 fe80::1 0) -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[
             Arg::rest("ROUTE", Ty::Rule("ADDR/LENGTH [GATEWAY] OUTPUT"), "a route"),
             Arg::keyword("FILE", Ty::File, "file with a route on each line"),

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
                   -> IP6Print -> Discard",
+        straight: true,
         args: &[Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],

@@ -18,6 +18,7 @@ pub static ENTRY: Entry = Entry::new(
                IP6NDSolicitor look at, to IPADDR. With it a packet goes to a gateway whatever its \
                destination.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> SetIP6Address(2001:db8::1) -> Discard",
+        straight: true,
         args: &[Arg::required("IPADDR", Ty::Ip6, "the address")],
         handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,

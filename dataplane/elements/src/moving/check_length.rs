@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   c[1] -> Print(long) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("LENGTH", Ty::UInt, "most bytes"),
             Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether bytes left out count").or("false"),

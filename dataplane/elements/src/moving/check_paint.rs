@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   c[1] -> Print(other) -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::required("COLOR", Ty::UInt, "0 to 255"),
             Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT"),

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Discard; s[1] -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        straight: true,
         args: &[
             Arg::required("OFFSET", Ty::UInt, "first byte to look at"),
             Arg::required("LENGTH", Ty::UInt, "bytes to look at"),

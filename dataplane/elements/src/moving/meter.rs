@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
                   m[1] -> Print(fast) -> Discard",
         ports: "1/2-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::rest("RATE", Ty::UInt, "packets a second, one argument for each bound")],
         handlers: &[
             Handler::read("rate", "packets a second, lately"),
@@ -48,6 +49,7 @@ pub static BANDWIDTH: Entry = Entry::new(
                grow, and there is one output more than RATEs.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> m :: BandwidthMeter(20kBps) -> Discard;\n\
                   m[1] -> Print(fast) -> Discard",
+        straight: true,
         args: &[Arg::rest("RATE", Ty::Bandwidth, "bytes a second, one argument for each bound")],
         handlers: &[
             Handler::read("rate", "bytes a second, lately"),

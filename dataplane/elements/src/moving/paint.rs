@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                packet that nobody painted has colour 0. ANNO names another one-byte annotation to \
                use instead.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> Print(OK) -> Discard",
+        straight: true,
         args: &[
             Arg::required("COLOR", Ty::UInt, "0 to 255"),
             Arg::optional("ANNO", Ty::Anno, "the annotation to set").or("PAINT"),

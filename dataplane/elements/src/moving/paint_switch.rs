@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Discard; s[1] -> Print(one) -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
         drops: Homeless::DROPS,
         changes: Changes::Nothing,

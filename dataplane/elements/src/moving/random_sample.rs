@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1/1-2",
         processing: "a/ah",
+        straight: true,
         args: &[
             Arg::optional("P", Ty::Float, "probability of passing"),
             Arg::keyword("SAMPLE", Ty::Float, "the same"),

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Print(heads) -> Discard; s[1] -> Print(tails) -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::keyword(
             "SEED",
             Ty::UInt,

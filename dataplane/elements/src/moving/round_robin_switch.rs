@@ -17,6 +17,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Print(even) -> Discard; s[1] -> Print(odd) -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        straight: true,
         changes: Changes::Nothing,
         // By turns, which processors foresee.
         cost: &[Operation::Sort.once(), Operation::Surprise.times(0.0)],

@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                with its arguments the other way round.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetAnnoByte(PAINT, 1) -> CheckPaint(1) \
                   -> Print(OK) -> Discard",
+        straight: true,
         args: &[
             Arg::required("OFFSET", Ty::Anno, "the byte: a number, or the name of an annotation"),
             Arg::required("VALUE", Ty::UInt, "0 to 255"),

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Print(most) -> Discard; s[1] -> Print(few) -> Discard",
         ports: "1/1-",
         processing: "h/h",
+        straight: true,
         args: strides::ARGS,
         drops: Homeless::DROPS,
         handlers: strides::HANDLERS,

@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::new(
                   s[0] -> Discard; s[1] -> Print(one) -> Discard",
         ports: "1/-",
         processing: "h/h",
+        straight: true,
         args: &[Arg::optional("OUTPUT", Ty::Int, "number of the output; negative: drop").or("0")],
         drops: Off::DROPS,
         handlers: &[Handler::both("switch", "number of the output; -1 when switched off")],

@@ -11,17 +11,29 @@ use thruway_packet::{CARRIED_LEN, Packet};
 /// Bytes before the packet.
 pub(super) const PREFIX_LEN: usize = 128;
 /// Bytes of head room that go along: headers that were pulled off can be given back.
-const ROOM_LEN: usize = PREFIX_LEN - CARRIED_LEN;
+pub(super) const ROOM_LEN: usize = PREFIX_LEN - CARRIED_LEN;
 
-/// Writes a packet and what is known of it.
+/// Writes a packet and what is known of it; the text becomes as long as they are.
 pub(super) fn pack(packet: &mut Packet, to: &mut Vec<u8>) {
-    to.clear();
-    to.extend_from_slice(&packet.carried());
+    to.resize(packed_len(packet), 0);
+    pack_into(packet, to);
+}
+
+/// Bytes that a packet takes with what is known of it.
+pub(super) fn packed_len(packet: &Packet) -> usize {
+    PREFIX_LEN + packet.len()
+}
+
+/// Writes a packet and what is known of it to where [`packed_len`] bytes are.
+pub(super) fn pack_into(packet: &mut Packet, to: &mut [u8]) {
+    let Some((known, rest)) = to.split_first_chunk_mut::<CARRIED_LEN>() else { return };
+    *known = packet.carried();
     let room = packet.headroom().min(ROOM_LEN);
-    to.resize(PREFIX_LEN - room, 0);
     // Within the head room: both succeed.
     let has_room = packet.unpull(room);
-    to.extend_from_slice(packet.data());
+    let (absent, there) = rest.split_at_mut(rest.len() - packet.len());
+    absent.fill(0);
+    there.copy_from_slice(packet.data());
     if has_room {
         let _ = packet.pull(room);
     }
@@ -31,22 +43,38 @@ pub(super) fn pack(packet: &mut Packet, to: &mut Vec<u8>) {
 /// whoever wrote them is not to be believed.
 #[must_use]
 pub(super) fn unpack(bytes: &[u8], packet: &mut Packet) -> bool {
-    let Some((known, rest)) = bytes.split_first_chunk::<CARRIED_LEN>() else { return false };
-    if rest.len() < ROOM_LEN {
+    let copy = |skipped: usize, to: &mut [u8]| {
+        to.copy_from_slice(&bytes[skipped..skipped + to.len()]);
+    };
+    unpack_from(bytes.len(), packet, copy)
+}
+
+/// The same of so many bytes that `copy` fetches: those behind the first few, as many as it is
+/// given room for.
+#[must_use]
+pub(super) fn unpack_from(
+    len: usize,
+    packet: &mut Packet,
+    mut copy: impl FnMut(usize, &mut [u8]),
+) -> bool {
+    if len < PREFIX_LEN {
         return false;
     }
+    let mut known = [0; CARRIED_LEN];
+    copy(0, &mut known);
+    let rest_len = len - CARRIED_LEN;
     packet.truncate(0);
     if !packet.push(ROOM_LEN) {
         return false;
     }
-    packet.truncate(rest.len());
-    if packet.len() < rest.len() && !packet.put(rest.len() - packet.len()) {
+    packet.truncate(rest_len);
+    if packet.len() < rest_len && !packet.put(rest_len - packet.len()) {
         return false;
     }
-    packet.data_mut().copy_from_slice(rest);
+    copy(CARRIED_LEN, packet.data_mut());
     // It has that many bytes.
     let _ = packet.pull(ROOM_LEN);
-    packet.set_carried(known);
+    packet.set_carried(&known);
     true
 }
 

@@ -8,7 +8,7 @@ use thruway_exchange::GroupRegion;
 use thruway_nf_abi::LinkShape;
 use thruway_region::Pages;
 
-use super::link::Frames;
+use super::framed::Frames;
 use super::settings::Group;
 
 /// One group of a configuration.

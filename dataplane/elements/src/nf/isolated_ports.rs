@@ -1,21 +1,21 @@
 //! IsolatedPorts: how packets come into the process of an isolated part, and leave it.
 
-use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Reason, Replicas, Run, Spec, Topic, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Topic, Ty, reasons,
 };
 use thruway_exchange::socket::SocketError;
-use thruway_exchange::{Attached, NoRoom, Outgoing, lie_down};
+use thruway_exchange::{Attached, Outgoing, lie_down};
+use thruway_nf_abi::SlotHead;
 use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, WaitMode};
-use thruway_nf_abi::{SlotHead, flag};
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::Ordering;
 
-use super::carried::{PREFIX_LEN, pack, unpack};
+use super::carried::pack;
+use super::opened::{Closed, Opened};
 
 /// Under which name the driver gives the link to its host (see `Options::provide` of the engine).
 pub const HOST: (&str, &str) = ("", "host");
@@ -30,15 +30,20 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Nf,
         summary: "packets of the host, in the process of an isolated part",
         docs: "The one element of an isolated part's own configuration (`thruway worker`) that \
-               the part itself does not have: packets come in by its outputs, one at a time, and \
-               leave by its inputs. The first that leaves goes back in its slot, further ones \
-               beside it; if none does, it is dropped; what leaves later is injected. Isolate \
-               writes such configurations.",
+               the part itself does not have: packets come in by its outputs, up to BATCH at a \
+               time, and leave by its inputs. Of one, the first that leaves goes back in its \
+               slot, further ones beside it; of several, each goes back in its own. If none \
+               does, it is dropped; what leaves later is injected. Isolate writes such \
+               configurations, with a BATCH of more than one where all elements of the part are \
+               straight: they make, copy and keep no packet.",
         example: "p :: IsolatedPorts -> Strip(14) -> p",
         ports: "-/-",
         processing: "h/h",
         flow: "x/y",
         drops: Lost::DROPS,
+        args: const {
+            &[Arg::keyword("BATCH", Ty::UInt, "packets that come in at a time, 1 to 31").or("1")]
+        },
         task: true,
         cost: NOTHING_MORE,
         replicas: Replicas::Apart("the process of an isolated part has one thread"),
@@ -49,7 +54,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why a packet does not reach the host.
-    enum Lost {
+    pub(super) enum Lost {
         TooLong = "too-long": "longer than a slot",
         Full = "ring-full": "no slot was free for a packet beside another or for one of its own",
         Damaged = "damaged": "the host's slot holds no packet",
@@ -58,22 +63,17 @@ reasons! {
 
 /// Rounds without packets between two looks at the control socket.
 const SOCKET_EVERY: u32 = 1 << 12;
-/// Most packets that wait for the host to make room.
-const RESULTS_MAX: usize = 1 << 14;
 /// How often it is looked whether the host has made room, nanoseconds: a few exchanges.
 const ROOM_NS: i64 = 20_000;
 
 struct IsolatedPorts {
     host: Arc<Host>,
     attached: Option<Attached>,
-    /// The link whose first slot is open.
-    open: Option<usize>,
-    /// The last link that had one.
+    /// Most slots that are open at a time.
+    most: u32,
+    /// The slots that are open, and whose they are: those of the last link that had any.
+    opened: Opened,
     last: usize,
-    /// What left since it was opened: input and bytes.
-    results: VecDeque<(u8, Packet)>,
-    /// How many of them were put into or beside the slot.
-    sent: u32,
     bytes: Vec<u8>,
     requests: u32,
     lying: bool,
@@ -85,13 +85,16 @@ struct IsolatedPorts {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let host = args.env().shared.get(HOST.0, HOST.1, Arc::<Host>::default);
     let host = host.ok_or_else(|| ArgErrors::whole("there is no host to attach to"))?;
+    let most: u32 = args.get("BATCH")?;
+    if !(1..=u32::from(Packet::PLACES)).contains(&most) {
+        return Err(args.error("BATCH", format!("must be from 1 to {}", Packet::PLACES)).into());
+    }
     Ok(Box::new(IsolatedPorts {
         host: Arc::clone(&host),
         attached: None,
-        open: None,
+        most,
+        opened: Opened::default(),
         last: 0,
-        results: VecDeque::new(),
-        sent: 0,
         bytes: Vec::new(),
         requests: 0,
         lying: false,
@@ -101,78 +104,34 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl IsolatedPorts {
-    /// Gives the open slot back with what became of its packet. False when it must stay open,
+    /// Gives the open slots back with what became of their packets. False when one must stay open,
     /// because the host has to make room first for what goes beside it.
     fn close(&mut self, cx: &mut Cx<'_>) -> bool {
-        let (Some(attached), Some(at)) = (&mut self.attached, self.open) else { return true };
-        let link = &mut attached.links[at];
-        let room = link.worker.layout().shape.aux_slots;
-        let Some(mut current) = link.worker.current() else {
-            // It was there when it was opened.
-            self.open = None;
+        let Some(attached) = &mut self.attached else { return true };
+        let Some(link) = attached.links.get_mut(self.last).filter(|_| self.opened.is_open()) else {
             return true;
         };
-        while let Some((output, mut packet)) = self.results.pop_front() {
-            pack(&mut packet, &mut self.bytes);
-            let sent = match self.sent {
-                0 => replace(&mut current.head, current.frame, output, &self.bytes),
-                _ => {
-                    let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
-                    current.aside.emit(to, [&self.bytes, &[]])
-                }
-            };
-            match sent {
-                // What this slot has not used itself will be free again.
-                Err(NoRoom::Full) if self.sent <= room => {
-                    self.results.push_front((output, packet));
-                    current.close();
-                    link.flush();
-                    return false;
-                }
-                Err(NoRoom::Full) => {
-                    attached.control.add_figure(Figure::AuxFull, 1);
-                    cx.drop(Lost::Full, packet);
-                }
-                Err(NoRoom::Length) => cx.drop(Lost::TooLong, packet),
-                Ok(()) => {}
-            }
-            self.sent += 1;
-        }
-        if self.sent == 0 {
-            current.head.flags |= flag::DROPPED;
-        }
-        current.close();
-        link.worker.advance(1);
-        if link.worker.waiting() == 0 {
+        let closed = self.opened.close(cx, &mut link.worker, &attached.control);
+        if closed == Closed::WantsRoom {
             link.flush();
+            return false;
         }
-        (self.open, self.sent) = (None, 0);
+        link.hand_back();
         true
     }
 
-    /// Opens the next slot and sends its packet on; false when no link has one.
+    /// Opens the next slots and sends their packets on; false when no link has one.
     fn open_next(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(attached) = &mut self.attached else { return false };
         let count = attached.links.len();
-        for nth in 1..=count {
-            // In turn: one busy thread must not keep the others waiting.
-            let at = (self.last + nth) % count;
-            let link = &mut attached.links[at];
-            if link.worker.waiting() == 0 {
-                continue;
-            }
-            let Some(current) = link.worker.current() else { continue };
-            let head = current.head;
-            let range = usize::from(head.start)..usize::from(head.start) + usize::from(head.len);
-            let bytes = current.frame.get(range).unwrap_or_default();
-            (self.open, self.last) = (Some(at), at);
-            match packet_of(bytes) {
-                Ok(packet) => cx.emit(usize::from(head.input), packet),
-                Err(why) => cx.count_drops(why, 1),
-            }
-            return true;
-        }
-        false
+        // In turn: one busy thread must not keep the others waiting.
+        let mut next = (1..=count).map(|nth| (self.last + nth) % count);
+        let Some(at) = next.find(|at| attached.links[*at].worker.waiting() > 0) else {
+            return false;
+        };
+        self.last = at;
+        self.opened.open(cx, &mut attached.links[at].worker, self.most);
+        true
     }
 
     /// Sends a packet for which no slot is open.
@@ -302,27 +261,6 @@ impl IsolatedPorts {
     }
 }
 
-/// Puts bytes into a slot's frame, where the packet was if they fit there.
-fn replace(head: &mut SlotHead, frame: &mut [u8], output: u8, bytes: &[u8]) -> Result<(), NoRoom> {
-    let start = usize::from(head.start).min(frame.len().saturating_sub(bytes.len()));
-    let Some(to) = frame.get_mut(start..start + bytes.len()) else {
-        head.flags |= flag::DROPPED;
-        return Err(NoRoom::Length);
-    };
-    to.copy_from_slice(bytes);
-    (head.start, head.len, head.output) = (start as u16, bytes.len() as u16, output);
-    Ok(())
-}
-
-/// The packet in a slot.
-fn packet_of(bytes: &[u8]) -> Result<Packet, Reason> {
-    if bytes.len() < PREFIX_LEN {
-        return Err(Lost::Damaged.into());
-    }
-    let mut packet = Packet::new(&[]).ok_or(Reason::NO_MEMORY)?;
-    if unpack(bytes, &mut packet) { Ok(packet) } else { Err(Reason::NO_MEMORY) }
-}
-
 impl Element for IsolatedPorts {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         let host = self.host.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -334,15 +272,12 @@ impl Element for IsolatedPorts {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let output = port as u8;
-        if self.open.is_some() {
-            let room = RESULTS_MAX.saturating_sub(self.results.len());
-            self.results.extend(batch.drain_front(room).map(|packet| (output, packet)));
-            if !batch.is_empty() {
-                cx.drop_all(Lost::Full, batch);
-            }
-        } else {
-            for packet in batch.drain() {
-                self.inject(cx, output, packet);
+        for packet in batch.drain() {
+            let link =
+                self.attached.as_mut().and_then(|attached| attached.links.get_mut(self.last));
+            match link.filter(|_| self.opened.is_open()) {
+                Some(link) => self.opened.keep(cx, &mut link.worker, output, packet),
+                None => self.inject(cx, output, packet),
             }
         }
     }

@@ -1,38 +1,20 @@
 //! One thread's end of a function: packets parked while it has their slots.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use thruway_element::Cx;
 use thruway_exchange::{
-    GroupRegion, LinkFigures, Mapped, Mark, Master, Origin, PeerFault, Refusal, Span, Storage,
-    Token, Tuning,
+    LinkFigures, Mapped, Mark, Master, Origin, PeerFault, Refusal, Storage, Token, Tuning,
 };
 use thruway_packet::Packet;
 
 use super::backend::HostEnd;
+use super::carried::ROOM_LEN;
+use super::framed::{Framed, Frames, Unput, put_framed};
 use super::nf::Lost;
 use super::outlet::Outlet;
 use super::sessions::Entries;
-
-/// Free frames of a trust group's region that one thread hands out to all members that it runs.
-#[derive(Debug)]
-pub(super) struct Frames {
-    pub region: GroupRegion,
-    free: Mutex<Vec<u32>>,
-}
-
-impl Frames {
-    /// The frames from `first` on, so many.
-    pub fn new(region: GroupRegion, first: u32, count: u32) -> Frames {
-        Frames { region, free: Mutex::new((first..first + count).rev().collect()) }
-    }
-
-    /// All users are elements of one thread: the lock is never waited for.
-    fn with<T>(&self, f: impl FnOnce(&mut Vec<u32>) -> T) -> T {
-        f(&mut self.free.lock().unwrap_or_else(|poison| poison.into_inner()))
-    }
-}
 
 /// A token that came back, for whoever takes it on.
 pub(super) struct Came<'a, 's> {
@@ -108,13 +90,6 @@ impl News {
     }
 }
 
-/// A slot's frame of the group's region, and where in it the packet lay when it was put.
-#[derive(Debug, Clone, Copy, Default)]
-struct Framed {
-    frame: u32,
-    start: u32,
-}
-
 impl Link {
     /// `has_sessions`: whether packets may have marks of sessions.
     pub fn new(
@@ -186,8 +161,18 @@ impl Link {
         mut packet: Packet,
         outlet: &mut Outlet,
     ) -> Result<(), (Packet, Refused)> {
-        let packed = outlet.packed(&mut packet);
-        self.put_bytes(mark, packet, packed)
+        if !outlet.carries() {
+            return self.put_bytes(mark, packet, None);
+        }
+        let known = packet.carried();
+        if !packet.unpull(ROOM_LEN) {
+            let packed = outlet.packed(&mut packet);
+            return self.put_bytes(mark, packet, packed);
+        }
+        let put = self.put_parts(mark, [&known, packet.data()]);
+        // Just given back.
+        let _ = packet.pull(ROOM_LEN);
+        self.park(mark, packet, put)
     }
 
     /// The same with the bytes that stand for the packet, if they are not its own.
@@ -203,10 +188,29 @@ impl Link {
         if bytes.is_empty() {
             return Err((packet, Refused::Never(Lost::Empty)));
         }
-        let put = match &mut self.frames {
+        let put = match self.frames {
             None => self.master.put(mark, bytes).map_err(Unput::from),
-            Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, bytes),
+            Some(_) => self.put_parts(mark, [bytes, &[]]),
         };
+        self.park(mark, packet, put)
+    }
+
+    #[inline]
+    fn put_parts(&mut self, mark: Mark, parts: [&[u8]; 2]) -> Result<u32, Unput> {
+        match &mut self.frames {
+            None => self.master.put_parts(mark, parts).map_err(Unput::from),
+            Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, parts),
+        }
+    }
+
+    /// Parks a packet whose bytes were put.
+    #[inline]
+    fn park(
+        &mut self,
+        mark: Mark,
+        packet: Packet,
+        put: Result<u32, Unput>,
+    ) -> Result<(), (Packet, Refused)> {
         match put {
             Ok(slot) => {
                 self.news.note(slot, mark);
@@ -439,39 +443,4 @@ fn count_aux_lost(cx: &mut Cx<'_>, all: u64, counted: &mut u64) {
     if lost > 0 {
         cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
     }
-}
-
-/// Why [`put_framed`] did not.
-enum Unput {
-    Refusal(Refusal),
-    NoFrame,
-}
-
-impl From<Refusal> for Unput {
-    fn from(refusal: Refusal) -> Unput {
-        Unput::Refusal(refusal)
-    }
-}
-
-/// Puts a packet by way of a frame of the group's region.
-fn put_framed(
-    master: &mut Master<Mapped>,
-    frames: &Frames,
-    of_slot: &mut [Framed],
-    mark: Mark,
-    bytes: &[u8],
-) -> Result<u32, Unput> {
-    let shape = master.storage().layout().shape;
-    if bytes.len() > (shape.frame_len() - shape.headroom) as usize {
-        return Err(Refusal::TooLong.into());
-    }
-    if master.room() == 0 {
-        return Err(Refusal::Full.into());
-    }
-    let frame = frames.with(Vec::pop).ok_or(Unput::NoFrame)?;
-    frames.region.copy_in(frame, shape.headroom, bytes);
-    let span = Span { start: shape.headroom, len: bytes.len() as u32 };
-    let slot = master.put_frame(mark, frame, span)?;
-    of_slot[slot as usize] = Framed { frame, start: shape.headroom };
-    Ok(slot)
 }

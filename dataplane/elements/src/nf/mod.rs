@@ -2,6 +2,7 @@
 
 mod backend;
 mod carried;
+mod framed;
 mod group;
 mod hang;
 mod idling;
@@ -12,6 +13,7 @@ mod latency;
 mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod nf;
+mod opened;
 mod outlet;
 mod process;
 mod reminders;

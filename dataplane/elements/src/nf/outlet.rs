@@ -4,7 +4,7 @@ use thruway_element::{Cx, Reason};
 use thruway_exchange::{Mapped, Mark, Origin, Span, Token};
 use thruway_packet::{Batch, CARRIED_LEN, Packet};
 
-use super::carried::{pack, unpack};
+use super::carried::{pack, unpack_from};
 use super::link::Came;
 use super::nf::Lost;
 use super::replica::Nf;
@@ -51,6 +51,12 @@ impl Outlet {
         Outlet { carries, may_hop: is_of_packets && !carries, ..Outlet::default() }
     }
 
+    /// Whether packets go with what is known of them.
+    #[inline]
+    pub fn carries(&self) -> bool {
+        self.carries
+    }
+
     /// The packet with what is known of it, where it goes so.
     #[inline]
     pub fn packed(&mut self, packet: &mut Packet) -> Option<&[u8]> {
@@ -62,10 +68,9 @@ impl Outlet {
     }
 
     /// Copies a token's bytes, what is known of the packet included, and makes that of `packet`.
-    fn unpack(&mut self, token: &Token<'_, Mapped>, packet: &mut Packet) -> bool {
-        self.bytes.resize(token.len() as usize, 0);
-        token.copy_to(&mut self.bytes);
-        unpack(&self.bytes, packet)
+    fn unpack(token: &Token<'_, Mapped>, packet: &mut Packet) -> bool {
+        let copy = |skipped: usize, to: &mut [u8]| token.copy_from(skipped as u32, to);
+        unpack_from(token.len() as usize, packet, copy)
     }
 
     #[inline]
@@ -116,7 +121,7 @@ impl Outlet {
         let token = came.token;
         let port = token.output as usize;
         if self.carries {
-            if self.unpack(token, &mut packet) {
+            if Outlet::unpack(token, &mut packet) {
                 self.give(cx, port, packet);
             } else {
                 cx.drop(Lost::Damaged, packet);
@@ -207,7 +212,7 @@ impl Outlet {
             return;
         };
         if self.carries {
-            if self.unpack(token, &mut packet) {
+            if Outlet::unpack(token, &mut packet) {
                 self.give(cx, token.output as usize, packet);
             } else {
                 cx.drop(Lost::Damaged, packet);

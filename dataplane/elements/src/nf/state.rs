@@ -9,8 +9,9 @@ use thruway_exchange::{LinkFigures, Mark};
 use thruway_packet::{MAX_BATCH, Packet};
 
 use super::backend::Function;
+use super::framed::Frames;
 use super::latency::Latency;
-use super::link::{Frames, Link, Refused};
+use super::link::{Link, Refused};
 use super::nf::Lost;
 use super::outlet::Outlet;
 use super::sessions::Entries;

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                1970.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5) -> AdjustTimestamp(-1.5) \
                   -> Print(TIMESTAMP true) -> Discard",
+        straight: true,
         args: &[
             Arg::required("TIME", Ty::Time, "what is added"),
             Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is moved").or("false"),

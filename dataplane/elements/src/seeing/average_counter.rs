@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::new(
                the first. The rates are the counts over the time from the first packet to the last, \
                less IGNORE; time is taken in milliseconds, and is at least one.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: AverageCounter -> Discard",
+        straight: true,
         args: &[Arg::optional("IGNORE", Ty::Time, "time at the start that does not count").or("0")],
         handlers: &[
             Handler::sum("count", "packets"),

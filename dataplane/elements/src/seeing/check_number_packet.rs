@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> c :: CheckNumberPacket(COUNT 3) -> Discard",
         ports: "1/1-2",
         processing: "h/h",
+        straight: true,
         args: &[
             number_packet::OFFSET,
             Arg::optional("COUNT", Ty::UInt, "numbers to expect, at most 16777216").or("0"),

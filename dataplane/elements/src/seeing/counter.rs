@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
                moment, are packets and bytes with all but atomic; with per-thread-lock those of \
                each thread are.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
+        straight: true,
         args: &[
             Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
             Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),

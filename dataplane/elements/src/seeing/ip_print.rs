@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
                header, up to MAXLENGTH. It formats text for every packet and is for looking, not \
                for speed.",
         example: "FromDump(trace.pcap, STOP true) -> Strip(14) -> CheckIPHeader -> IPPrint(ip) -> Discard",
+        straight: true,
         args: &[
             Arg::optional("LABEL", Ty::Str, "text before each line"),
             Arg::keyword("CONTENTS", Ty::Choice(&["NONE", "HEX", "ASCII"]), "how bytes are shown")

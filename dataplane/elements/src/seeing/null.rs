@@ -10,6 +10,7 @@ const SPEC: Spec = Spec {
     summary: "passes packets on unchanged",
     docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
+    straight: true,
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Alike,
@@ -41,6 +42,7 @@ pub static PUSH: Entry = Entry::new(
         docs: "Null, but for connections where packets are pushed.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
         processing: "h/h",
+        straight: true,
         replicas: Replicas::Alike,
         ..SPEC
     },

@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::new(
                set to the bytes it then has; checksums are left as they are. Threads share one \
                sequence.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket(20) -> Print -> Discard",
+        straight: true,
         args: &[OFFSET, NET_ORDER],
         handlers: &[Handler::read("count", "packets numbered").shared()],
         changes: Changes::Headers,

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
                MAXLENGTH of its bytes (-1 for all). CONTENTS is HEX, ASCII or NONE. It formats text \
                for every packet and is for looking, not for speed.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Print(ok) -> Discard",
+        straight: true,
         args: &[
             Arg::optional("LABEL", Ty::Str, "text before each line"),
             Arg::optional("MAXLENGTH", Ty::Int, "bytes to print; -1 for all").or("24"),

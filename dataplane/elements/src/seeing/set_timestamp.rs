@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry::new(
                where an IPv6 destination annotation would be.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> Print(TIMESTAMP true) \
                   -> Discard",
+        straight: true,
         args: &[
             Arg::optional("TIMESTAMP", Ty::Time, "the time; the present if not given"),
             Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is set").or("false"),

@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
                   -> Discard",
         ports: "1-/=",
         processing: "h/h",
+        straight: true,
         args: &[
             Arg::required("S", Ty::Float, "megabytes of the array (of 2^20 bytes)"),
             Arg::required("N", Ty::UInt, "reads per packet"),

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
                   ~> UDPIn -> PayloadChecksum(-) -> UDPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        straight: true,
         args: &[
             Arg::optional("FILE", Ty::OutFile, "where records are written; - for standard output"),
             RECORDS_MAX,

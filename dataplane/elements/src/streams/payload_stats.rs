@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::new(
                   ~> UDPIn -> PayloadStats(-) -> UDPOut -> Discard",
         ports: "1-/=",
         flow: "#/#",
+        straight: true,
         args: &[
             Arg::optional("FILE", Ty::OutFile, "where records are written; - for standard output"),
             Arg::keyword("ORDER", Ty::Bool, "whether each byte of a stream counts once")

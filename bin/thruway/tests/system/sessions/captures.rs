@@ -11,7 +11,7 @@ use std::process::Command;
 
 use super::{Asked, field};
 use crate::frames::{handmade, mutate, read_capture, write_capture};
-use crate::process::{root, skip, wait_for};
+use crate::process::{on_all_cores, root, skip, wait_for};
 
 /// A connection: protocol and both ends, the smaller one first.
 type Connection = (String, [(IpAddr, u16); 2]);
@@ -250,6 +250,7 @@ fn sessions_of_other_captures_are_those_expected() {
     find(Path::new(&dir), &mut files);
     indexed(Path::new(&dir), &mut counts);
     assert!(!files.is_empty(), "THRUWAY_CORPORA has no captures");
-    let wrong: Vec<String> = files.iter().filter_map(|file| judge(file, &counts)).collect();
+    let wrong = on_all_cores(&files, |file| judge(file, &counts));
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

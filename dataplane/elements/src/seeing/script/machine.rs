@@ -385,6 +385,9 @@ impl Machine {
     fn show(&mut self, cx: &mut Cx<'_>, text: &str, quotes: Quotes) {
         let (path, param) = self.call(cx, text, quotes);
         let answer = self.read_for(cx, text, (&path, &param));
+        if self.deferred.awaits() {
+            return;
+        }
         if let Some(answer) = self.report(&path, "read", answer) {
             let full = if own_handler(cx, &path).is_some() && !path.contains('.') {
                 format!("{}.{path}", element_name(cx))

@@ -21,7 +21,7 @@ use tables::{FlowRow, ModRow, flow_rows, mods, sha256, words};
 use truth::{End, Flow, flows};
 
 use crate::frames::write_capture;
-use crate::process::{root, skip};
+use crate::process::{on_all_cores, root, skip};
 
 /// Words looked for in a capture, and changes made to it: all of them take an hour where nothing is
 /// optimised. `THRUWAY_LONG=1` takes all.
@@ -142,12 +142,15 @@ fn compare(name: &str, found: &[Flow], rows: &[FlowRow], wrong: &mut Vec<String>
 #[test]
 fn oracles_of_reassembly_pass_as_they_are() {
     let Some(dir) = corpora("oracles_of_reassembly_pass_as_they_are") else { return };
-    let (mut wrong, mut coherent) = (Vec::new(), 0);
-    for below in ["oracle/reasm", "oracle/flows", "oracle/ips", "oracle/http_evader"] {
-        for file in captures_below(&dir.join(below)) {
-            coherent += judge(&file, UNCHECKED, &mut wrong).0;
-        }
-    }
+    let folders = ["oracle/reasm", "oracle/flows", "oracle/ips", "oracle/http_evader"];
+    let files: Vec<PathBuf> =
+        folders.iter().flat_map(|below| captures_below(&dir.join(below))).collect();
+    let judged = on_all_cores(&files, |file| {
+        let mut wrong = Vec::new();
+        (judge(file, UNCHECKED, &mut wrong).0, wrong)
+    });
+    let coherent: usize = judged.iter().map(|(coherent, _)| coherent).sum();
+    let wrong: Vec<String> = judged.into_iter().flat_map(|(_, wrong)| wrong).collect();
     assert!(coherent > 100, "{coherent}");
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -224,12 +227,12 @@ fn odd_captures_are_survived() {
     let all: Vec<Vec<u8>> = files.iter().flat_map(|file| frames_of(file)).collect();
     files.push(scratch.path().join("all.pcap"));
     write_capture(&files[files.len() - 1], &all);
-    for file in files {
+    on_all_cores(&files, |file| {
         for chain in [LOOK, GUARD, CHANGE] {
-            let done = account(&file, chain);
+            let done = account(file, chain);
             let [came, made, left, waits, drops] = done;
             let is_exact = came + made == left + waits + drops;
             assert!(is_exact, "{}: {chain}: {done:?}", file.display());
         }
-    }
+    });
 }
