@@ -61,6 +61,7 @@ pub async fn events(
         // A new reader does not expect what was before it came.
         tell_gaps: resumed,
         chain: params.chain,
+        follow: params.follow.unwrap_or(true),
         ready: VecDeque::new(),
         _permit: permit,
     };
@@ -75,6 +76,7 @@ struct Reader {
     seen: EventId,
     tell_gaps: bool,
     chain: Option<String>,
+    follow: bool,
     ready: VecDeque<Sent>,
     _permit: OwnedSemaphorePermit,
 }
@@ -98,6 +100,9 @@ impl Reader {
             self.look();
             if !self.ready.is_empty() {
                 continue;
+            }
+            if !self.follow {
+                return None;
             }
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,

@@ -115,6 +115,9 @@ async fn a_stream_may_be_of_one_chain() {
     served.events.emit(event("dns", "One"));
     served.events.emit(event("web", "Two"));
     assert_eq!(stream.reason().await, "Two");
+    let mut kept = Stream::open(&served, "/v1/events?chain=web&follow=false", None).await;
+    assert_eq!(kept.reason().await, "Two");
+    assert_eq!(kept.next().await, None);
 }
 
 #[tokio::test]
