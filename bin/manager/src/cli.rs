@@ -30,8 +30,8 @@ struct Cli {
 enum Command {
     /// Run the manager in the foreground until SIGTERM or Ctrl-C
     Daemon {
-        /// Directory of what is kept [default: /var/lib/thruway for root,
-        /// $XDG_STATE_HOME/thruway or ~/.local/state/thruway for others]
+        /// Directory of what is kept [default: $THRUWAY_STATE_DIR, else /var/lib/thruway for
+        /// root, $XDG_STATE_HOME/thruway or ~/.local/state/thruway for others]
         #[arg(long, value_name = "DIR")]
         state: Option<PathBuf>,
     },

@@ -70,6 +70,9 @@ fn notify(state: NotifyState<'_>) {
 /// Where what is kept is if nobody says otherwise.
 fn default_state() -> anyhow::Result<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(state) = named("THRUWAY_STATE_DIR") {
+        return Ok(state);
+    }
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/thruway"));
     }
