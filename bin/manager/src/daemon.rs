@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use sd_notify::NotifyState;
@@ -21,6 +22,9 @@ use crate::check::Build;
 /// Threads for calls that wait: for the disk, a check or a data plane.
 const CALL_THREADS_MAX: usize = 8;
 
+/// How long such calls may go on at the end.
+const GRACE: Duration = Duration::from_secs(3);
+
 /// A runtime of one thread.
 pub fn runtime() -> anyhow::Result<Runtime> {
     let runtime =
@@ -31,8 +35,11 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 /// Runs the manager until it is told to end.
 pub fn main(state: Option<PathBuf>, socket: &Path) -> anyhow::Result<ExitCode> {
     let state = state.map_or_else(default_state, Ok)?;
-    runtime()?.block_on(run(&state, socket))?;
-    Ok(ExitCode::SUCCESS)
+    let runtime = runtime()?;
+    let ended = runtime.block_on(run(&state, socket));
+    // A call that waits for a data plane does not hold up the end.
+    runtime.shutdown_timeout(GRACE);
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 async fn run(state: &Path, socket: &Path) -> anyhow::Result<()> {

@@ -119,14 +119,11 @@ impl Reader {
         }
         // From now on it reads what comes, and notices what it is too slow for.
         self.tell_gaps = true;
+        self.seen = following.last;
         for (id, event) in following.events {
-            self.seen = id;
             if self.chain.as_ref().is_none_or(|chain| *chain == event.chain) {
                 self.ready.push_back(message(id, event));
             }
-        }
-        if following.missed && self.seen.log != self.context.manager.events().beginning().log {
-            self.seen = self.context.manager.events().beginning();
         }
     }
 }
