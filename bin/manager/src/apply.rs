@@ -11,7 +11,7 @@ use thruway_manager::api::views::ChangeView;
 use thruway_manager::client::{Client, ClientError, Content};
 use thruway_manager::{ChainName, ChainSpec};
 
-use crate::cli::{ChangeArgs, chain_path, changed};
+use crate::change::{ChangeArgs, chain_path, changed};
 use crate::file;
 
 /// Arguments of `apply`.

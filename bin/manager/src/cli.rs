@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use hyper::Method;
 use serde_json::json;
-use thruway::{errln, out, outln};
+use thruway::{errln, out};
 use thruway_manager::api::default_path;
 use thruway_manager::api::views::{ChangeView, DiffView, GenerationList};
-use thruway_manager::client::{Client, ClientError, Content, escape};
+use thruway_manager::client::{Client, ClientError, Content};
 use thruway_port::run_directory;
 
-use crate::output::{self, Format};
+use crate::change::{ChangeArgs, OutputArgs, chain_path, changed};
 use crate::{apply, daemon, follow, show};
 
 /// Keeps the chains that this host is to run, and declares them
@@ -88,25 +88,6 @@ enum Command {
     OpenApi,
 }
 
-/// How something is printed.
-#[derive(Args)]
-pub struct OutputArgs {
-    /// What is printed [default: a table]
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
-}
-
-/// How a change is made.
-#[derive(Args)]
-pub struct ChangeArgs {
-    /// Only check, and print what would change
-    #[arg(long)]
-    pub dry_run: bool,
-    /// What is printed [default: a line for each chain]
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
-}
-
 /// Runs the command line.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -151,11 +132,6 @@ async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
         Command::Rollback { name, to, change } => rollback(client, &name, to, &change).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The resource of a chain.
-pub fn chain_path(name: &str) -> String {
-    format!("/v1/chains/{}", escape(name))
 }
 
 async fn diff(
@@ -210,21 +186,4 @@ async fn rollback(
     let content = Content { body: json!({ "to": to }).to_string().into(), ..Content::default() };
     let view: ChangeView = client.json(Method::POST, &target, content).await?;
     changed(&view, &format!("rolled back to generation {to}"), args)
-}
-
-/// Prints what a change did.
-pub fn changed(view: &ChangeView, what: &str, args: &ChangeArgs) -> anyhow::Result<()> {
-    if let Some(format) = args.output {
-        return output::print(view, format);
-    }
-    let what = if view.changed { what } else { "unchanged" };
-    let dry = if view.dry_run { " (dry run)" } else { "" };
-    outln!("chain/{} {what}, generation {}{dry}", view.name, view.generation);
-    if view.dry_run {
-        out!("{}", view.diff);
-    }
-    if !view.warnings.is_empty() {
-        errln!("{}", view.warnings.trim_end());
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use thruway_manager::store::render;
 use thruway_manager::timestamp;
 use thruway_manager::{ChainStatus, Condition, ConditionKind};
 
-use crate::cli::chain_path;
+use crate::change::chain_path;
 use crate::output::{self, Format};
 
 /// Generations that `describe` shows.
