@@ -29,12 +29,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the manager in the foreground until SIGTERM or Ctrl-C
-    Daemon {
-        /// Directory of what is kept [default: $THRUWAY_STATE_DIR, else /var/lib/thruway for
-        /// root, $XDG_STATE_HOME/thruway or ~/.local/state/thruway for others]
-        #[arg(long, value_name = "DIR")]
-        state: Option<PathBuf>,
-    },
+    Daemon(daemon::DaemonArgs),
     /// Declare the chains of a file, or of all files of a directory
     Apply(apply::ApplyArgs),
     /// List chains, or show those that are named
@@ -103,7 +98,7 @@ pub fn main() -> ExitCode {
     };
     let socket = cli.socket.unwrap_or_else(|| default_path(&run_directory::path()));
     let result = match cli.command {
-        Command::Daemon { state } => daemon::main(state, &socket),
+        Command::Daemon(args) => daemon::main(args, &socket),
         Command::OpenApi => {
             out!("{}", thruway_manager::api::openapi_text());
             Ok(ExitCode::SUCCESS)
@@ -122,7 +117,7 @@ pub fn main() -> ExitCode {
 /// A command that the manager carries out.
 async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Daemon { .. } | Command::OpenApi => unreachable!("needs no manager"),
+        Command::Daemon(_) | Command::OpenApi => unreachable!("needs no manager"),
         Command::Apply(args) => return apply::main(client, &args).await,
         Command::Events(args) => return follow::main(client, &args).await,
         Command::Get { names, output } => show::get(client, &names, output.output).await?,

@@ -19,14 +19,22 @@ struct Manager {
 }
 
 impl Manager {
-    /// Starts one, and waits until it says by NOTIFY_SOCKET that it is ready.
+    /// Starts one that runs no chains, and waits until it is ready.
     fn start(dir: &Path) -> Manager {
+        Manager::start_with(dir, &dir.join("no-such-program"))
+    }
+
+    /// Starts one that runs chains by a program, and waits until it says by NOTIFY_SOCKET that it
+    /// is ready.
+    fn start_with(dir: &Path, program: &Path) -> Manager {
         let notify = dir.join("notify");
         let _ = fs::remove_file(&notify);
         let socket = UnixDatagram::bind(&notify).expect("a socket");
         socket.set_read_timeout(Some(DEADLINE)).expect("set");
         let child = command(dir, &["daemon", "--state"])
             .arg(dir.join("state"))
+            .arg("--program")
+            .arg(program)
             .env("NOTIFY_SOCKET", &notify)
             .stderr(Stdio::piped())
             .spawn()
@@ -183,6 +191,81 @@ fn a_second_manager_and_a_damaged_store_are_refused() {
     let error = manager.fail(&["daemon", "--state", path]);
     assert!(error.contains("is damaged") && error.contains(".recover"), "{error}");
     assert_eq!(fs::read(state.join("state.db")).expect("read"), "x".repeat(5000).into_bytes());
+}
+
+/// The program `thruway`, which another crate builds into the same directory.
+fn thruway() -> Option<PathBuf> {
+    let program = Path::new(PROGRAM).with_file_name("thruway");
+    if program.is_file() {
+        return Some(program);
+    }
+    assert!(std::env::var_os("THRUWAY_REQUIRE_PRIVILEGES").is_none(), "no {}", program.display());
+    eprintln!("SKIPPED: needs {}; cargo build -p thruway", program.display());
+    None
+}
+
+/// Waits until a command prints something with this text.
+fn until(manager: &Manager, args: &[&str], text: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let printed = manager.run(args);
+        if printed.contains(text) {
+            return printed;
+        }
+        assert!(begun.elapsed() < DEADLINE, "no {text}: {printed}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn pid_of(json: &str) -> i32 {
+    let line = json.lines().find(|line| line.contains("\"pid\":")).expect("a process");
+    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+/// The process of a chain; it does not outlive the test.
+struct DataPlane(i32);
+
+impl DataPlane {
+    fn runs(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+        state.is_some_and(|state| state != "Z")
+    }
+}
+
+impl Drop for DataPlane {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.0).filter(|_| self.runs()) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn a_declared_chain_runs_and_outlives_the_manager() {
+    let Some(thruway) = thruway() else { return };
+    let dir = fresh();
+    let mut manager = Manager::start_with(dir.path(), &thruway);
+    let text = WEB.replace("Idle", "RatedSource(RATE 100) -> c0 :: Counter");
+    fs::write(dir.path().join("web.yaml"), text).expect("written");
+    manager.run(&["apply", "web.yaml"]);
+    let show = ["get", "web", "-o", "json"];
+    until(&manager, &["get"], "  yes  ");
+    let plane = DataPlane(pid_of(&manager.run(&show)));
+    manager.signal(Signal::TERM);
+    assert!(manager.wait().success());
+    assert!(plane.runs(), "it runs on");
+    let manager = Manager::start_with(dir.path(), &thruway);
+    until(&manager, &["get"], "  yes  ");
+    assert_eq!(pid_of(&manager.run(&show)), plane.0, "it is adopted");
+    until(&manager, &["events"], "Adopted");
+    manager.run(&["delete", "web"]);
+    let begun = Instant::now();
+    while plane.runs() {
+        assert!(begun.elapsed() < DEADLINE, "it ends with its chain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Issue 19: the manager at rest has less than 30 MB.

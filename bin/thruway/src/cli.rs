@@ -182,6 +182,12 @@ impl IdleArg {
 pub struct RunArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// File with a JSON object of variables; a reload reads it again
+    #[arg(long, value_name = "FILE")]
+    pub variables_file: Option<std::path::PathBuf>,
+    /// Begin a session of its own, without the terminal (given by the manager)
+    #[arg(long, hide = true)]
+    pub own_session: bool,
     /// Threads [default: as many as --cores names, else 1]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use thruway_client::{Client, shown};
 
-use crate::client::{Client, shown};
 use crate::reach::{address, is_address, listing, reach};
 
 /// Arguments of `thruway ctl`.

@@ -15,7 +15,6 @@ mod calibrate;
 mod check;
 mod cli;
 mod click;
-mod client;
 mod ctl;
 mod distress;
 mod doctor;
@@ -46,8 +45,8 @@ mod worker;
 use std::process::ExitCode;
 
 pub use click::glob;
-pub use client::Client;
 pub use reach::reach;
+pub use thruway_client::Client;
 
 /// Runs the program with the arguments of this process; returns its exit code.
 pub fn program() -> ExitCode {

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use thruway_client::{Client, shown};
 use thruway_port::run_directory::{self, Found};
-
-use crate::client::{Client, shown};
 
 /// Longest wait for an answer: longer than a ControlSocket waits for a handler.
 const PATIENCE: Duration = Duration::from_secs(20);

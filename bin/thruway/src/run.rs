@@ -1,5 +1,7 @@
 //! `thruway run`: runs a configuration and tells what every element did.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,8 +27,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    if args.own_session {
+        rustix::process::setsid().map_err(|why| anyhow::anyhow!("--own-session: {why}"))?;
+    }
     args.log.begin();
-    let (source, variables) = args.config.read()?;
+    let (source, given) = args.config.read()?;
+    let variables = with_file(given.clone(), args.variables_file.as_deref())?;
     let (threads, cores) = args.crew()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
@@ -56,7 +62,8 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("the configuration has no elements");
     }
     let signals = Receiver::new().map_err(no_thread)?;
-    let reload = args.config.named_file().map(|file| reload(file, &variables, &options));
+    let files = args.config.named_file().map(|file| (file, args.variables_file.clone()));
+    let reload = files.map(|files| reload(files, given, &options));
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
@@ -119,13 +126,35 @@ fn build_next(variables: Variables, options: Options) -> Build {
     })
 }
 
-/// How the configuration file is read again: with the variables of the command line.
-fn reload(file: &str, variables: &Variables, options: &Options) -> Reload {
-    let (origin, variables) = (Origin::File(file.to_owned()), variables.clone());
+/// The variables of the command line and those of a file; the file's win.
+fn with_file(mut variables: Variables, file: Option<&Path>) -> anyhow::Result<Variables> {
+    let Some(path) = file else { return Ok(variables) };
+    let text = std::fs::read_to_string(path).map_err(anyhow::Error::from);
+    let values = text.and_then(|text| Ok(serde_json::from_str(&text)?));
+    let values: BTreeMap<String, String> =
+        values.map_err(|why| anyhow::anyhow!("--variables-file {}: {why}", path.display()))?;
+    for (name, value) in values {
+        if name.contains('=') || !variables.assign(&format!("{name}={value}")) {
+            anyhow::bail!("--variables-file {}: '{name}' is no name", path.display());
+        }
+    }
+    Ok(variables)
+}
+
+/// How the configuration file is read again: with the variables of the command line, and those that
+/// the file of variables has then.
+fn reload(
+    (file, values): (&str, Option<PathBuf>),
+    variables: Variables,
+    options: &Options,
+) -> Reload {
+    let origin = Origin::File(file.to_owned());
     let (file, options) = (file.to_owned(), options.clone());
     Arc::new(move || {
-        let source = origin.read().map_err(|error| error.to_string());
-        let built = source.and_then(|source| {
+        let read = origin
+            .read()
+            .and_then(|source| Ok((source, with_file(variables.clone(), values.as_deref())?)));
+        let built = read.map_err(|error| error.to_string()).and_then(|(source, variables)| {
             let built = load::build(source, &variables, &libraries(), &options);
             built.map(|(router, _)| router).map_err(|failure| sentence(&failure))
         });

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use thruway_engine::{BuildError, Control, Outcome, Router};
+use thruway_engine::{BuildError, Control, HotSwaps, Outcome, Router};
 use thruway_lang::Diagnostics;
 
 use crate::load;
@@ -20,12 +20,13 @@ pub struct Swap {
     /// Makes a router of the configuration file as it is now.
     reload: Option<Reload>,
     next: Arc<Mutex<Option<Router>>>,
+    counts: Arc<HotSwaps>,
 }
 
 impl Swap {
     /// None waits.
     pub fn new(build: Option<Build>, reload: Option<Reload>) -> Swap {
-        Swap { build, reload, next: Arc::default() }
+        Swap { build, reload, next: Arc::default(), counts: Arc::default() }
     }
 
     /// Gives a router the `hotconfig` handler, where the command line allows it: the text is
@@ -33,6 +34,7 @@ impl Swap {
     /// the running configuration stops. The same for `reload`, where the configuration is a file.
     /// To be called before the router is initialised.
     pub fn offer(&self, control: &Arc<Control>) {
+        control.share_hot_swaps(Arc::clone(&self.counts));
         if let Some(build) = self.build.clone() {
             let take = self.taker(control);
             control.allow_reconfigure(Box::new(move |text| build(text).map(&take)));
@@ -45,10 +47,14 @@ impl Swap {
 
     /// Has a router wait for the end of the running one, and ends that.
     fn taker(&self, control: &Arc<Control>) -> impl Fn(Router) + Send + Sync + use<> {
-        let next = Arc::clone(&self.next);
+        let (next, counts) = (Arc::clone(&self.next), Arc::clone(&self.counts));
         let running = Arc::downgrade(control);
         move |router| {
-            *next.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(router);
+            let mut next = next.lock().unwrap_or_else(|poison| poison.into_inner());
+            if next.replace(router).is_some() {
+                counts.count_refused("another configuration came before it took over");
+            }
+            drop(next);
             if let Some(control) = running.upgrade() {
                 control.pause();
             }
@@ -63,6 +69,7 @@ impl Swap {
         let Some(next) = next else { return false };
         if !outcome.paused || router.control().is_stopping() {
             errln!("hotconfig: not used: the router was stopped");
+            self.counts.count_refused("the router was stopped");
             // What is under way still reaches its end.
             return outcome.paused;
         }
@@ -80,12 +87,14 @@ impl Swap {
             Ok(()) => {
                 finish(router);
                 *router = next;
+                self.counts.count_taken();
                 tracing::info!("another configuration took over");
             }
             Err(failure) => {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
                 router.take_over(&mut next);
+                self.counts.count_refused(&reason);
                 // One that came meanwhile paused the router that never ran.
                 if self.next.lock().unwrap_or_else(|poison| poison.into_inner()).is_some() {
                     router.control().pause();

@@ -10,6 +10,7 @@ pub mod client;
 pub mod events;
 pub mod manager;
 pub mod name;
+pub mod planes;
 pub mod resource;
 pub mod store;
 pub mod timestamp;

@@ -13,6 +13,7 @@ use thruway_sync::{Counter, SleepState, StopLevel};
 use crate::away::Gaps;
 use crate::clock::ClockWords;
 use crate::core::Core;
+use crate::hot_swaps::HotSwaps;
 use crate::layout::Layout;
 use crate::signals::Takers;
 use crate::trace;
@@ -84,6 +85,7 @@ pub struct Control {
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
     reload: Mutex<Option<Reload>>,
+    hot_swaps: Mutex<Arc<HotSwaps>>,
     /// Traces that run, and how many there were.
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
@@ -128,6 +130,7 @@ impl Control {
             takers: Takers::default(),
             reconfigure: Mutex::default(),
             reload: Mutex::default(),
+            hot_swaps: Mutex::default(),
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
             chatter,
@@ -212,6 +215,16 @@ impl Control {
             Some(reload) => reload().map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("reload")),
         }
+    }
+
+    /// Has the handler `swaps` answer with these counts.
+    pub fn share_hot_swaps(&self, counts: Arc<HotSwaps>) {
+        *self.hot_swaps.lock().unwrap_or_else(|poison| poison.into_inner()) = counts;
+    }
+
+    /// What became of the process's hot swaps.
+    pub(crate) fn hot_swaps(&self) -> String {
+        self.hot_swaps.lock().unwrap_or_else(|poison| poison.into_inner()).lines()
     }
 
     /// Whether [`reload`](Control::reload) does something.

@@ -73,6 +73,7 @@ const GLOBAL: &[(&str, Access)] = &[
     ("requirements", Access::Read),
     ("statistics", Access::Read),
     ("stop", Access::Write),
+    ("swaps", Access::Read),
     ("threads", Access::Read),
     ("trace", Access::ReadWrite),
     ("version", Access::Read),
@@ -110,6 +111,7 @@ pub(crate) fn read_global(
         "packages" => String::new(),
         "gaps" => crate::statistics::gaps(layout, control),
         "statistics" => crate::statistics::lines(layout, control),
+        "swaps" => control.hot_swaps(),
         "threads" => control.stats().len().to_string(),
         _ => return Err(HandlerError::no_read(name)),
     })

@@ -15,9 +15,9 @@ use clap::Args;
 use console::Term;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thruway_client::shown;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::client::shown;
 use crate::reach::{address, reach};
 use keys::Keys;
 pub use sample::Sample;

@@ -1,10 +1,9 @@
 //! All counters of a running Thruway at one time, asked through its ControlSocket.
 
 use anyhow::{Context as _, anyhow};
+use thruway_client::Client;
 use thruway_element::{Entry, Topic};
 use thruway_elements::CATALOG;
-
-use crate::client::Client;
 
 /// Counters at one time.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -17,10 +17,10 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thruway_client::{shown, shown_json};
 use thruway_engine::Filter;
 use thruway_sync::atomic::AtomicBool;
 
-use crate::client::{shown, shown_json};
 use crate::reach;
 use collect::Collected;
 

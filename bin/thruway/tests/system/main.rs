@@ -32,6 +32,7 @@ mod kinds;
 mod leavings;
 mod load;
 mod losses;
+mod manager;
 mod network;
 mod pages;
 mod plan;

@@ -1,5 +1,10 @@
 //! A connection to a running Thruway's control socket (Click's protocol, version 1), over which
 //! anything may come: what is read is bounded, what is shown is harmless.
+//!
+//! `thruway ctl`, `top`, `trace` and `reload` use it, and the manager.
+#![forbid(unsafe_code)]
+
+mod unix;
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 
@@ -8,6 +13,18 @@ use anyhow::{anyhow, bail};
 /// A stream to a server.
 pub trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
+
+/// The server refused what it was asked; its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// A connection to a ControlSocket.
 pub struct Client {
@@ -22,6 +39,9 @@ const GREETING: &str = "Click::ControlSocket/1.";
 
 impl Client {
     /// Takes the greeting, and shows the token where there is one.
+    ///
+    /// # Errors
+    /// The peer is no ControlSocket, refuses the token, or the stream fails.
     pub fn greet(stream: Box<dyn Stream>, token: Option<&str>) -> anyhow::Result<Client> {
         let mut client = Client { stream: BufReader::new(stream) };
         let greeting = client.line()?;
@@ -64,6 +84,9 @@ impl Client {
     }
 
     /// Writes a handler; the value may be of several lines.
+    ///
+    /// # Errors
+    /// The server refuses, in its words, or the stream fails.
     pub fn write(&mut self, handler: &str, value: &str) -> anyhow::Result<()> {
         if !value.contains(['\n', '\r']) || handler.contains(['\n', '\r']) {
             return self.command(&format!("WRITE {handler} {value}"));
@@ -88,13 +111,16 @@ impl Client {
             if !rest.starts_with('-') {
                 return match code {
                     "200" | "220" => Ok(()),
-                    _ => Err(anyhow!("{}", said.join("\n"))),
+                    _ => Err(Refused(said.join("\n")).into()),
                 };
             }
         }
     }
 
     /// Reads a handler.
+    ///
+    /// # Errors
+    /// The server refuses, in its words, or the stream fails.
     pub fn read(&mut self, call: &str) -> anyhow::Result<String> {
         self.command(&format!("READ {call}"))?;
         let line = self.line()?;

@@ -1,0 +1,193 @@
+//! Another configuration takes over while packets flow, and what becomes of one that cannot.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use thruway_manager::ChainSpec;
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use super::keeper::{Lab, spec};
+use super::{connect, counted, echo, talk};
+use crate::control::Client;
+use crate::network::{Network, Site};
+use crate::process::{LIMIT, privileged, wait_for};
+
+const LAN: Site = Site { addresses: &["10.4.0.1/24"], routers: &[] };
+const WAN: Site = Site { addresses: &["10.4.0.2/24"], routers: &[] };
+/// Hot swaps under traffic.
+const SWAPS: u32 = 10;
+/// Every so many swaps the manager is killed meanwhile.
+const KILL: u32 = 3;
+
+#[test]
+fn a_refused_configuration_leaves_the_old_one_running_and_says_why() {
+    let mut lab = Lab::new(None);
+    let (good, path) = echo(&lab, "web");
+    lab.set("web", good.clone());
+    lab.converge();
+    let pid = lab.is_up("web");
+    let mut stream = Some(connect(&path));
+    for (text, why) in [
+        ("Idle -> Nosuch -> Discard", "chain.click:1"),
+        ("Idle -> ToDump(/nodir/file)", "/nodir/file"),
+    ] {
+        lab.set("web", spec(text));
+        lab.converge();
+        wait_for(why, || {
+            let (_, reason, message) = lab.condition("web", "UpToDate");
+            (reason == "ConfigurationRefused" && message.contains(why)).then_some(())
+        });
+        let status = lab.status("web");
+        assert_eq!((status.pid, status.observed_generation), (Some(pid), 1));
+        assert!(lab.condition("web", "Ready").0, "the old one runs");
+        // Whoever has it read its file again gets the same.
+        let file = lab.socket("web").with_file_name("chain.click");
+        assert_eq!(std::fs::read_to_string(file).expect("ours"), good.configuration);
+    }
+    assert_eq!(talk(stream.take().expect("a connection"), counted(10)), 10);
+    // What it ran runs again when it dies, not what was refused.
+    super::signal(pid, rustix::process::Signal::KILL);
+    wait_for("another process", || lab.status("web").pid.filter(|now| *now != pid));
+    lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
+    assert_eq!(talk(connect(&path), counted(10)), 10);
+    assert!(lab.events().iter().any(|event| event == "web ConfigurationRefused"));
+}
+
+#[test]
+fn variables_are_swapped_and_threads_need_a_restart() {
+    let mut lab = Lab::new(None);
+    let text = "Idle -> q :: Queue($SIZE) -> Discard";
+    let sized = |size: &str, threads| ChainSpec {
+        variables: [("SIZE".to_owned(), size.to_owned())].into(),
+        threads,
+        ..spec(text)
+    };
+    lab.set("web", sized("5", None));
+    lab.converge();
+    let pid = lab.is_up("web");
+    let capacity = |lab: &Lab| Client::unix(&lab.socket("web")).read("q.capacity");
+    assert_eq!(capacity(&lab), "5");
+    lab.set("web", sized("7", None));
+    lab.converge();
+    assert_eq!(lab.is_up("web"), pid);
+    assert_eq!(capacity(&lab), "7");
+
+    lab.set("web", sized("9", Some(2)));
+    lab.converge();
+    let message = lab.wait_reason("web", "UpToDate", "RestartNeeded");
+    assert!(message.contains("stop the chain"), "{message}");
+    assert_eq!(capacity(&lab), "9", "what can be swapped is");
+    let status = lab.status("web");
+    assert_eq!((status.pid, status.observed_generation), (Some(pid), 2));
+    lab.set("web", ChainSpec { stopped: true, ..sized("9", Some(2)) });
+    lab.converge();
+    lab.wait_reason("web", "Ready", "Stopped");
+    lab.set("web", sized("9", Some(2)));
+    lab.converge();
+    assert_ne!(lab.is_up("web"), pid);
+    assert_eq!(Client::unix(&lab.socket("web")).read("threads"), "2");
+    lab.set("web", sized("x", Some(2)));
+    lab.converge();
+    lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
+}
+
+/// A cable with a firewall; each `number` is another configuration.
+fn cable(rules: &str, number: u32) -> String {
+    format!(
+        "lan :: FromDevice(lan0, METHOD LINUX) -> l :: Classifier(12/0806, 12/0800, -);
+        wan :: FromDevice(wan0, METHOD LINUX) -> w :: Classifier(12/0806, 12/0800, -);
+        far :: ToDevice(wan0, METHOD LINUX); near :: ToDevice(lan0, METHOD LINUX);
+        l[0] -> far; w[0] -> near; l[2] -> Discard; w[2] -> Discard;
+        l[1] -> inside :: FlowClassifier ~> fw :: StatefulFirewall({rules}) -> far;
+        w[1] -> outside :: FlowClassifier ~> [1] fw; fw[1] -> near;
+        swap{number} :: Script(TYPE PASSIVE)"
+    )
+}
+
+/// Sends numbered datagrams, each after the answer to the one before, until it is over; how many.
+fn ask(socket: &UdpSocket, over: &AtomicBool) -> u64 {
+    let mut number = 0u64;
+    while !over.load(Ordering::Acquire) {
+        socket.send(&number.to_be_bytes()).expect("it is up");
+        let mut bytes = [0; 8];
+        let answer = socket.recv(&mut bytes);
+        assert!(answer.is_ok(), "datagram {number} was lost: {answer:?}");
+        assert_eq!(u64::from_be_bytes(bytes), number);
+        number += 1;
+    }
+    number
+}
+
+/// Answers each datagram with the same.
+fn reflect(socket: &UdpSocket, over: &AtomicBool) {
+    let mut bytes = [0; 8];
+    while !over.load(Ordering::Acquire) {
+        if let Ok((len, from)) = socket.recv_from(&mut bytes) {
+            // Whoever asked sees that no answer came.
+            let _ = socket.send_to(&bytes[..len], from);
+        }
+    }
+}
+
+/// Swaps again and again, and kills managers in the middle of it.
+fn swap_on(lab: &mut Lab, network: &Network, pid: u32) {
+    for number in 1..=SWAPS {
+        // From the last one on nobody new may begin: who was there before goes on.
+        let rules = if number == SWAPS { "deny all" } else { "allow udp" };
+        lab.set("web", spec(cable(rules, number)));
+        if number.is_multiple_of(KILL) {
+            lab.tell();
+            std::thread::sleep(Duration::from_millis(u64::from(number) * 2));
+            lab.kill();
+            lab.begin(Some(&network.middle));
+            lab.keeper().answer();
+        }
+        lab.converge();
+        assert_eq!(lab.is_up("web"), pid, "swap {number}");
+        let class = Client::unix(&lab.socket("web")).read(&format!("swap{number}.class"));
+        assert_eq!(class, "Script");
+    }
+}
+
+#[test]
+fn swaps_under_traffic_lose_no_packet_and_no_session_even_if_the_manager_dies() {
+    if !privileged("swaps_under_traffic_lose_no_packet_and_no_session_even_if_the_manager_dies") {
+        return;
+    }
+    let network = Network::new(&LAN, &WAN);
+    let mut lab = Lab::new(Some(&network.middle));
+    lab.set("web", spec(cable("allow udp", 0)));
+    lab.converge();
+    let pid = lab.is_up("web");
+    let server = network.wan.within(|| UdpSocket::bind("10.4.0.2:7").expect("a free port"));
+    server.set_read_timeout(Some(Duration::from_millis(100))).expect("a time above zero");
+    let client = || {
+        let socket = network.lan.within(|| UdpSocket::bind("10.4.0.1:0").expect("a free port"));
+        socket.connect("10.4.0.2:7").expect("an address");
+        socket.set_read_timeout(Some(LIMIT)).expect("a time above zero");
+        socket
+    };
+    let clients: Vec<UdpSocket> = (0..4).map(|_| client()).collect();
+    let over = AtomicBool::new(false);
+    let ended = AtomicBool::new(false);
+    let counts = std::thread::scope(|scope| {
+        scope.spawn(|| reflect(&server, &ended));
+        let asks: Vec<_> =
+            clients.iter().map(|client| scope.spawn(|| ask(client, &over))).collect();
+        // Whatever comes of it, the threads are to end.
+        let swapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            swap_on(&mut lab, &network, pid);
+        }));
+        over.store(true, Ordering::Release);
+        let counts: Vec<_> = asks.into_iter().map(|ask| ask.join()).collect();
+        ended.store(true, Ordering::Release);
+        swapped.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        counts.into_iter().map(|count| count.expect("each was answered")).collect::<Vec<u64>>()
+    });
+    println!("{SWAPS} swaps, {counts:?} datagrams of each flow");
+    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+    let late = client();
+    late.set_read_timeout(Some(Duration::from_millis(300))).expect("a time above zero");
+    late.send(b"new").expect("it is up");
+    assert!(late.recv(&mut [0; 8]).is_err(), "the last rules let nobody new in");
+}

@@ -1,0 +1,147 @@
+//! What is kept of a data plane across ends of the manager.
+
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::files;
+use crate::ChainSpec;
+
+/// The directory of a chain, and the names in it.
+#[derive(Debug, Clone)]
+pub(super) struct ChainDir(PathBuf);
+
+/// Files that the manager makes; with the chain, these go, and nothing else.
+const OURS: &[&str] = &[
+    "record.json",
+    "record.new",
+    "chain.click",
+    "chain.new",
+    "variables.json",
+    "variables.new",
+    "log",
+    "log.1",
+    "log.new",
+    "control.sock",
+];
+
+impl ChainDir {
+    /// That of chain `name`, below the directory of all chains.
+    pub(super) fn new(chains: &Path, name: &str) -> ChainDir {
+        ChainDir(chains.join(name))
+    }
+
+    /// The directory itself.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The record.
+    pub(super) fn record(&self) -> PathBuf {
+        self.0.join("record.json")
+    }
+
+    /// The configuration that the data plane reads.
+    pub(super) fn configuration(&self) -> PathBuf {
+        self.0.join("chain.click")
+    }
+
+    /// The variables that the data plane reads.
+    pub(super) fn variables(&self) -> PathBuf {
+        self.0.join("variables.json")
+    }
+
+    /// The output of the data plane.
+    pub(super) fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    /// The control socket of the data plane.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.0.join("control.sock")
+    }
+
+    /// Writes what the data plane reads.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(super) fn write_configuration(&self, spec: &ChainSpec) -> Result<()> {
+        files::replace(&self.configuration(), spec.configuration.as_bytes())?;
+        files::replace(&self.variables(), &serde_json::to_vec(&spec.variables)?)
+    }
+
+    /// Removes what the manager made; the directory stays where there is something else in it.
+    ///
+    /// # Errors
+    /// The file system refuses, or something else is in it.
+    pub(super) fn remove(&self) -> Result<()> {
+        for name in OURS {
+            match std::fs::remove_file(self.0.join(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match std::fs::remove_dir(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Which process it is, beyond its number, which another one gets some day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Identity {
+    /// Its number.
+    pub(super) pid: u32,
+    /// When it started, in clock ticks since boot: field 22 of `/proc/PID/stat`, proc(5).
+    pub(super) start_ticks: u64,
+    /// Which boot: `/proc/sys/kernel/random/boot_id`.
+    pub(super) boot: String,
+    /// Device and inode of its executable.
+    pub(super) executable: Option<(u64, u64)>,
+}
+
+/// What is kept of a data plane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    /// The process; `None` while none runs, or one is about to be started.
+    pub(super) process: Option<Identity>,
+    /// Generation of `spec`.
+    pub(super) generation: u64,
+    /// What the process runs.
+    pub(super) spec: ChainSpec,
+    /// Whether another configuration is about to take over: then nobody knows which one runs.
+    pub(super) swapping: bool,
+    /// Whether the chain is being deleted.
+    pub(super) deleted: bool,
+    /// Times that it was started again.
+    pub(super) restarts: u32,
+}
+
+impl Record {
+    /// Reads the record of a chain; `None` if there is none.
+    ///
+    /// # Errors
+    /// It is there and cannot be used, with the reason.
+    pub(super) fn read(dir: &ChainDir) -> Result<Option<Record>> {
+        let path = dir.record();
+        let bytes = match files::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| Error::other(format!("{}: {error}", path.display())))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The file system refuses; the old record is as it was.
+    pub(super) fn write(&self, dir: &ChainDir) -> Result<()> {
+        files::replace(&dir.record(), &serde_json::to_vec(self)?)
+    }
+}

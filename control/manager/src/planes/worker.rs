@@ -1,0 +1,408 @@
+//! The thread that keeps one chain as it is asked for.
+
+mod update;
+
+use std::io::Result;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::backoff::Backoff;
+use super::board::Board;
+use super::desk::{Desk, Goal};
+use super::files::{Log, private_dir};
+use super::plane::Plane;
+use super::process::{Process, command};
+use super::record::{ChainDir, Record};
+use crate::{Asked, ChainSpec, ConditionKind};
+
+/// How often the length of the log is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Wait where nothing is to be done.
+const CALM: Duration = Duration::from_secs(10);
+/// How long a data plane of which nobody heard is given to begin, before one with another
+/// specification takes its turn.
+const BEGIN_MAX: Duration = Duration::from_secs(5);
+/// Failures in a row, each soon after a start, that make a crash loop.
+const LOOP: u32 = 2;
+
+/// What all workers share.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// The directory of all chains.
+    pub(super) chains: PathBuf,
+    /// The program that runs a chain.
+    pub(super) program: PathBuf,
+    /// Bytes of the output that are kept of a chain.
+    pub(super) log_bytes_max: u64,
+    /// How long a data plane may take to end after SIGTERM.
+    pub(super) stop_limit: Duration,
+}
+
+/// The worker of one chain.
+pub(super) struct Worker {
+    setup: Arc<Setup>,
+    dir: ChainDir,
+    log: Log,
+    desk: Arc<Desk>,
+    board: Arc<Board>,
+    record: Option<Record>,
+    plane: Option<Plane>,
+    backoff: Backoff,
+    /// What was asked for last.
+    seen: Option<ChainSpec>,
+    /// The specification that the data plane refused, and why.
+    refused: Option<(ChainSpec, String)>,
+    /// Whether a hot swap to what was seen last was tried, and nobody knows what became of it.
+    trying: bool,
+    /// Whether a process may run of which the record has nothing.
+    unsure: bool,
+    /// Whether the last data plane ended by itself.
+    ended_by_itself: bool,
+    /// Whether the log could not be cut.
+    log_refused: bool,
+}
+
+impl Worker {
+    /// The worker of chain `name`, with the data plane that runs already. Gives the goal that an
+    /// earlier manager had not reached.
+    pub(super) fn adopt(
+        setup: Arc<Setup>,
+        name: &str,
+        (desk, board): (Arc<Desk>, Arc<Board>),
+    ) -> Worker {
+        let dir = ChainDir::new(&setup.chains, name);
+        let log = Log::new(dir.log(), setup.log_bytes_max);
+        let mut worker = Worker {
+            setup,
+            dir,
+            log,
+            desk,
+            board,
+            record: None,
+            plane: None,
+            backoff: Backoff::default(),
+            seen: None,
+            refused: None,
+            trying: false,
+            unsure: true,
+            ended_by_itself: false,
+            log_refused: false,
+        };
+        worker.find();
+        worker
+    }
+
+    /// Finds what an earlier manager left.
+    fn find(&mut self) {
+        if !self.dir.path().exists() {
+            self.unsure = false;
+            return;
+        }
+        let read = private_dir(self.dir.path()).and_then(|()| Record::read(&self.dir));
+        match read {
+            Ok(record) => self.record = record,
+            Err(error) => {
+                let remedy = "what runs runs on; the next start writes it anew";
+                self.board.report("RecordRefused", &format!("{error}; {remedy}"));
+            }
+        }
+        let identity = self.record.as_ref().and_then(|record| record.process.clone());
+        if let Some(identity) = &identity {
+            match Process::of_record(identity) {
+                Some(process) => return self.take(process, None),
+                None => {
+                    let pid = identity.pid;
+                    let message = format!("process {pid} ended, or its number is another's now");
+                    self.board.report("Gone", &message);
+                    self.ended_by_itself = true;
+                }
+            }
+        }
+        self.find_by_socket();
+    }
+
+    /// Adopts the process that serves the chain's control socket without being in the record: the
+    /// manager was killed between its start and the record. True if there is one.
+    fn find_by_socket(&mut self) -> bool {
+        self.unsure = false;
+        let Some(process) = Process::of_socket(&self.dir.socket()) else { return false };
+        let mut record = self.record.take().unwrap_or_else(|| Record {
+            process: None,
+            generation: 0,
+            spec: ChainSpec::default(),
+            // Nobody knows what it runs.
+            swapping: true,
+            deleted: false,
+            restarts: 0,
+        });
+        record.process = Some(process.identity().clone());
+        self.record = Some(record);
+        self.write_record();
+        self.take(process, None);
+        true
+    }
+
+    /// Whether a chain with this directory was being deleted.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.deleted)
+    }
+
+    /// Takes a process that runs: one that was started when the log had `log_start` bytes, or one
+    /// that was found.
+    fn take(&mut self, process: Process, log_start: Option<u64>) {
+        let pid = process.pid();
+        let reason = if log_start.is_some() { "Started" } else { "Adopted" };
+        let start = log_start.unwrap_or_else(|| self.log.len());
+        self.plane = Some(Plane::new(process, log_start.is_some(), start));
+        let generation = self.record.as_ref().map_or(0, |record| record.generation);
+        let restarts = self.record.as_ref().map_or(0, |record| record.restarts);
+        let control = self.dir.socket().display().to_string();
+        self.board.change(|status| {
+            status.pid = Some(pid);
+            status.control = Some(control);
+            status.observed_generation = generation;
+            status.restarts = restarts;
+        });
+        self.board.report(reason, &format!("process {pid} runs generation {generation}"));
+        if self.backoff.failures() < LOOP {
+            self.not_ready("Starting", &format!("process {pid} does not answer yet"));
+        }
+    }
+
+    fn not_ready(&self, reason: &str, message: &str) {
+        self.board.state(ConditionKind::Ready, false, reason, message);
+    }
+
+    fn out_of_date(&self, reason: &str, message: &str) {
+        self.board.state(ConditionKind::UpToDate, false, reason, message);
+    }
+
+    /// Writes the record; a data plane runs on without.
+    fn write_record(&self) {
+        if let Some(record) = &self.record
+            && let Err(error) = record.write(&self.dir)
+        {
+            self.board.report("RecordNotWritten", &error.to_string());
+        }
+    }
+
+    /// Works until it is to leave, or until its chain is deleted.
+    pub(super) fn run(mut self) {
+        while let Some(goal) = self.desk.goal() {
+            if self.plane.as_ref().is_some_and(|plane| plane.process.has_ended()) {
+                self.ended();
+            }
+            let wait = match &goal {
+                Goal::Left => return,
+                Goal::Unknown => self.watch(),
+                Goal::As(asked) if asked.spec.stopped => self.stop(),
+                Goal::As(asked) => self.keep(asked),
+                Goal::Deleted => match self.delete(&goal) {
+                    Some(wait) => wait,
+                    None => return,
+                },
+            };
+            self.rest(wait);
+        }
+    }
+
+    /// Waits until there is something to do, at most so long. What is done meanwhile is all that
+    /// chains at rest cost.
+    fn rest(&mut self, wait: Duration) {
+        let end = Instant::now() + wait;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let process = self.plane.as_ref().map(|plane| plane.process.end());
+            let is_called = self.desk.wait(process, left.min(LOOK));
+            self.cut_log();
+            if is_called || left <= LOOK {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the log within its bound; reports once that this cannot be done.
+    fn cut_log(&mut self) {
+        let cut = self.log.cut();
+        if let Err(error) = &cut
+            && !self.log_refused
+        {
+            self.board.report("LogNotCut", &error.to_string());
+        }
+        self.log_refused = cut.is_err();
+    }
+
+    /// Looks after a data plane that nothing is to be done to.
+    fn watch(&mut self) -> Duration {
+        self.check();
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
+    }
+
+    /// Ends the data plane of a chain that is declared and not to run.
+    fn stop(&mut self) -> Duration {
+        self.seen = None;
+        if let Some(wait) = self.end() {
+            return wait;
+        }
+        self.not_ready("Stopped", "the chain is declared and not to run");
+        self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
+        CALM
+    }
+
+    /// Ends the data plane and removes the chain's directory. `None` when that is done.
+    fn delete(&mut self, goal: &Goal) -> Option<Duration> {
+        if let Some(record) = self.record.as_mut().filter(|record| !record.deleted) {
+            // If this manager ends now, the next one goes on.
+            record.deleted = true;
+            self.write_record();
+        }
+        if let Some(wait) = self.end() {
+            return Some(wait);
+        }
+        if self.unsure && self.find_by_socket() {
+            return Some(Duration::ZERO);
+        }
+        if let Err(error) = self.dir.remove() {
+            let what = "what the manager did not write stays";
+            self.board.report("DirectoryLeft", &format!("{error}; {what}"));
+        }
+        self.record = None;
+        self.board.report("Deleted", "its data plane ended and its directory is removed");
+        if self.desk.close(goal) { None } else { Some(Duration::ZERO) }
+    }
+
+    /// Ends the data plane: politely, then by force. `None` when there is none.
+    fn end(&mut self) -> Option<Duration> {
+        let limit = self.setup.stop_limit;
+        Some(self.plane.as_mut()?.end(limit))
+    }
+
+    /// Keeps a data plane that runs what is asked for.
+    fn keep(&mut self, asked: &Asked) -> Duration {
+        if self.seen.as_ref() != Some(&asked.spec) {
+            self.seen = Some(asked.spec.clone());
+            self.refused = None;
+            self.trying = false;
+            self.backoff.reset();
+        }
+        if let Some(record) = self.record.as_mut().filter(|record| record.deleted) {
+            record.deleted = false;
+            self.write_record();
+        }
+        let Some(plane) = &mut self.plane else { return self.try_start(asked) };
+        if plane.is_ending() {
+            // It was to end; the next one starts when it has.
+            return plane.end(self.setup.stop_limit);
+        }
+        self.check();
+        self.update(asked);
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
+    }
+
+    /// Starts a data plane if it is time.
+    fn try_start(&mut self, asked: &Asked) -> Duration {
+        if let Some(wait) = self.backoff.wait(Instant::now()) {
+            return wait;
+        }
+        if self.unsure && self.find_by_socket() {
+            return Duration::ZERO;
+        }
+        if let Err(error) = self.start(asked) {
+            self.backoff.failed(Instant::now());
+            // It may have been started all the same.
+            self.unsure = true;
+            self.not_ready("StartFailed", &error.to_string());
+            self.out_of_date("NotRunning", "no data plane runs");
+            self.board.report("StartFailed", &error.to_string());
+            return self.backoff.wait(Instant::now()).unwrap_or_default();
+        }
+        self.plane.as_ref().map_or(CALM, Plane::next_check)
+    }
+
+    /// What to start: what is asked for, or what ran before if that was refused.
+    fn to_start(&self, asked: &Asked) -> (u64, ChainSpec) {
+        match &self.record {
+            // One of generation 0 was adopted without a record: nobody knows what it ran.
+            Some(record) if self.is_refused(&asked.spec) && record.generation > 0 => {
+                (record.generation, record.spec.clone())
+            }
+            _ => (asked.generation, asked.spec.clone()),
+        }
+    }
+
+    fn is_refused(&self, spec: &ChainSpec) -> bool {
+        self.refused.as_ref().is_some_and(|(refused, _)| refused == spec)
+    }
+
+    fn start(&mut self, asked: &Asked) -> Result<()> {
+        let (generation, spec) = self.to_start(asked);
+        private_dir(self.dir.path())?;
+        self.dir.write_configuration(&spec)?;
+        let before = self.record.as_ref().map_or(0, |record| record.restarts);
+        let restarts = before + u32::from(self.ended_by_itself);
+        let mut record =
+            Record { process: None, generation, spec, swapping: false, deleted: false, restarts };
+        // Before the process: if this manager ends in between, the next one looks for it.
+        record.write(&self.dir)?;
+        let (output, log_start) = (self.log.open()?, self.log.len());
+        let mut command = command(&self.setup.program, &self.dir, &record.spec, output)?;
+        let process = Process::start(&mut command)?;
+        record.process = Some(process.identity().clone());
+        self.record = Some(record);
+        self.write_record();
+        self.ended_by_itself = false;
+        self.take(process, Some(log_start));
+        Ok(())
+    }
+
+    /// The data plane ended.
+    fn ended(&mut self) {
+        let Some(plane) = self.plane.take() else { return };
+        let how = plane.process.ending();
+        let pid = plane.process.pid();
+        if let Some(record) = &mut self.record {
+            record.process = None;
+            record.swapping = false;
+            self.write_record();
+        }
+        if std::mem::take(&mut self.trying) {
+            let why = "the data plane ended while this configuration took over";
+            self.refused = self.seen.clone().map(|seen| (seen, why.to_owned()));
+        }
+        self.out_of_date("NotRunning", "no data plane runs");
+        self.board.change(|status| {
+            status.pid = None;
+            status.control = None;
+            status.observed_generation = 0;
+        });
+        if plane.is_ending() {
+            self.board.report("Stopped", &format!("process {pid}: {how}"));
+            return;
+        }
+        self.ended_by_itself = true;
+        self.backoff.ended(plane.started, Instant::now());
+        let words = self.log.since(plane.log_start, 2000);
+        let message = format!("process {pid}: {how}\n{words}");
+        let message = message.trim_end();
+        let is_loop = self.backoff.failures() >= LOOP;
+        // Another process may have the chain's socket: then that one is found.
+        self.unsure = self.backoff.failures() > 0;
+        self.not_ready(if is_loop { "CrashLoop" } else { "Exited" }, message);
+        self.board.report("Exited", message);
+    }
+
+    /// Looks whether the data plane answers, if it is time.
+    fn check(&mut self) {
+        let Some(plane) = &mut self.plane else { return };
+        match plane.check(&self.dir.socket()) {
+            None => {}
+            Some(Ok(())) => {
+                let message = format!("process {} answers", plane.process.pid());
+                self.board.state(ConditionKind::Ready, true, "Answers", &message);
+            }
+            Some(Err(why)) if plane.is_late(BEGIN_MAX) => self.not_ready("NoAnswer", &why),
+            Some(Err(_)) => {}
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a data plane runs is made equal to what is asked for, while packets flow.
+
+use std::time::Duration;
+
+use super::{BEGIN_MAX, Worker};
+use crate::planes::remote::Swap;
+use crate::{Asked, ChainSpec, ConditionKind};
+
+/// Wait after a hot swap of which nobody knows what became of it.
+const SWAP_AGAIN: Duration = Duration::from_secs(2);
+
+impl Worker {
+    /// Makes what the data plane runs equal to what is asked for.
+    pub(super) fn update(&mut self, asked: &Asked) {
+        let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
+        if same_text(&record.spec, &asked.spec) && !record.swapping {
+            if !same_launch(&record.spec, &asked.spec) {
+                let message = "threads or cores changed: stop the chain and start it again, which \
+                               ends its sessions; until then it runs on as before";
+                return self.out_of_date("RestartNeeded", message);
+            }
+            if record.generation != asked.generation {
+                record.generation = asked.generation;
+                self.write_record();
+            }
+            let generation = asked.generation;
+            self.board.change(|status| status.observed_generation = generation);
+            let message = format!("generation {generation} runs");
+            return self.board.state(ConditionKind::UpToDate, true, "Running", &message);
+        }
+        if let Some((_, why)) = self.refused.as_ref().filter(|(spec, _)| *spec == asked.spec) {
+            return self.out_of_date("ConfigurationRefused", why);
+        }
+        if plane.has_answered() {
+            if plane.may_swap() {
+                self.swap(asked);
+            }
+        } else if plane.is_late(BEGIN_MAX) && plane.started.is_some() {
+            // It never began, so nothing is lost with it.
+            plane.end(self.setup.stop_limit);
+        } else {
+            self.out_of_date("Waiting", "the data plane does not answer yet");
+        }
+    }
+
+    /// Replaces what the data plane runs; its sessions stay.
+    fn swap(&mut self, asked: &Asked) {
+        let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
+        let before = record.spec.clone();
+        record.swapping = true;
+        let prepared = record.write(&self.dir);
+        let prepared = prepared.and_then(|()| self.dir.write_configuration(&asked.spec));
+        if let Err(error) = prepared {
+            plane.swap_later(SWAP_AGAIN);
+            return self.out_of_date("StateRefused", &error.to_string());
+        }
+        let swap = plane.remote(&self.dir.socket()).swap();
+        self.trying = matches!(swap, Swap::Unknown(_));
+        match swap {
+            Swap::Taken => {
+                record.swapping = false;
+                record.spec.configuration.clone_from(&asked.spec.configuration);
+                record.spec.variables.clone_from(&asked.spec.variables);
+                if record.spec == asked.spec {
+                    record.generation = asked.generation;
+                }
+                let generation = asked.generation;
+                self.write_record();
+                self.board.report("Swapped", &format!("generation {generation} took over"));
+                self.update(asked);
+            }
+            Swap::Refused(why) => {
+                record.swapping = false;
+                // Whoever has it read its file again, such as by SIGHUP, gets what runs.
+                let restored = self.dir.write_configuration(&before);
+                self.write_record();
+                let why = why.replace(&format!("{}/", self.dir.path().display()), "");
+                let message = format!("generation {} is refused: {why}", asked.generation);
+                self.out_of_date("ConfigurationRefused", &message);
+                self.refused = Some((asked.spec.clone(), message.clone()));
+                self.board.report("ConfigurationRefused", &message);
+                if let Err(error) = restored {
+                    self.board.report("RecordNotWritten", &error.to_string());
+                }
+            }
+            Swap::Unknown(why) => {
+                plane.swap_later(SWAP_AGAIN);
+                self.out_of_date("NoAnswer", &why);
+            }
+        }
+    }
+}
+
+/// Whether two specifications have the same configuration and variables.
+fn same_text(one: &ChainSpec, other: &ChainSpec) -> bool {
+    one.configuration == other.configuration && one.variables == other.variables
+}
+
+/// Whether two specifications start a process in the same way.
+fn same_launch(one: &ChainSpec, other: &ChainSpec) -> bool {
+    one.threads == other.threads && one.cores == other.cores
+}
