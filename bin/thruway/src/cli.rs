@@ -64,6 +64,22 @@ enum Command {
     /// Run an isolated part of a configuration (started by Isolate only)
     #[command(hide = true)]
     Worker,
+    /// Run the manager, which keeps declared chains (these eight: `thruway-manager --help`)
+    Daemon,
+    /// Declare the chains of a file or a directory to the manager
+    Apply,
+    /// List the chains that the manager keeps
+    Get,
+    /// Show a chain: what is asked for, what is observed, its history
+    Describe,
+    /// Compare two generations of a chain
+    Diff,
+    /// Take a chain back
+    Delete,
+    /// Declare an earlier generation of a chain again
+    Rollback,
+    /// Print what happened to chains
+    Events,
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
     /// Print a configuration without compound elements, as click-flatten (`thruway flatten --help`)
@@ -303,7 +319,15 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Calibrate(args) => calibrate::main(&args),
         Command::Nf(command) => nf_new::main(&command),
-        // main() takes these words before clap does.
+        // program() takes these words before clap does.
+        Command::Daemon
+        | Command::Apply
+        | Command::Get
+        | Command::Describe
+        | Command::Diff
+        | Command::Delete
+        | Command::Rollback
+        | Command::Events => Ok(crate::manager::main(&[])),
         Command::Click => Ok(crate::click::main(Vec::new())),
         Command::Flatten => Ok(crate::tools::main("flatten", &[])),
         Command::Provides => Ok(crate::tools::main("provides", &[])),

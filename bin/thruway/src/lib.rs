@@ -24,6 +24,7 @@ mod instance;
 mod isolate;
 pub mod load;
 mod log;
+mod manager;
 mod manual;
 mod nf_new;
 mod plan;
@@ -81,9 +82,16 @@ fn command() -> ExitCode {
     match args.get(1).map(String::as_str) {
         Some("click") => return click::main(args.into_iter().skip(2).collect()),
         Some(tool) if tools::is_tool(tool) => return tools::main(tool, &args[2..]),
+        Some(command) if manager::is_command(command) => {
+            // Names of files as they came: they need not be text.
+            return manager::main(&std::env::args_os().skip(1).collect::<Vec<_>>());
+        }
         // clap knows their names, not their arguments.
         Some("help") if args.get(2).is_some_and(|name| tools::is_tool(name)) => {
             return tools::main(&args[2], &["--help".to_owned()]);
+        }
+        Some("help") if args.get(2).is_some_and(|name| manager::is_command(name)) => {
+            return manager::main(&[args[2].as_str(), "--help"].map(Into::into));
         }
         _ => {}
     }

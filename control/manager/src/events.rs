@@ -45,6 +45,8 @@ pub struct Following {
     pub missed: bool,
     /// What is kept, in order.
     pub events: Vec<(EventId, Event)>,
+    /// The last event that there was: what a reader has seen then.
+    pub last: EventId,
 }
 
 /// The last [`EVENTS_KEPT`] events.
@@ -109,6 +111,7 @@ impl EventLog {
         Following {
             missed: !known || seen.number + 1 < first,
             events: events.map(|(event, number)| (id(number), event.clone())).collect(),
+            last: id(ring.last),
         }
     }
 
@@ -139,14 +142,15 @@ mod tests {
     #[test]
     fn a_reader_goes_on_where_it_broke_off() {
         let log = EventLog::default();
-        assert_eq!(log.following(log.beginning()), Following { missed: false, events: vec![] });
+        let last = log.beginning();
+        assert_eq!(log.following(last), Following { missed: false, events: vec![], last });
         (1..=3).for_each(|number| log.emit(event(number)));
         let seen = EventId { number: 1, ..log.beginning() };
         let following = log.following(seen);
         assert_eq!((following.missed, chains(&following)), (false, vec![(2, "c2"), (3, "c3")]));
         let text = following.events[1].0.to_string();
         let last = EventId::parse(&text).expect("an id");
-        assert_eq!(log.following(last), Following { missed: false, events: vec![] });
+        assert_eq!(log.following(last), Following { missed: false, events: vec![], last });
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub struct Manager {
     checker: Arc<dyn Checker>,
     events: Arc<EventLog>,
     /// Held while what is asked for is read and handed on: the last list that is handed on is the
-    /// newest.
-    converging: Mutex<()>,
+    /// newest. True if a change could not be handed on; then the next call does it.
+    pending: Mutex<bool>,
 }
 
 impl Manager {
@@ -72,8 +72,8 @@ impl Manager {
         checker: Arc<dyn Checker>,
         events: Arc<EventLog>,
     ) -> Result<Manager, StoreError> {
-        let manager = Manager { store, planes, checker, events, converging: Mutex::new(()) };
-        manager.converge()?;
+        let manager = Manager { store, planes, checker, events, pending: Mutex::new(true) };
+        manager.converge(false)?;
         Ok(manager)
     }
 
@@ -159,8 +159,11 @@ impl Manager {
         change: &Change,
         options: &ChangeOptions<'_>,
     ) -> Result<(), StoreError> {
-        if !change.put.changed || options.dry_run {
+        if options.dry_run {
             return Ok(());
+        }
+        if !change.put.changed {
+            return self.converge(false);
         }
         self.events.emit(Event {
             time: SystemTime::now(),
@@ -168,13 +171,17 @@ impl Manager {
             reason: reason.to_owned(),
             message: format!("generation {} by {}", change.put.generation, options.author),
         });
-        self.converge()
+        self.converge(true)
     }
 
-    /// Hands what is asked for to the data planes.
-    fn converge(&self) -> Result<(), StoreError> {
-        let _converging = self.converging.lock().unwrap_or_else(PoisonError::into_inner);
-        self.planes.converge(self.store.all()?);
+    /// Hands what is asked for to the data planes, if it changed since it was handed on.
+    fn converge(&self, changed: bool) -> Result<(), StoreError> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        *pending |= changed;
+        if *pending {
+            self.planes.converge(self.store.all()?);
+            *pending = false;
+        }
         Ok(())
     }
 

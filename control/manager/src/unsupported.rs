@@ -8,8 +8,8 @@ use crate::events::EventLog;
 use crate::{Asked, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError};
 
 const REASON: &str = "NotSupported";
-const MESSAGE: &str = "this thruway-manager keeps chains but cannot run them; run the \
-                       configuration with `thruway run`";
+const MESSAGE: &str = "no program `thruway` stands beside thruway-manager, so chains are kept and \
+                       not run; put it there, or name it with `thruway daemon --program`";
 
 /// Stands where no data planes can be run.
 #[derive(Debug)]

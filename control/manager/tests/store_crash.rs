@@ -141,3 +141,65 @@ fn what_was_acknowledged_survives_kills_at_random_moments() {
     println!("{} acknowledged, {found} found", acknowledged.len());
     assert!(acknowledged.len() > 50 && found >= acknowledged.len(), "too few to show it");
 }
+
+/// System calls by which SQLite and the store change files.
+const CHANGES: &[&str] =
+    &["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "fchmod", "chmod"];
+
+#[test]
+#[ignore = "a few changes, as a child of the other test"]
+fn short_writer() {
+    let dir = PathBuf::from(std::env::var_os(DIRECTORY).expect("a directory"));
+    let store = Store::open(&dir).expect("a store");
+    let options = ChangeOptions { author: "child", ..ChangeOptions::default() };
+    let name = ChainName::new("c0").expect("a name");
+    println!();
+    for number in [1, 33] {
+        let put = store.put(&name, &spec(number), &options).expect("written");
+        println!("{name} {} {number}", put.generation);
+    }
+    let put = store.delete(&name, &options).expect("written");
+    println!("{name} {} -", put.generation);
+}
+
+/// Runs the short writer under strace, which kills it as it enters the call `at` of this name;
+/// tells what was acknowledged, and whether it came to its end.
+fn kill_at(dir: &Path, call: &str, at: u32) -> (Acknowledged, bool) {
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])
+        .args(["-e", &format!("inject={call}:signal=KILL:when={at}")])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "--ignored", "--nocapture", "--test-threads=1", "short_writer"])
+        .env(DIRECTORY, dir)
+        .output()
+        .expect("strace");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (text.lines().filter_map(parse).collect(), output.status.success())
+}
+
+#[test]
+fn a_kill_at_any_write_leaves_the_old_or_the_new() {
+    let is_there = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("THRUWAY_REQUIRE_PRIVILEGES").is_none(), "needs strace");
+        eprintln!("SKIPPED: needs strace, and the right to trace");
+        return;
+    }
+    let mut kills = 0;
+    for call in CHANGES {
+        for at in 1.. {
+            let dir = TempDir::new().expect("a directory");
+            let (acknowledged, finished) = kill_at(dir.path(), call, at);
+            let found = verify(dir.path(), &acknowledged);
+            // One change at most was under way.
+            assert!(found <= acknowledged.len() + 1, "{call} {at}: {found}");
+            if finished {
+                assert_eq!(acknowledged.len(), 3, "{call} {at}");
+                break;
+            }
+            kills += 1;
+        }
+    }
+    println!("{kills} kills");
+    assert!(kills > 20, "{kills} kills are few: are these the calls that SQLite uses?");
+}

@@ -169,7 +169,9 @@ fn try_out(dir: &Path, command: &str) -> Option<String> {
 #[test]
 fn commands_of_pages_run() {
     let (mut problems, mut used) = (Vec::new(), Vec::new());
-    for block in blocks().into_iter().filter(|block| block.kind == "sh") {
+    // bin/manager/tests/page.rs runs manager.md, with a manager.
+    let runs_here = |block: &Block| block.kind == "sh" && block.page != "manager.md";
+    for block in blocks().into_iter().filter(runs_here) {
         let dir = checkout();
         for command in commands(&block.text) {
             used.extend(NOT_RUN.iter().filter(|(begin, _)| command.starts_with(begin)));

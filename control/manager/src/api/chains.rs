@@ -129,12 +129,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Order {
 }
 
 /// Makes a change and answers with what it did.
-pub(super) async fn change<E>(
+pub(super) async fn change<F, E>(
     context: &Context,
     order: Order,
-    change: impl FnOnce(&Manager, &ChainName, &ChangeOptions<'_>) -> Result<Change, E> + Send + 'static,
+    change: F,
 ) -> Result<Response, Problem>
 where
+    F: FnOnce(&Manager, &ChainName, &ChangeOptions<'_>) -> Result<Change, E> + Send + 'static,
     E: Into<Problem> + Send + 'static,
 {
     let Order { name, author, precondition, dry_run } = order;

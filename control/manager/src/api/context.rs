@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
-use super::metrics::Metrics;
+use super::counts::Counts;
 use super::problem::{Kind, Problem};
 use crate::Manager;
 
@@ -38,7 +38,7 @@ pub struct Context {
     /// What is asked for, and who runs it.
     pub manager: Arc<Manager>,
     /// Counts of calls.
-    pub metrics: Arc<Metrics>,
+    pub counts: Arc<Counts>,
     /// Places of event streams.
     pub streams: Arc<Semaphore>,
     /// Becomes true when the program ends.
@@ -51,7 +51,7 @@ impl Context {
     pub fn new(manager: Arc<Manager>, ending: watch::Receiver<bool>) -> Context {
         Context {
             manager,
-            metrics: Arc::default(),
+            counts: Arc::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             ending,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),

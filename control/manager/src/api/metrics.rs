@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -17,35 +17,12 @@ use prometheus_client::registry::Registry;
 
 use super::body::Params;
 use super::context::Context;
+use super::counts::Call;
 use super::problem::{Kind, Problem};
 use super::views::NoParams;
 use crate::{ChainStatus, Manager};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// A call of the API.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
-    method: &'static str,
-    route: String,
-    code: u16,
-}
-
-/// Counts of calls.
-#[derive(Debug, Default)]
-pub struct Metrics {
-    calls: Family<Call, Counter>,
-}
-
-impl Metrics {
-    /// Counts a call. The route is a template, so that there are few.
-    pub fn count(&self, method: &axum::http::Method, route: &str, code: u16) {
-        // Clients may send any word as a method.
-        let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS"];
-        let method = known.into_iter().find(|one| *one == method.as_str()).unwrap_or("other");
-        self.calls.get_or_create(&Call { method, route: route.to_owned(), code }).inc();
-    }
-}
 
 /// Metrics of the manager and its chains
 #[utoipa::path(get, path = "/metrics", tag = "monitoring", responses(
@@ -58,7 +35,7 @@ pub async fn metrics(
     State(context): State<Context>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
-    let calls = context.metrics.calls.clone();
+    let calls = context.counts.calls.clone();
     let text = context.call(move |manager| render(manager, calls)).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS))], text).into_response())
 }

@@ -5,6 +5,7 @@
 mod body;
 mod chains;
 mod context;
+mod counts;
 mod documentation;
 mod handlers;
 mod history;
@@ -63,6 +64,6 @@ async fn bounded(State(context): State<Context>, request: Request, next: Next) -
         }
     };
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
-    context.metrics.count(&method, route, response.status().as_u16());
+    context.counts.count(&method, route, response.status().as_u16());
     response
 }

@@ -61,6 +61,7 @@ pub async fn events(
         // A new reader does not expect what was before it came.
         tell_gaps: resumed,
         chain: params.chain,
+        follow: params.follow.unwrap_or(true),
         ready: VecDeque::new(),
         _permit: permit,
     };
@@ -75,6 +76,7 @@ struct Reader {
     seen: EventId,
     tell_gaps: bool,
     chain: Option<String>,
+    follow: bool,
     ready: VecDeque<Sent>,
     _permit: OwnedSemaphorePermit,
 }
@@ -99,6 +101,9 @@ impl Reader {
             if !self.ready.is_empty() {
                 continue;
             }
+            if !self.follow {
+                return None;
+            }
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,
                 _ = self.context.ending.wait_for(|ending| *ending) => return None,
@@ -114,14 +119,11 @@ impl Reader {
         }
         // From now on it reads what comes, and notices what it is too slow for.
         self.tell_gaps = true;
+        self.seen = following.last;
         for (id, event) in following.events {
-            self.seen = id;
             if self.chain.as_ref().is_none_or(|chain| *chain == event.chain) {
                 self.ready.push_back(message(id, event));
             }
-        }
-        if following.missed && self.seen.log != self.context.manager.events().beginning().log {
-            self.seen = self.context.manager.events().beginning();
         }
     }
 }

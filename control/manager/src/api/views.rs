@@ -172,6 +172,9 @@ pub struct DiffParams {
 pub struct EventParams {
     /// Events of this chain alone.
     pub chain: Option<String>,
+    /// Whether the stream goes on with what comes; it ends behind what is kept if not
+    /// [default: true].
+    pub follow: Option<bool>,
 }
 
 /// Parameters of requests that take none.

@@ -67,7 +67,14 @@ pub fn open(dir: &Path) -> Result<Opened, StoreError> {
     if !path.try_exists().map_err(|error| StoreError::of_files(&path, &error))? {
         create(dir, &path)?;
     }
-    verify(&path)?;
+    match verify(&path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        // Of a copy that was not in WAL mode, by a crash when it was brought there: SQLite undoes
+        // what was half done.
+        Err(StoreError::Database { .. }) if sibling(&path, "-journal").exists() => {
+            verify(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        }
+        verified => verified?,
+    }
     let sql = |error: rusqlite::Error| StoreError::of(&path, &error);
     let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(sql)?;
     prepare(&writer).map_err(sql)?;
@@ -96,7 +103,7 @@ fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Damaged { path: path.to_owned(), why });
     }
     let new = dir.join("state.db.new");
-    for old in [new.clone(), sibling(&new, "-journal")] {
+    for old in ["", "-journal", "-wal", "-shm"].map(|suffix| sibling(&new, suffix)) {
         match std::fs::remove_file(&old) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(StoreError::of_files(&old, &error));
@@ -110,6 +117,9 @@ fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
             "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; \
              PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
         ))?;
+        // From the beginning: then a crash never leaves a rollback journal beside `state.db`, which
+        // a connection that only reads could not undo.
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         connection.close().map_err(|(_, error)| error)
     });
     made.map_err(|error| StoreError::of(&new, &error))?;
@@ -120,8 +130,8 @@ fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(files)
 }
 
-/// Checks a database without writing to it.
-fn verify(path: &Path) -> Result<(), StoreError> {
+/// Checks a database without writing to it, if the flags say so.
+fn verify(path: &Path, flags: OpenFlags) -> Result<(), StoreError> {
     let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
     let sql = |error: rusqlite::Error| StoreError::of(path, &error);
     // SQLite takes an empty file for a new database, and forgets its log.
@@ -129,7 +139,7 @@ fn verify(path: &Path) -> Result<(), StoreError> {
     if len == 0 {
         return Err(damaged("the file is empty".to_owned()));
     }
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql)?;
+    let connection = connect(path, flags).map_err(sql)?;
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     if number("application_id").map_err(sql)? != APPLICATION_ID {
         return Err(damaged("it is not a database of Thruway's manager".to_owned()));

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use thruway_manager::api::STREAMS_MAX;
 use thruway_manager::client::Content;
-use thruway_manager::events::EVENTS_KEPT;
+use thruway_manager::events::{EVENTS_KEPT, EventId};
 
 use crate::{DEADLINE, Served, event, parts, start};
 
@@ -101,11 +101,17 @@ async fn a_reader_that_missed_events_is_told() {
 #[tokio::test]
 async fn a_reader_of_another_log_gets_each_event_once() {
     let served = start();
-    let mut stream = Stream::open(&served, "/v1/events", Some("1-1")).await;
-    assert_eq!(stream.next().await.expect("an event").0, "gap");
+    let never = EventId { number: 9, ..served.events.beginning() }.to_string();
+    let mut other = Stream::open(&served, "/v1/events", Some("1-1")).await;
+    let mut future = Stream::open(&served, "/v1/events", Some(&never)).await;
+    for stream in [&mut other, &mut future] {
+        assert_eq!(stream.next().await.expect("an event").0, "gap");
+    }
     served.events.emit(event("web", "One"));
     served.events.emit(event("web", "Two"));
-    assert_eq!((stream.reason().await, stream.reason().await), (json!("One"), json!("Two")));
+    for stream in [&mut other, &mut future] {
+        assert_eq!((stream.reason().await, stream.reason().await), (json!("One"), json!("Two")));
+    }
 }
 
 #[tokio::test]
@@ -115,6 +121,9 @@ async fn a_stream_may_be_of_one_chain() {
     served.events.emit(event("dns", "One"));
     served.events.emit(event("web", "Two"));
     assert_eq!(stream.reason().await, "Two");
+    let mut kept = Stream::open(&served, "/v1/events?chain=web&follow=false", None).await;
+    assert_eq!(kept.reason().await, "Two");
+    assert_eq!(kept.next().await, None);
 }
 
 #[tokio::test]

@@ -1,0 +1,100 @@
+//! The check of specifications: what `thruway check` and `thruway run` refuse is refused.
+
+use thruway::load::{self, Libraries, click_path};
+use thruway_engine::{Options, named_cores};
+use thruway_lang::{Source, Variables};
+use thruway_manager::{ChainName, ChainSpec, CheckError, Checker};
+
+/// Threads that a data plane can have.
+const THREADS_MAX: u16 = 256;
+
+/// Builds the configuration as `thruway check` does, and opens nothing.
+pub struct Build;
+
+impl Checker for Build {
+    fn check(&self, name: &ChainName, spec: &ChainSpec) -> Result<String, CheckError> {
+        let options = Options { threads: threads(spec)?, spread: true, ..Options::default() };
+        let variables = variables(spec)?;
+        let source = Source::new(name.as_str(), spec.configuration.clone());
+        match load::build(source, &variables, &Libraries::new(&click_path()), &options) {
+            Ok((_, warnings)) => Ok(warnings.render(false)),
+            Err(failure) => {
+                let message = failure.pretty.render(false);
+                Err(CheckError { field: "configuration", message })
+            }
+        }
+    }
+}
+
+/// Number of threads, as `thruway run` takes it from `-j` and `--cores`.
+fn threads(spec: &ChainSpec) -> Result<usize, CheckError> {
+    let refuse = |field, message| Err(CheckError { field, message });
+    if let Some(threads) = spec.threads
+        && !(1..=THREADS_MAX).contains(&threads)
+    {
+        return refuse("threads", format!("{threads} threads; give 1 to {THREADS_MAX}"));
+    }
+    let threads = spec.threads.map(usize::from);
+    let Some(text) = &spec.cores else { return Ok(threads.unwrap_or(1)) };
+    match named_cores(text) {
+        Err(message) => refuse("cores", message),
+        Ok(cores) if threads.is_some_and(|threads| threads > cores.len()) => {
+            let threads = threads.unwrap_or_default();
+            let remedy = "name more cores, or ask for fewer threads";
+            refuse("cores", format!("{} cores for {threads} threads; {remedy}", cores.len()))
+        }
+        Ok(cores) => Ok(threads.unwrap_or(cores.len())),
+    }
+}
+
+fn variables(spec: &ChainSpec) -> Result<Variables, CheckError> {
+    let mut variables = Variables::new();
+    for (name, value) in &spec.variables {
+        if name.contains('=') || !variables.assign(&format!("{name}={value}")) {
+            let name = name.escape_debug();
+            let message = format!("'{name}' names no variable; use letters, digits and _");
+            return Err(CheckError { field: "variables", message });
+        }
+    }
+    Ok(variables.known_only())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(spec: &ChainSpec) -> Result<String, CheckError> {
+        Build.check(&ChainName::new("web").expect("a name"), spec)
+    }
+
+    fn spec(configuration: &str) -> ChainSpec {
+        ChainSpec { configuration: configuration.to_owned(), ..ChainSpec::default() }
+    }
+
+    #[test]
+    fn what_thruway_check_refuses_is_refused_in_its_words() {
+        assert_eq!(check(&spec("Idle -> Discard;")), Ok(String::new()));
+        let error = check(&spec("Idle -> Discrad;")).expect_err("no such class");
+        assert_eq!(error.field, "configuration");
+        assert!(error.message.contains("web:1:9"), "{error}");
+        assert!(error.message.contains("Discard"), "{error}");
+    }
+
+    #[test]
+    fn fields_beside_the_configuration_are_checked() {
+        let refused = |spec: ChainSpec| check(&spec).expect_err("refused").field;
+        let good = spec("Idle -> Discard;");
+        assert_eq!(refused(ChainSpec { threads: Some(0), ..good.clone() }), "threads");
+        assert_eq!(refused(ChainSpec { threads: Some(257), ..good.clone() }), "threads");
+        assert_eq!(refused(ChainSpec { cores: Some("x".into()), ..good.clone() }), "cores");
+        assert_eq!(refused(ChainSpec { cores: Some("9999".into()), ..good.clone() }), "cores");
+        let variables = |name: &str| [(name.to_owned(), "1".to_owned())].into();
+        assert_eq!(refused(ChainSpec { variables: variables("a=b"), ..good.clone() }), "variables");
+        assert_eq!(refused(ChainSpec { variables: variables(""), ..good.clone() }), "variables");
+        let unknown = ChainSpec { variables: variables("LAN"), ..good };
+        assert_eq!(refused(unknown), "configuration");
+        let used =
+            ChainSpec { variables: variables("N"), ..spec("define($N 3); Idle -> Discard;") };
+        assert_eq!(check(&used), Ok(String::new()));
+    }
+}

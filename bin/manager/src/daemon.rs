@@ -1,0 +1,127 @@
+//! `daemon`: the manager itself.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use sd_notify::NotifyState;
+use thruway::errln;
+use thruway_manager::api::{Context, Listener, router, serve};
+use thruway_manager::events::EventLog;
+use thruway_manager::planes::{Supervisor, SupervisorConfig};
+use thruway_manager::store::Store;
+use thruway_manager::unsupported::Unsupported;
+use thruway_manager::{DataPlanes, Manager};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::check::Build;
+
+/// Threads for calls that wait: for the disk, a check or a data plane.
+const CALL_THREADS_MAX: usize = 8;
+
+/// How long such calls may go on at the end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Arguments of `daemon`.
+#[derive(Args)]
+pub struct DaemonArgs {
+    /// Directory of what is kept [default: $THRUWAY_STATE_DIR, else /var/lib/thruway for root,
+    /// $XDG_STATE_HOME/thruway or ~/.local/state/thruway for others]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The program that runs a chain [default: thruway, beside this program]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// A runtime of one thread.
+pub fn runtime() -> anyhow::Result<Runtime> {
+    let runtime =
+        Builder::new_current_thread().enable_all().max_blocking_threads(CALL_THREADS_MAX).build();
+    runtime.context("no runtime can be started")
+}
+
+/// Runs the manager until it is told to end.
+pub fn main(args: DaemonArgs, socket: &Path) -> anyhow::Result<ExitCode> {
+    let state = args.state.map_or_else(default_state, Ok)?;
+    let program = args.program.map_or_else(beside, Ok)?;
+    let runtime = runtime()?;
+    let ended = runtime.block_on(run(&state, &program, socket));
+    // A call that waits for a data plane does not hold up the end.
+    runtime.shutdown_timeout(GRACE);
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+async fn run(state: &Path, program: &Path, socket: &Path) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
+    let store = Store::open(state)?;
+    let listener = Listener::bind(socket)?;
+    let events = Arc::new(EventLog::default());
+    let planes = planes(state, program, &events)?;
+    let manager = Manager::new(store, planes, Arc::new(Build), events)?;
+    let (end, ending) = watch::channel(false);
+    let served = tokio::spawn(serve(
+        listener,
+        router(Context::new(Arc::new(manager), ending.clone())),
+        ending,
+    ));
+    errln!("thruway-manager: keeps {}, listens at {}", state.display(), socket.display());
+    notify(NotifyState::Ready);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    notify(NotifyState::Stopping);
+    end.send_replace(true);
+    served.await.context("the server")
+}
+
+/// Who runs the chains: processes of `program`; nobody, visibly, where that is not there.
+fn planes(
+    state: &Path,
+    program: &Path,
+    events: &Arc<EventLog>,
+) -> anyhow::Result<Arc<dyn DataPlanes>> {
+    let log = Arc::clone(events);
+    if !program.is_file() {
+        errln!("warning: there is no {}: chains are kept, and not run", program.display());
+        return Ok(Arc::new(Unsupported::new(log)));
+    }
+    let (sender, receiver) = mpsc::channel();
+    let forward = move || receiver.into_iter().for_each(|event| log.emit(event));
+    std::thread::Builder::new().name("events".into()).spawn(forward).context("a thread")?;
+    let supervisor = Supervisor::start(SupervisorConfig::new(state, program), sender);
+    Ok(Arc::new(supervisor.with_context(|| state.display().to_string())?))
+}
+
+/// The program `thruway` in the directory of this one.
+fn beside() -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe().context("this program")?.with_file_name("thruway"))
+}
+
+/// Tells a service manager, if one asked for it (NOTIFY_SOCKET).
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        errln!("warning: NOTIFY_SOCKET: {error}");
+    }
+}
+
+/// Where what is kept is if nobody says otherwise.
+fn default_state() -> anyhow::Result<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(state) = named("THRUWAY_STATE_DIR") {
+        return Ok(state);
+    }
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/var/lib/thruway"));
+    }
+    let home = || named("HOME").map(|home| home.join(".local/state"));
+    let base = named("XDG_STATE_HOME").or_else(home);
+    Ok(base.context("neither XDG_STATE_HOME nor HOME is set; name --state DIR")?.join("thruway"))
+}

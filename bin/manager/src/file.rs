@@ -1,0 +1,165 @@
+//! Files of chains, in YAML, JSON or TOML.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use thruway_manager::{ChainName, ChainSpec};
+
+/// Suffixes of files that `apply DIR` takes.
+const SUFFIXES: &[&str] = &["json", "toml", "yaml", "yml"];
+
+/// A file of chains.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ChainsFile {
+    chains: BTreeMap<String, Entry>,
+}
+
+/// A chain of a file: a specification, or one whose text is in another file.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Text in the Click language.
+    #[serde(default)]
+    configuration: Option<String>,
+    /// File of that text, from the directory of this one.
+    #[serde(default)]
+    file: Option<PathBuf>,
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+    #[serde(default)]
+    threads: Option<u16>,
+    #[serde(default)]
+    cores: Option<String>,
+    #[serde(default)]
+    stopped: bool,
+}
+
+/// The chains of a file, of all files of a directory, or of standard input (`-`), by name.
+pub fn read(path: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+    if path == Path::new("-") {
+        let text = std::io::read_to_string(std::io::stdin()).context("standard input")?;
+        return parse(&text, "yaml", Path::new(".")).context("standard input");
+    }
+    let files = if path.is_dir() { files(path)? } else { vec![path.to_owned()] };
+    let mut chains = BTreeMap::new();
+    let mut origins: BTreeMap<ChainName, PathBuf> = BTreeMap::new();
+    for file in files {
+        let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+        if !SUFFIXES.contains(&suffix) {
+            let known = SUFFIXES.join(", .");
+            bail!("{}: not a file of chains; its name ends in .{known}", file.display());
+        }
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let dir = file.parent().unwrap_or(Path::new("."));
+        for (name, spec) in parse(&text, suffix, dir).with_context(|| file.display().to_string())? {
+            if let Some(other) = origins.insert(name.clone(), file.clone()) {
+                let (file, other) = (file.display(), other.display());
+                bail!("chain '{name}' is in {other} and in {file}; keep one");
+            }
+            chains.insert(name, spec);
+        }
+    }
+    Ok(chains)
+}
+
+/// The files of chains in a directory, by name.
+fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let name = || dir.display().to_string();
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(name)? {
+        let path = entry.with_context(name)?.path();
+        let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+        if SUFFIXES.contains(&suffix) && path.is_file() {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        bail!("{}: no files of chains (.{})", dir.display(), SUFFIXES.join(", ."));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn parse(text: &str, suffix: &str, dir: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+    let file: ChainsFile = match suffix {
+        "json" => serde_json::from_str(text)?,
+        "toml" => toml::from_str(text)?,
+        _ => serde_saphyr::from_str(text).map_err(|error| anyhow!("{error}"))?,
+    };
+    let mut chains = BTreeMap::new();
+    for (name, entry) in file.chains {
+        let spec = entry.spec(dir).with_context(|| format!("chain '{}'", name.escape_debug()))?;
+        chains.insert(ChainName::new(&name)?, spec);
+    }
+    Ok(chains)
+}
+
+impl Entry {
+    fn spec(self, dir: &Path) -> anyhow::Result<ChainSpec> {
+        let configuration = match (self.configuration, self.file) {
+            (Some(text), None) => text,
+            (None, Some(file)) => {
+                let path = dir.join(file);
+                std::fs::read_to_string(&path).with_context(|| path.display().to_string())?
+            }
+            (Some(_), Some(_)) => bail!("it has configuration and file; keep one"),
+            (None, None) => bail!("it has neither configuration nor file; give one"),
+        };
+        let Entry { variables, threads, cores, stopped, .. } = self;
+        Ok(ChainSpec { configuration, variables, threads, cores, stopped })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chains(text: &str, suffix: &str) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+        parse(text, suffix, Path::new("/nonexistent"))
+    }
+
+    #[test]
+    fn the_three_formats_say_the_same() {
+        let yaml = "chains:\n  web:\n    configuration: |\n      Idle -> Discard;\n    variables: \
+                    {LAN: eth0, ADDRESS: 192.0.2.1, COUNT: \"3\"}\n    threads: 2\n    \
+                    cores: 0-1\n    stopped: true\n";
+        let json = r#"{"chains": {"web": {"configuration": "Idle -> Discard;\n", "threads": 2,
+            "variables": {"LAN": "eth0", "ADDRESS": "192.0.2.1", "COUNT": "3"},
+            "cores": "0-1", "stopped": true}}}"#;
+        let toml = "[chains.web]\nconfiguration = \"Idle -> Discard;\\n\"\nthreads = 2\n\
+                    cores = '0-1'\nstopped = true\n[chains.web.variables]\nLAN = 'eth0'\n\
+                    ADDRESS = '192.0.2.1'\nCOUNT = '3'\n";
+        let expected = chains(json, "json").expect("JSON");
+        assert_eq!(chains(yaml, "yaml").expect("YAML"), expected);
+        assert_eq!(chains(toml, "toml").expect("TOML"), expected);
+        // YAML is a superset of JSON: what comes from standard input may be either.
+        assert_eq!(chains(json, "yaml").expect("JSON"), expected);
+        assert_eq!(expected.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let refused = |text: &str| format!("{:#}", chains(text, "yaml").expect_err("refused"));
+        let unknown = refused("chains:\n  web:\n    configuraton: x\n");
+        assert!(
+            unknown.contains("configuraton") && unknown.contains("configuration, file"),
+            "{unknown}"
+        );
+        assert!(refused("chains: {web: {}}").contains("give one"));
+        assert!(refused("chains: {web: {configuration: a, file: b}}").contains("keep one"));
+        assert!(refused("chains: {web: {file: b}}").contains("/nonexistent/b"));
+        assert!(refused("chains: {Web: {configuration: a}}").contains("names no chain"));
+        for text in ["", "[]", "chains: 3", "chians: {}", "a: *b", "{", "chains: {a: {}, a: {}}"] {
+            assert!(chains(text, "yaml").is_err(), "{text}");
+        }
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
+            + &(0..20).fold(String::new(), |text, at| {
+                let (new, old) = (char::from(b'b' + at), char::from(b'a' + at));
+                text + &format!("{new}: &{new} [{}]\n", vec![format!("*{old}"); 9].join(","))
+            });
+        assert!(chains(&bomb, "yaml").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! The program `thruway-manager` as a library, for its binary.
+//!
+//! `daemon` is the manager; the other commands talk to it over its socket. `thruway daemon`,
+//! `thruway apply` and so on start this program, as git does with its subcommands.
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod apply;
+mod change;
+mod check;
+mod cli;
+mod daemon;
+mod file;
+mod follow;
+mod output;
+mod show;
+
+use std::process::ExitCode;
+
+/// Runs the program with the arguments of this process; returns its exit code.
+pub fn program() -> ExitCode {
+    thruway::guarded(cli::main)
+}
