@@ -100,6 +100,15 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     written.map_err(|error| at(path, &error))
 }
 
+/// The same, but a file that holds these bytes already is left as it is: nothing waits for the
+/// disk.
+///
+/// # Errors
+/// As [`replace`].
+pub(super) fn replace_changed(path: &Path, bytes: &[u8]) -> Result<()> {
+    if read(path).is_ok_and(|now| now == bytes) { Ok(()) } else { replace(path, bytes) }
+}
+
 /// The output of a data plane: a file that is cut when it is longer than a bound, with the last
 /// part of what was cut in a second file.
 #[derive(Debug)]

@@ -67,8 +67,8 @@ impl ChainDir {
     /// # Errors
     /// The file system refuses.
     pub(super) fn write_configuration(&self, spec: &ChainSpec) -> Result<()> {
-        files::replace(&self.configuration(), spec.configuration.as_bytes())?;
-        files::replace(&self.variables(), &serde_json::to_vec(&spec.variables)?)
+        files::replace_changed(&self.configuration(), spec.configuration.as_bytes())?;
+        files::replace_changed(&self.variables(), &serde_json::to_vec(&spec.variables)?)
     }
 
     /// Removes what the manager made; the directory stays where there is something else in it.

@@ -136,6 +136,8 @@ impl Worker {
             deleted: false,
             restarts: 0,
         });
+        // A record of another process may be older than this one: a hot swap makes sure.
+        record.swapping |= record.process.is_some();
         record.process = Some(process.identity().clone());
         self.record = Some(record);
         self.write_record();
@@ -343,8 +345,12 @@ impl Worker {
         let restarts = before + u32::from(self.ended_by_itself);
         let mut record =
             Record { process: None, generation, spec, swapping: false, deleted: false, restarts };
-        // Before the process: if this manager ends in between, the next one looks for it.
-        record.write(&self.dir)?;
+        // Before the process: if this manager ends in between, the next one looks for it, and
+        // knows what it runs. One that is started again does not wait for the disk.
+        let is_known = |now: &Record| now.generation == generation && now.spec == record.spec;
+        if !self.record.as_ref().is_some_and(is_known) {
+            record.write(&self.dir)?;
+        }
         let (output, log_start) = (self.log.open()?, self.log.len());
         let mut command = command(&self.setup.program, &self.dir, &record.spec, output)?;
         let process = Process::start(&mut command)?;
@@ -363,8 +369,11 @@ impl Worker {
         let pid = plane.process.pid();
         if let Some(record) = &mut self.record {
             record.process = None;
-            record.swapping = false;
-            self.write_record();
+            // The record of one that ended by itself has a process that runs no more: the next
+            // manager finds that out.
+            if std::mem::take(&mut record.swapping) || plane.is_ending() {
+                self.write_record();
+            }
         }
         if std::mem::take(&mut self.trying) {
             let why = "the data plane ended while this configuration took over";

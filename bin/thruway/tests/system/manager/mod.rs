@@ -56,6 +56,12 @@ fn a_data_plane_that_dies_is_back_with_what_it_ran() {
     let field = |nth: usize| session.rsplit_once(')').map(|(_, rest)| rest.split(' ').nth(nth));
     assert_eq!(field(4).flatten(), Some(pid.to_string().as_str()), "its own session: {session}");
     assert_eq!(field(5).flatten(), Some("0"), "no terminal: {session}");
+    let opened = |fd| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).expect("it is open");
+    assert_eq!(opened(0), Path::new("/dev/null"));
+    assert!(opened(1).ends_with("one/log") && opened(2).ends_with("one/log"), "{:?}", opened(1));
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").flatten();
+    let names = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    assert!(!names.into_iter().any(|name| name.ends_with("chains")), "the manager's lock");
 
     signal(pid, Signal::KILL);
     let again = wait_for("another process", || lab.status("one").pid.filter(|now| *now != pid));
