@@ -12,7 +12,7 @@ use super::board::Board;
 use super::desk::{Desk, Goal};
 use super::files::{Log, private_dir};
 use super::plane::Plane;
-use super::process::{Process, command};
+use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
 use crate::{Asked, ChainSpec, ConditionKind};
 
@@ -64,12 +64,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// The worker of chain `name`, with the data plane that runs already. Gives the goal that an
-    /// earlier manager had not reached.
+    /// The worker of chain `name`, with the data plane that runs already, of these.
     pub(super) fn adopt(
         setup: Arc<Setup>,
         name: &str,
         (desk, board): (Arc<Desk>, Arc<Board>),
+        running: &[Serving],
     ) -> Worker {
         let dir = ChainDir::new(&setup.chains, name);
         let log = Log::new(dir.log(), setup.log_bytes_max);
@@ -89,12 +89,12 @@ impl Worker {
             ended_by_itself: false,
             log_refused: false,
         };
-        worker.find();
+        worker.find(running);
         worker
     }
 
     /// Finds what an earlier manager left.
-    fn find(&mut self) {
+    fn find(&mut self, running: &[Serving]) {
         if !self.dir.path().exists() {
             self.unsure = false;
             return;
@@ -119,14 +119,21 @@ impl Worker {
                 }
             }
         }
-        self.find_by_socket();
+        self.take_of(running);
+    }
+
+    /// Looks for such a process now.
+    fn find_by_socket(&mut self) -> bool {
+        let socket = self.dir.socket();
+        self.take_of(&serving(|control| control == socket))
     }
 
     /// Adopts the process that serves the chain's control socket without being in the record: the
     /// manager was killed between its start and the record. True if there is one.
-    fn find_by_socket(&mut self) -> bool {
+    fn take_of(&mut self, running: &[Serving]) -> bool {
         self.unsure = false;
-        let Some(process) = Process::of_socket(&self.dir.socket()) else { return false };
+        let process = Process::of_socket(&self.dir.socket(), running);
+        let Some(process) = process else { return false };
         let mut record = self.record.take().unwrap_or_else(|| Record {
             process: None,
             generation: 0,
