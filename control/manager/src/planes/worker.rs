@@ -53,6 +53,8 @@ pub(super) struct Worker {
     seen: Option<ChainSpec>,
     /// The specification that the data plane refused, and why.
     refused: Option<(ChainSpec, String)>,
+    /// What a data plane answered with last, and its generation.
+    good: Option<(u64, ChainSpec)>,
     /// Whether a hot swap to what was seen last was tried, and nobody knows what became of it.
     trying: bool,
     /// Whether a process may run of which the record has nothing.
@@ -84,6 +86,7 @@ impl Worker {
             backoff: Backoff::default(),
             seen: None,
             refused: None,
+            good: None,
             trying: false,
             unsure: true,
             ended_by_itself: false,
@@ -116,6 +119,9 @@ impl Worker {
                     let message = format!("process {pid} ended, or its number is another's now");
                     self.board.report("Gone", &message);
                     self.ended_by_itself = true;
+                    // A hot swap is tried only with one that answers.
+                    let good = self.record.as_ref().filter(|record| record.swapping);
+                    self.good = good.map(|record| (record.generation, record.spec.clone()));
                 }
             }
         }
@@ -250,7 +256,7 @@ impl Worker {
 
     /// Ends the data plane of a chain that is declared and not to run.
     fn stop(&mut self) -> Duration {
-        self.seen = None;
+        (self.seen, self.good) = (None, None);
         if let Some(wait) = self.end() {
             return wait;
         }
@@ -406,6 +412,27 @@ impl Worker {
         self.unsure = self.backoff.failures() > 0;
         self.not_ready(if is_loop { "CrashLoop" } else { "Exited" }, message);
         self.board.report("Exited", message);
+        if is_loop && !plane.has_answered() {
+            self.go_back(message);
+        }
+    }
+
+    /// Has what ran before started again, where what is asked for does not begin to run.
+    fn go_back(&mut self, message: &str) {
+        let (Some(record), Some((generation, spec))) = (&mut self.record, &self.good) else {
+            return;
+        };
+        if record.spec == *spec || *generation == 0 {
+            return;
+        }
+        let why = format!(
+            "generation {} does not begin to run, so generation {generation} runs: {message}",
+            record.generation
+        );
+        (record.generation, record.spec) = (*generation, spec.clone());
+        self.refused = self.seen.clone().map(|seen| (seen, why.clone()));
+        self.backoff.reset();
+        self.board.report("ConfigurationRefused", &why);
     }
 
     /// Looks whether the data plane answers, if it is time.
@@ -416,6 +443,9 @@ impl Worker {
             Some(Ok(())) => {
                 let message = format!("process {} answers", plane.process.pid());
                 self.board.state(ConditionKind::Ready, true, "Answers", &message);
+                if let Some(record) = self.record.as_ref().filter(|record| !record.swapping) {
+                    self.good = Some((record.generation, record.spec.clone()));
+                }
             }
             Some(Err(why)) if plane.is_late(BEGIN_MAX) => self.not_ready("NoAnswer", &why),
             Some(Err(_)) => {}
