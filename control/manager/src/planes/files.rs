@@ -67,6 +67,14 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     Err(Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display())))
 }
 
+/// Makes an empty file where there is none.
+///
+/// # Errors
+/// The file system refuses, or another user could have written the file that is there.
+pub(super) fn touch(path: &Path) -> Result<()> {
+    open(path, options().write(true).create(true)).map(drop)
+}
+
 /// What a file holds.
 ///
 /// # Errors

@@ -29,6 +29,7 @@ use crate::{Asked, ChainStatus, DataPlanes, Event, PlaneError};
 use board::{Board, lock};
 use desk::{Desk, Goal};
 use process::Serving;
+use record::ChainDir;
 use remote::Remote;
 use worker::{Setup, Worker};
 
@@ -157,8 +158,19 @@ impl Supervisor {
         Ok(Entry { desk, board, thread })
     }
 
+    /// Has a chain deleted, by the next manager if this one is killed now.
+    fn delete(&self, name: &str, entry: &Entry) -> bool {
+        if let Err(error) = ChainDir::new(&self.setup.chains, name).mark_deleted() {
+            entry.board.report("RecordNotWritten", &error.to_string());
+        }
+        entry.desk.set(Goal::Deleted)
+    }
+
     /// Gives a chain a goal, and a worker where it has none.
     fn give(&self, chains: &mut BTreeMap<String, Entry>, name: &str, goal: Goal) {
+        if let Err(error) = ChainDir::new(&self.setup.chains, name).unmark_deleted() {
+            Board::new(name, self.events.clone()).report("RecordNotWritten", &error.to_string());
+        }
         if chains.get(name).is_some_and(|entry| entry.desk.set(goal.clone())) {
             return;
         }
@@ -195,7 +207,7 @@ impl Supervisor {
         let chains = lock(&self.chains);
         let entry = chains.get(chain);
         entry.is_some_and(|entry| {
-            entry.desk.goal() == Some(Goal::Unknown) && entry.desk.set(Goal::Deleted)
+            entry.desk.goal() == Some(Goal::Unknown) && self.delete(chain, entry)
         })
     }
 
@@ -240,10 +252,10 @@ impl DataPlanes for Supervisor {
                     .report("NameRefused", "a chain's name is a DNS label in lower case");
             }
         }
-        for (_, entry) in chains.iter().filter(|(name, _)| !names.contains(*name)) {
+        for (name, entry) in chains.iter().filter(|(name, _)| !names.contains(*name)) {
             // What was never asked for stays.
             if let Some(Goal::As(_)) = entry.desk.goal() {
-                entry.desk.set(Goal::Deleted);
+                self.delete(name, entry);
             }
         }
         drop(chains);

@@ -146,7 +146,6 @@ impl Worker {
             spec: ChainSpec::default(),
             // Nobody knows what it runs.
             swapping: true,
-            deleted: false,
             restarts: 0,
         });
         // A record of another process may be older than this one: a hot swap makes sure.
@@ -160,7 +159,7 @@ impl Worker {
 
     /// Whether a chain with this directory was being deleted.
     pub(super) fn is_deleted(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.deleted)
+        self.dir.is_deleted()
     }
 
     /// Takes a process that runs: one that was started when the log had `log_start` bytes, or one
@@ -267,11 +266,6 @@ impl Worker {
 
     /// Ends the data plane and removes the chain's directory. `None` when that is done.
     fn delete(&mut self, goal: &Goal) -> Option<Duration> {
-        if let Some(record) = self.record.as_mut().filter(|record| !record.deleted) {
-            // If this manager ends now, the next one goes on.
-            record.deleted = true;
-            self.write_record();
-        }
         if let Some(wait) = self.end() {
             return Some(wait);
         }
@@ -300,10 +294,6 @@ impl Worker {
             self.refused = None;
             self.trying = false;
             self.backoff.reset();
-        }
-        if let Some(record) = self.record.as_mut().filter(|record| record.deleted) {
-            record.deleted = false;
-            self.write_record();
         }
         let Some(plane) = &mut self.plane else { return self.try_start(asked) };
         if plane.is_ending() {
@@ -356,8 +346,7 @@ impl Worker {
         self.dir.write_configuration(&spec)?;
         let before = self.record.as_ref().map_or(0, |record| record.restarts);
         let restarts = before + u32::from(self.ended_by_itself);
-        let mut record =
-            Record { process: None, generation, spec, swapping: false, deleted: false, restarts };
+        let mut record = Record { process: None, generation, spec, swapping: false, restarts };
         // Before the process: if this manager ends in between, the next one looks for it, and
         // knows what it runs. One that is started again does not wait for the disk.
         let is_known = |now: &Record| now.generation == generation && now.spec == record.spec;
