@@ -67,6 +67,14 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     Err(Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display())))
 }
 
+/// Makes an empty file where there is none.
+///
+/// # Errors
+/// The file system refuses, or another user could have written the file that is there.
+pub(super) fn touch(path: &Path) -> Result<()> {
+    open(path, options().write(true).create(true)).map(drop)
+}
+
 /// What a file holds.
 ///
 /// # Errors
@@ -98,6 +106,15 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
     });
     written.map_err(|error| at(path, &error))
+}
+
+/// The same, but a file that holds these bytes already is left as it is: nothing waits for the
+/// disk.
+///
+/// # Errors
+/// As [`replace`].
+pub(super) fn replace_changed(path: &Path, bytes: &[u8]) -> Result<()> {
+    if read(path).is_ok_and(|now| now == bytes) { Ok(()) } else { replace(path, bytes) }
 }
 
 /// The output of a data plane: a file that is cut when it is longer than a bound, with the last

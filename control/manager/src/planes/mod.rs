@@ -28,6 +28,8 @@ use rustix::fs::{FlockOperation, flock};
 use crate::{Asked, ChainStatus, DataPlanes, Event, PlaneError};
 use board::{Board, lock};
 use desk::{Desk, Goal};
+use process::Serving;
+use record::ChainDir;
 use remote::Remote;
 use worker::{Setup, Worker};
 
@@ -72,8 +74,8 @@ pub struct Unknown {
     pub control: PathBuf,
 }
 
-impl From<process::Serving> for Unknown {
-    fn from(one: process::Serving) -> Unknown {
+impl From<Serving> for Unknown {
+    fn from(one: Serving) -> Unknown {
         Unknown { pid: one.pid, control: one.socket }
     }
 }
@@ -127,21 +129,27 @@ impl Supervisor {
     /// A worker for each directory.
     fn adopt(&self) -> Result<()> {
         let mut chains = lock(&self.chains);
+        let running = self.running();
         for entry in std::fs::read_dir(&self.setup.chains)? {
             let name = entry?.file_name();
             if let Some(name) = name.to_str().filter(|name| is_name(name)) {
-                chains.insert(name.to_owned(), self.worker(name, Goal::Unknown)?);
+                chains.insert(name.to_owned(), self.worker(name, Goal::Unknown, &running)?);
             }
         }
         Ok(())
     }
 
+    /// Processes of data planes below this state, with or without a record.
+    fn running(&self) -> Vec<Serving> {
+        process::serving(|socket| socket.starts_with(&self.setup.chains))
+    }
+
     /// A worker of a chain, with what runs of it.
-    fn worker(&self, name: &str, goal: Goal) -> Result<Entry> {
+    fn worker(&self, name: &str, goal: Goal, running: &[Serving]) -> Result<Entry> {
         let desk = Arc::new(Desk::new(goal)?);
         let board = Arc::new(Board::new(name, self.events.clone()));
         let own = (Arc::clone(&desk), Arc::clone(&board));
-        let worker = Worker::adopt(Arc::clone(&self.setup), name, own);
+        let worker = Worker::adopt(Arc::clone(&self.setup), name, own, running);
         if worker.is_deleted() && desk.goal() == Some(Goal::Unknown) {
             desk.set(Goal::Deleted);
         }
@@ -150,12 +158,26 @@ impl Supervisor {
         Ok(Entry { desk, board, thread })
     }
 
+    /// Has a chain deleted, by the next manager if this one is killed now.
+    fn delete(&self, name: &str, entry: &Entry) -> bool {
+        if let Err(error) = ChainDir::new(&self.setup.chains, name).mark_deleted() {
+            entry.board.report("RecordNotWritten", &error.to_string());
+        }
+        entry.desk.set(Goal::Deleted)
+    }
+
     /// Gives a chain a goal, and a worker where it has none.
     fn give(&self, chains: &mut BTreeMap<String, Entry>, name: &str, goal: Goal) {
+        if let Err(error) = ChainDir::new(&self.setup.chains, name).unmark_deleted() {
+            Board::new(name, self.events.clone()).report("RecordNotWritten", &error.to_string());
+        }
         if chains.get(name).is_some_and(|entry| entry.desk.set(goal.clone())) {
             return;
         }
-        match self.worker(name, goal) {
+        // One without a directory never ran.
+        let is_new = !self.setup.chains.join(name).exists();
+        let running = if is_new { Vec::new() } else { self.running() };
+        match self.worker(name, goal, &running) {
             Ok(entry) => drop(chains.insert(name.to_owned(), entry)),
             Err(error) => Board::new(name, self.events.clone())
                 .report("StartFailed", &format!("no worker for the chain: {error}")),
@@ -168,7 +190,7 @@ impl Supervisor {
     pub fn unknown(&self) -> Vec<Unknown> {
         let chains = lock(&self.chains);
         let is_known = |entry: &&Entry| !matches!(entry.desk.goal(), None | Some(Goal::Unknown));
-        let is_other = |one: &process::Serving| {
+        let is_other = |one: &Serving| {
             let chain =
                 one.socket.parent().and_then(Path::file_name).and_then(|name| name.to_str());
             let entry = chain.and_then(|chain| chains.get(chain)).filter(is_known);
@@ -176,8 +198,7 @@ impl Supervisor {
             let own = |entry: &Entry| entry.board.status().pid.is_none_or(|pid| pid == one.pid);
             !entry.is_some_and(own)
         };
-        let found = process::serving(|socket| socket.starts_with(&self.setup.chains));
-        found.into_iter().filter(is_other).map(Unknown::from).collect()
+        self.running().into_iter().filter(is_other).map(Unknown::from).collect()
     }
 
     /// Ends an unknown data plane by its chain's name and removes the chain's directory; false if
@@ -186,7 +207,7 @@ impl Supervisor {
         let chains = lock(&self.chains);
         let entry = chains.get(chain);
         entry.is_some_and(|entry| {
-            entry.desk.goal() == Some(Goal::Unknown) && entry.desk.set(Goal::Deleted)
+            entry.desk.goal() == Some(Goal::Unknown) && self.delete(chain, entry)
         })
     }
 
@@ -231,10 +252,10 @@ impl DataPlanes for Supervisor {
                     .report("NameRefused", "a chain's name is a DNS label in lower case");
             }
         }
-        for (_, entry) in chains.iter().filter(|(name, _)| !names.contains(*name)) {
+        for (name, entry) in chains.iter().filter(|(name, _)| !names.contains(*name)) {
             // What was never asked for stays.
             if let Some(Goal::As(_)) = entry.desk.goal() {
-                entry.desk.set(Goal::Deleted);
+                self.delete(name, entry);
             }
         }
         drop(chains);

@@ -89,10 +89,10 @@ impl Process {
         (process.identity == *identity && !process.has_ended()).then_some(process)
     }
 
-    /// A data plane of this user that serves control socket `socket`, record or not.
-    pub(super) fn of_socket(socket: &Path) -> Option<Process> {
-        let found = serving(|control| control == socket);
-        let process = Process::open(found.first()?.pid).ok()?;
+    /// The one of these that serves control socket `socket`, if it still runs.
+    pub(super) fn of_socket(socket: &Path, running: &[Serving]) -> Option<Process> {
+        let found = running.iter().find(|one| one.socket == socket)?;
+        let process = Process::open(found.pid).ok()?;
         (!process.has_ended()).then_some(process)
     }
 

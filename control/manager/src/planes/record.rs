@@ -24,6 +24,8 @@ const OURS: &[&str] = &[
     "log.1",
     "log.new",
     "control.sock",
+    // Last: what is left half removed is removed by the next manager.
+    "deleted",
 ];
 
 impl ChainDir {
@@ -62,13 +64,42 @@ impl ChainDir {
         self.0.join("control.sock")
     }
 
+    /// Marks the chain as one that is being deleted, so that the next manager goes on with it. A
+    /// chain without a directory needs no mark. Nothing waits for the disk: after a loss of power
+    /// no data plane runs.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(super) fn mark_deleted(&self) -> Result<()> {
+        match files::touch(&self.0.join("deleted")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Takes the mark away.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(super) fn unmark_deleted(&self) -> Result<()> {
+        match std::fs::remove_file(self.0.join("deleted")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is marked.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.0.join("deleted").symlink_metadata().is_ok()
+    }
+
     /// Writes what the data plane reads.
     ///
     /// # Errors
     /// The file system refuses.
     pub(super) fn write_configuration(&self, spec: &ChainSpec) -> Result<()> {
-        files::replace(&self.configuration(), spec.configuration.as_bytes())?;
-        files::replace(&self.variables(), &serde_json::to_vec(&spec.variables)?)
+        files::replace_changed(&self.configuration(), spec.configuration.as_bytes())?;
+        files::replace_changed(&self.variables(), &serde_json::to_vec(&spec.variables)?)
     }
 
     /// Removes what the manager made; the directory stays where there is something else in it.
@@ -115,8 +146,6 @@ pub(super) struct Record {
     pub(super) spec: ChainSpec,
     /// Whether another configuration is about to take over: then nobody knows which one runs.
     pub(super) swapping: bool,
-    /// Whether the chain is being deleted.
-    pub(super) deleted: bool,
     /// Times that it was started again.
     pub(super) restarts: u32,
 }

@@ -300,16 +300,55 @@ fn a_deletion_goes_on_after_the_manager_and_leaves_strange_files() {
     });
     std::fs::write(lab.path("web").join("capture.pcap"), "precious").expect("room");
     lab.ask(&[]);
-    wait_for("the record", || {
-        let record = std::fs::read_to_string(lab.path("web").join("record.json")).ok()?;
-        record.contains("\"deleted\":true").then_some(())
-    });
+    assert!(lab.path("web").join("deleted").exists(), "marked when converge() returned");
     lab.start();
     wait_for("its end", || (!lives(pid)).then_some(()));
     lab.hears("DirectoryLeft");
     lab.hears("Deleted");
     let left: Vec<_> = std::fs::read_dir(lab.path("web")).expect("there").flatten().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn a_record_that_cannot_be_written_costs_no_data_plane() {
+    let mut lab = Lab::new(LIVES);
+    lab.ask(&["web=x"]);
+    let pid = lab.runs("web");
+    wait_for("the record", || {
+        let record = std::fs::read_to_string(lab.path("web").join("record.json")).ok()?;
+        record.contains(&format!("\"pid\":{pid},")).then_some(())
+    });
+    // As on a full disk, no record is written from now on.
+    std::fs::create_dir(lab.path("web").join("record.new")).expect("room");
+    kill(pid, Signal::KILL);
+    let again = wait_for("another process", || lab.pid("web").filter(|now| *now != pid));
+    lab.hears("RecordNotWritten");
+    lab.start();
+    assert_eq!(lab.pid("web"), Some(again), "found without a record");
+    lab.ask(&["web=x"]);
+    assert_eq!(lab.runs("web"), again);
+    std::fs::remove_dir(lab.path("web").join("record.new")).expect("ours");
+}
+
+#[test]
+fn the_output_of_a_data_plane_has_a_bound() {
+    let mut lab = Lab::new("while :; do i=$((i + 1)); echo line $i; sleep 0.001; done");
+    lab.ask(&["web=x"]);
+    lab.runs("web");
+    // The small bound is the next manager's.
+    let bound = 8 << 10;
+    lab.supervisor = None;
+    let config = SupervisorConfig { log_bytes_max: bound, ..lab.config() };
+    lab.supervisor = Some(Supervisor::start(config, channel().0).expect("a free state"));
+    lab.ask(&["web=x"]);
+    let (log, older) = (lab.path("web").join("log"), lab.path("web").join("log.1"));
+    wait_for("the log to be cut", || older.exists().then_some(()));
+    let len = |path: &Path| path.metadata().map_or(0, |found| found.len());
+    assert!(len(&older) <= bound / 2);
+    let cut = std::fs::read(&older).expect("ours");
+    wait_for("the log to be cut again", || {
+        (std::fs::read(&older).is_ok_and(|now| now != cut) && len(&log) < bound).then_some(())
+    });
 }
 
 #[test]

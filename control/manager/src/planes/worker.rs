@@ -12,7 +12,7 @@ use super::board::Board;
 use super::desk::{Desk, Goal};
 use super::files::{Log, private_dir};
 use super::plane::Plane;
-use super::process::{Process, command};
+use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
 use crate::{Asked, ChainSpec, ConditionKind};
 
@@ -53,6 +53,8 @@ pub(super) struct Worker {
     seen: Option<ChainSpec>,
     /// The specification that the data plane refused, and why.
     refused: Option<(ChainSpec, String)>,
+    /// What a data plane answered with last, and its generation.
+    good: Option<(u64, ChainSpec)>,
     /// Whether a hot swap to what was seen last was tried, and nobody knows what became of it.
     trying: bool,
     /// Whether a process may run of which the record has nothing.
@@ -64,12 +66,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// The worker of chain `name`, with the data plane that runs already. Gives the goal that an
-    /// earlier manager had not reached.
+    /// The worker of chain `name`, with the data plane that runs already, of these.
     pub(super) fn adopt(
         setup: Arc<Setup>,
         name: &str,
         (desk, board): (Arc<Desk>, Arc<Board>),
+        running: &[Serving],
     ) -> Worker {
         let dir = ChainDir::new(&setup.chains, name);
         let log = Log::new(dir.log(), setup.log_bytes_max);
@@ -84,17 +86,18 @@ impl Worker {
             backoff: Backoff::default(),
             seen: None,
             refused: None,
+            good: None,
             trying: false,
             unsure: true,
             ended_by_itself: false,
             log_refused: false,
         };
-        worker.find();
+        worker.find(running);
         worker
     }
 
     /// Finds what an earlier manager left.
-    fn find(&mut self) {
+    fn find(&mut self, running: &[Serving]) {
         if !self.dir.path().exists() {
             self.unsure = false;
             return;
@@ -116,26 +119,37 @@ impl Worker {
                     let message = format!("process {pid} ended, or its number is another's now");
                     self.board.report("Gone", &message);
                     self.ended_by_itself = true;
+                    // A hot swap is tried only with one that answers.
+                    let good = self.record.as_ref().filter(|record| record.swapping);
+                    self.good = good.map(|record| (record.generation, record.spec.clone()));
                 }
             }
         }
-        self.find_by_socket();
+        self.take_of(running);
+    }
+
+    /// Looks for such a process now.
+    fn find_by_socket(&mut self) -> bool {
+        let socket = self.dir.socket();
+        self.take_of(&serving(|control| control == socket))
     }
 
     /// Adopts the process that serves the chain's control socket without being in the record: the
     /// manager was killed between its start and the record. True if there is one.
-    fn find_by_socket(&mut self) -> bool {
+    fn take_of(&mut self, running: &[Serving]) -> bool {
         self.unsure = false;
-        let Some(process) = Process::of_socket(&self.dir.socket()) else { return false };
+        let process = Process::of_socket(&self.dir.socket(), running);
+        let Some(process) = process else { return false };
         let mut record = self.record.take().unwrap_or_else(|| Record {
             process: None,
             generation: 0,
             spec: ChainSpec::default(),
             // Nobody knows what it runs.
             swapping: true,
-            deleted: false,
             restarts: 0,
         });
+        // A record of another process may be older than this one: a hot swap makes sure.
+        record.swapping |= record.process.is_some();
         record.process = Some(process.identity().clone());
         self.record = Some(record);
         self.write_record();
@@ -145,7 +159,7 @@ impl Worker {
 
     /// Whether a chain with this directory was being deleted.
     pub(super) fn is_deleted(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.deleted)
+        self.dir.is_deleted()
     }
 
     /// Takes a process that runs: one that was started when the log had `log_start` bytes, or one
@@ -241,7 +255,7 @@ impl Worker {
 
     /// Ends the data plane of a chain that is declared and not to run.
     fn stop(&mut self) -> Duration {
-        self.seen = None;
+        (self.seen, self.good) = (None, None);
         if let Some(wait) = self.end() {
             return wait;
         }
@@ -252,11 +266,6 @@ impl Worker {
 
     /// Ends the data plane and removes the chain's directory. `None` when that is done.
     fn delete(&mut self, goal: &Goal) -> Option<Duration> {
-        if let Some(record) = self.record.as_mut().filter(|record| !record.deleted) {
-            // If this manager ends now, the next one goes on.
-            record.deleted = true;
-            self.write_record();
-        }
         if let Some(wait) = self.end() {
             return Some(wait);
         }
@@ -285,10 +294,6 @@ impl Worker {
             self.refused = None;
             self.trying = false;
             self.backoff.reset();
-        }
-        if let Some(record) = self.record.as_mut().filter(|record| record.deleted) {
-            record.deleted = false;
-            self.write_record();
         }
         let Some(plane) = &mut self.plane else { return self.try_start(asked) };
         if plane.is_ending() {
@@ -341,10 +346,13 @@ impl Worker {
         self.dir.write_configuration(&spec)?;
         let before = self.record.as_ref().map_or(0, |record| record.restarts);
         let restarts = before + u32::from(self.ended_by_itself);
-        let mut record =
-            Record { process: None, generation, spec, swapping: false, deleted: false, restarts };
-        // Before the process: if this manager ends in between, the next one looks for it.
-        record.write(&self.dir)?;
+        let mut record = Record { process: None, generation, spec, swapping: false, restarts };
+        // Before the process: if this manager ends in between, the next one looks for it, and
+        // knows what it runs. One that is started again does not wait for the disk.
+        let is_known = |now: &Record| now.generation == generation && now.spec == record.spec;
+        if !self.record.as_ref().is_some_and(is_known) {
+            record.write(&self.dir)?;
+        }
         let (output, log_start) = (self.log.open()?, self.log.len());
         let mut command = command(&self.setup.program, &self.dir, &record.spec, output)?;
         let process = Process::start(&mut command)?;
@@ -363,8 +371,11 @@ impl Worker {
         let pid = plane.process.pid();
         if let Some(record) = &mut self.record {
             record.process = None;
-            record.swapping = false;
-            self.write_record();
+            // The record of one that ended by itself has a process that runs no more: the next
+            // manager finds that out.
+            if std::mem::take(&mut record.swapping) || plane.is_ending() {
+                self.write_record();
+            }
         }
         if std::mem::take(&mut self.trying) {
             let why = "the data plane ended while this configuration took over";
@@ -390,6 +401,27 @@ impl Worker {
         self.unsure = self.backoff.failures() > 0;
         self.not_ready(if is_loop { "CrashLoop" } else { "Exited" }, message);
         self.board.report("Exited", message);
+        if is_loop && !plane.has_answered() {
+            self.go_back(message);
+        }
+    }
+
+    /// Has what ran before started again, where what is asked for does not begin to run.
+    fn go_back(&mut self, message: &str) {
+        let (Some(record), Some((generation, spec))) = (&mut self.record, &self.good) else {
+            return;
+        };
+        if record.spec == *spec || *generation == 0 {
+            return;
+        }
+        let why = format!(
+            "generation {} does not begin to run, so generation {generation} runs: {message}",
+            record.generation
+        );
+        (record.generation, record.spec) = (*generation, spec.clone());
+        self.refused = self.seen.clone().map(|seen| (seen, why.clone()));
+        self.backoff.reset();
+        self.board.report("ConfigurationRefused", &why);
     }
 
     /// Looks whether the data plane answers, if it is time.
@@ -400,6 +432,9 @@ impl Worker {
             Some(Ok(())) => {
                 let message = format!("process {} answers", plane.process.pid());
                 self.board.state(ConditionKind::Ready, true, "Answers", &message);
+                if let Some(record) = self.record.as_ref().filter(|record| !record.swapping) {
+                    self.good = Some((record.generation, record.spec.clone()));
+                }
             }
             Some(Err(why)) if plane.is_late(BEGIN_MAX) => self.not_ready("NoAnswer", &why),
             Some(Err(_)) => {}

@@ -241,7 +241,12 @@ impl Lab {
 
     /// Processes of data planes below this state, found without the manager.
     pub fn processes(&self) -> Vec<u32> {
-        let state = self.dir.path().join("state/chains").display().to_string();
+        self.processes_of("")
+    }
+
+    /// Those of one chain.
+    pub fn processes_of(&self, name: &str) -> Vec<u32> {
+        let state = self.dir.path().join("state/chains").join(name).display().to_string();
         let entries = std::fs::read_dir("/proc").expect("a system").flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.filter(|pid| {

@@ -7,6 +7,7 @@ mod swap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use thruway_manager::ChainSpec;
@@ -56,9 +57,18 @@ fn a_data_plane_that_dies_is_back_with_what_it_ran() {
     let field = |nth: usize| session.rsplit_once(')').map(|(_, rest)| rest.split(' ').nth(nth));
     assert_eq!(field(4).flatten(), Some(pid.to_string().as_str()), "its own session: {session}");
     assert_eq!(field(5).flatten(), Some("0"), "no terminal: {session}");
+    let opened = |fd| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).expect("it is open");
+    assert_eq!(opened(0), Path::new("/dev/null"));
+    assert!(opened(1).ends_with("one/log") && opened(2).ends_with("one/log"), "{:?}", opened(1));
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").flatten();
+    let names = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    assert!(!names.into_iter().any(|name| name.ends_with("chains")), "the manager's lock");
 
+    let begin = Instant::now();
     signal(pid, Signal::KILL);
     let again = wait_for("another process", || lab.status("one").pid.filter(|now| *now != pid));
+    assert_eq!(talk(connect(&path), counted(1)), 1);
+    println!("killed, and {:?} later it carries again", begin.elapsed());
     lab.is_up("one");
     assert_eq!(talk(connect(&path), counted(100)), 100);
     assert_eq!(lab.status("one").restarts, 1);
@@ -139,9 +149,9 @@ fn managers_of_twenty_chains_at_rest_cost_next_to_nothing() {
         lab.is_up(name);
     }
     let keeper = lab.keeper().pid();
-    let (begin, before) = (std::time::Instant::now(), processor_ns(keeper));
+    let (begin, before) = (Instant::now(), processor_ns(keeper));
     // The work of ten seconds and of ten checks of every chain is in it.
-    std::thread::sleep(std::time::Duration::from_secs(11));
+    std::thread::sleep(Duration::from_secs(11));
     let spent = processor_ns(keeper) - before;
     let share = spent as f64 / begin.elapsed().as_nanos() as f64;
     println!(

@@ -3,10 +3,11 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use thruway_manager::ChainSpec;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use super::keeper::{Lab, spec};
+use super::keeper::{Lab, signal, spec};
 use super::{connect, counted, echo, talk};
 use crate::control::Client;
 use crate::network::{Network, Site};
@@ -46,7 +47,7 @@ fn a_refused_configuration_leaves_the_old_one_running_and_says_why() {
     }
     assert_eq!(talk(stream.take().expect("a connection"), counted(10)), 10);
     // What it ran runs again when it dies, not what was refused.
-    super::signal(pid, rustix::process::Signal::KILL);
+    signal(pid, Signal::KILL);
     wait_for("another process", || lab.status("web").pid.filter(|now| *now != pid));
     lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
     assert_eq!(talk(connect(&path), counted(10)), 10);
@@ -89,6 +90,28 @@ fn variables_are_swapped_and_threads_need_a_restart() {
     lab.set("web", sized("x", Some(2)));
     lab.converge();
     lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
+}
+
+#[test]
+fn what_does_not_begin_to_run_gives_way_to_what_ran() {
+    let mut lab = Lab::new(None);
+    let (good, path) = echo(&lab, "web");
+    lab.set("web", good.clone());
+    lab.converge();
+    let pid = lab.is_up("web");
+    lab.set("web", ChainSpec { cores: Some("999".to_owned()), ..good.clone() });
+    lab.converge();
+    lab.wait_reason("web", "UpToDate", "RestartNeeded");
+    signal(pid, Signal::KILL);
+    let message = lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
+    assert!(message.contains("generation 1 runs") && message.contains("999"), "{message}");
+    assert_eq!(talk(connect(&path), counted(10)), 10);
+    assert_eq!(lab.status("web").observed_generation, 1);
+    let unknown = ChainSpec { variables: [("NOSUCH".to_owned(), "1".to_owned())].into(), ..good };
+    lab.set("web", unknown);
+    lab.converge();
+    wait_for("the refusal", || lab.condition("web", "UpToDate").2.contains("NOSUCH").then_some(()));
+    assert_eq!(talk(connect(&path), counted(10)), 10);
 }
 
 /// A cable with a firewall; each `number` is another configuration.

@@ -13,6 +13,9 @@ impl Worker {
     /// Makes what the data plane runs equal to what is asked for.
     pub(super) fn update(&mut self, asked: &Asked) {
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
+        if let Some((_, why)) = self.refused.as_ref().filter(|(spec, _)| *spec == asked.spec) {
+            return self.out_of_date("ConfigurationRefused", why);
+        }
         if same_text(&record.spec, &asked.spec) && !record.swapping {
             if !same_launch(&record.spec, &asked.spec) {
                 let message = "threads or cores changed: stop the chain and start it again, which \
@@ -27,9 +30,6 @@ impl Worker {
             self.board.change(|status| status.observed_generation = generation);
             let message = format!("generation {generation} runs");
             return self.board.state(ConditionKind::UpToDate, true, "Running", &message);
-        }
-        if let Some((_, why)) = self.refused.as_ref().filter(|(spec, _)| *spec == asked.spec) {
-            return self.out_of_date("ConfigurationRefused", why);
         }
         if plane.has_answered() {
             if plane.may_swap() {
