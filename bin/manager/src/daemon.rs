@@ -63,7 +63,7 @@ async fn run(state: &Path, program: &Path, socket: &Path) -> anyhow::Result<()> 
     let store = Store::open(state)?;
     let listener = Listener::bind(socket)?;
     let events = Arc::new(EventLog::default());
-    let planes = planes(state, program, &events)?;
+    let planes = planes((state, program), &store, &events)?;
     let manager = Manager::new(store, planes, Arc::new(Build), events)?;
     let (end, ending) = watch::channel(false);
     let served = tokio::spawn(serve(
@@ -84,8 +84,8 @@ async fn run(state: &Path, program: &Path, socket: &Path) -> anyhow::Result<()> 
 
 /// Who runs the chains: processes of `program`; nobody, visibly, where that is not there.
 fn planes(
-    state: &Path,
-    program: &Path,
+    (state, program): (&Path, &Path),
+    store: &Store,
     events: &Arc<EventLog>,
 ) -> anyhow::Result<Arc<dyn DataPlanes>> {
     let log = Arc::clone(events);
@@ -97,7 +97,14 @@ fn planes(
     let forward = move || receiver.into_iter().for_each(|event| log.emit(event));
     std::thread::Builder::new().name("events".into()).spawn(forward).context("a thread")?;
     let supervisor = Supervisor::start(SupervisorConfig::new(state, program), sender);
-    Ok(Arc::new(supervisor.with_context(|| state.display().to_string())?))
+    let supervisor = supervisor.with_context(|| state.display().to_string())?;
+    // The manager may have been killed between a deletion and what follows from it.
+    for name in store.deleted()? {
+        if supervisor.end(&name) {
+            errln!("thruway-manager: ends chain '{name}', which was deleted");
+        }
+    }
+    Ok(Arc::new(supervisor))
 }
 
 /// The program `thruway` in the directory of this one.

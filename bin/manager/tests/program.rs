@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use thruway_manager::ChainName;
+use thruway_manager::store::{ChangeOptions, Store};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_thruway-manager");
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -232,6 +234,14 @@ impl DataPlane {
         let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
         state.is_some_and(|state| state != "Z")
     }
+
+    fn ends(&self) {
+        let begun = Instant::now();
+        while self.runs() {
+            assert!(begun.elapsed() < DEADLINE, "it ends with its chain");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
 }
 
 impl Drop for DataPlane {
@@ -261,11 +271,28 @@ fn a_declared_chain_runs_and_outlives_the_manager() {
     assert_eq!(pid_of(&manager.run(&show)), plane.0, "it is adopted");
     until(&manager, &["events"], "Adopted");
     manager.run(&["delete", "web"]);
-    let begun = Instant::now();
-    while plane.runs() {
-        assert!(begun.elapsed() < DEADLINE, "it ends with its chain");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    plane.ends();
+}
+
+#[test]
+fn a_deletion_that_was_kept_is_carried_out_after_a_kill() {
+    let Some(thruway) = thruway() else { return };
+    let dir = fresh();
+    let mut manager = Manager::start_with(dir.path(), &thruway);
+    let text = WEB.replace("Idle", "RatedSource(RATE 100)");
+    fs::write(dir.path().join("web.yaml"), text).expect("written");
+    manager.run(&["apply", "web.yaml"]);
+    until(&manager, &["get"], "  yes  ");
+    let plane = DataPlane(pid_of(&manager.run(&["get", "web", "-o", "json"])));
+    manager.signal(Signal::KILL);
+    manager.wait();
+    // What the manager would have done when it was killed just after it kept the deletion.
+    let store = Store::open(&dir.path().join("state")).expect("a store");
+    let web = ChainName::new("web").expect("a name");
+    store.delete(&web, &ChangeOptions::default()).expect("there");
+    drop(store);
+    let _manager = Manager::start_with(dir.path(), &thruway);
+    plane.ends();
 }
 
 /// Issue 19: the manager at rest has less than 30 MB.

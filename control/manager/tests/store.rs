@@ -107,12 +107,14 @@ fn a_deletion_is_a_generation_and_can_be_taken_back() {
     assert!(matches!(store.get(&web), Err(StoreError::NoChain { .. })));
     assert!(matches!(store.delete(&web, &by("y")), Err(StoreError::NoChain { .. })));
     assert_eq!(store.all().expect("all"), []);
+    assert_eq!(store.deleted().expect("names"), ["web"]);
     let history = store.generations(&web, None, 10).expect("kept").items;
     assert_eq!(numbers(&history), [2, 1]);
     assert_eq!((history[0].spec.as_ref(), history[0].author.as_str()), (None, "y"));
     let error = store.rollback(&web, 2, &by("z")).expect_err("a deletion");
     assert!(matches!(error, StoreError::Deletion { generation: 2, .. }), "{error}");
     assert_eq!(store.rollback(&web, 1, &by("z")).expect("back"), changed(3));
+    assert!(store.deleted().expect("names").is_empty());
     assert_eq!(store.get(&web).expect("there").spec, Some(spec("a")));
     let error = store.rollback(&web, 9, &by("z")).expect_err("none").to_string();
     assert_eq!(error, "chain 'web' has no generation 9; it has 1 to 3");

@@ -209,6 +209,15 @@ impl Store {
         Ok(all.into_iter().filter_map(asked).collect())
     }
 
+    /// Names of the chains that were deleted. A manager that was killed between a deletion and what
+    /// follows from it learns here what is still to be ended.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn deleted(&self) -> Result<Vec<String>, StoreError> {
+        self.sql(rows::deleted(&self.reader()))
+    }
+
     /// How two generations of a chain differ, as a unified diff; empty if they do not. Without
     /// `to` it is the last generation, without `from` the one before `to`.
     ///

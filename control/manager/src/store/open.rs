@@ -12,7 +12,7 @@ use super::StoreError;
 /// Marks a file as the manager's (`PRAGMA application_id`): "ThrM".
 const APPLICATION_ID: i64 = 0x5468_724d;
 
-/// Version of [`SCHEMA`] (`PRAGMA user_version`). A new field of `ChainSpec` needs a new version,
+/// Version of the tables (`PRAGMA user_version`). A new field of `ChainSpec` needs a new version,
 /// too: older programs cannot read it.
 pub const SCHEMA_VERSION: i64 = 1;
 

@@ -65,6 +65,13 @@ pub fn names(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<Stri
     statement.query_map([count_of(limit)], |row| row.get(0))?.collect()
 }
 
+/// Names of chains that were asked for once.
+pub fn deleted(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement =
+        connection.prepare_cached("SELECT chain FROM head WHERE live = 0 ORDER BY chain")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
 /// How many chains are asked for.
 pub fn count(connection: &Connection) -> rusqlite::Result<u64> {
     let mut statement = connection.prepare_cached("SELECT count(*) FROM head WHERE live = 1")?;
