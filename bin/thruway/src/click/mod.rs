@@ -154,7 +154,9 @@ fn build_next(settings: &Arc<Settings>) -> Build {
     Arc::new(move |text| {
         let source = with_sockets(Source::new("hotconfig", text), &settings);
         let libraries = Libraries::new(&settings.path);
-        let built = load::build(source, &settings.variables, &libraries, &settings.engine);
+        // Those of the first configuration need not be known to another one.
+        let variables = settings.variables.clone().or_unknown();
+        let built = load::build(source, &variables, &libraries, &settings.engine);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
     })
 }

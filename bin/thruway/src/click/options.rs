@@ -31,6 +31,7 @@ Options:
   -w, --no-warnings             Do not print warnings.
   -C, --clickpath PATH          Look for libraries in these directories.
       --simtime[=SECONDS]       Run in simulated time, which jumps to the next event.
+      --simtick NANOSECONDS     FastClick's; accepted without effect.
       --help                    Print this and exit.
   -v, -V, --version             Print the version and exit.
 ";
@@ -100,6 +101,7 @@ const OPTIONS: &[Opt] = &[
     flag('\0', "warnings"),
     valued('C', "clickpath"),
     flag('\0', "simtime"),
+    valued('\0', "simtick"),
     flag('\0', "help"),
     flag('v', "version"),
     flag('V', "version"),
@@ -109,7 +111,7 @@ const OPTIONS: &[Opt] = &[
 pub fn parse(args: Vec<String>) -> Result<Command, String> {
     let mut settings = Settings {
         origin: None,
-        variables: Variables::new(),
+        variables: Variables::new().known_only(),
         engine: Options::default(),
         handlers: Vec::new(),
         exit_handler: None,
@@ -231,6 +233,10 @@ impl Settings {
             "time" => self.time = true,
             "warnings" => self.warnings = true,
             "no-warnings" => self.warnings = false,
+            // FastClick's: how far a tick of simulated time goes. Here it jumps to the next event.
+            "simtick" if text.parse::<u64>().is_err() => {
+                return Err(format!("'{text}' is not a number of nanoseconds"));
+            }
             "simtime" => {
                 let seconds = match value {
                     None => SIMTIME_START,

@@ -96,7 +96,7 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
 pub fn of_plan(chain: &Chain, hardware: &Hardware) -> anyhow::Result<Estimate> {
     let Some(path) = &chain.configuration else { anyhow::bail!("there is no configuration") };
     let source = load::Origin::File(path.display().to_string()).read()?;
-    let mut variables = Variables::new();
+    let mut variables = Variables::new().known_only();
     for (name, value) in &chain.variables {
         variables.set(name, value);
     }

@@ -72,7 +72,7 @@ pub fn parse(work: Work, args: &[String]) -> Result<Options, String> {
         origin: None,
         output: None,
         path: click_path(),
-        variables: Variables::new(),
+        variables: Variables::new().known_only(),
         print: Print::Configuration,
         verbose: false,
     };

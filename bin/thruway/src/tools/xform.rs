@@ -57,7 +57,7 @@ fn parse(args: &[String]) -> Result<Command, String> {
         output: None,
         patterns: Vec::new(),
         path: click_path(),
-        variables: Variables::new(),
+        variables: Variables::new().known_only(),
         is_reverse: false,
         verbose: false,
     };

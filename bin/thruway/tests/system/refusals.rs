@@ -63,8 +63,34 @@ fn a_variable_that_the_configuration_does_not_know_is_an_error() {
     // What a value mentions counts, and what is only defined.
     let words = ["LEN=$FROB", "FROB=14", "PORT=2"];
     run(thruway().args(["check", "-e", text]).args(words)).expect(0);
-    // Click's driver takes any.
-    run(thruway().args(["click", "-q", "-e", "Idle -> Discard", "FROB=1"])).expect(0);
+    // Where Click is silent, too.
+    let text = "define($LIMIT 1); InfiniteSource(LIMIT $LIMIT, STOP true) -> Discard";
+    for tool in ["click", "flatten", "xform"] {
+        let go = |word: &str| run(thruway().args([tool, "-e", text, word]));
+        go("LIMT=2").expect(1).says(&["unknown variable 'LIMT'; did you mean 'LIMIT'?"]);
+        go("LIMIT=2").expect(0);
+    }
+}
+
+#[test]
+fn a_variable_that_a_configuration_of_a_plan_does_not_know_is_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("room");
+    };
+    write("limit.click", "define($LIMIT 1); InfiniteSource(LIMIT $LIMIT) -> Discard");
+    let hardware = root().join("examples/plan/edge.toml");
+    let plan = |name: &str| {
+        let text = format!(
+            "[[host]]\nname = \"h\"\nhardware = \"{}\"\n[[chain]]\nname = \"c\"\nrate = 1e3\n\
+             packet = 64\nconfiguration = \"limit.click\"\nvariables = {{ {name} = \"2\" }}\n",
+            hardware.display()
+        );
+        write("plan.toml", &text);
+        run(thruway().arg("plan").arg(dir.path().join("plan.toml")))
+    };
+    plan("LIMT").expect(1).says(&["unknown variable 'LIMT'; did you mean 'LIMIT'?"]);
+    plan("LIMIT").expect(0);
 }
 
 #[test]

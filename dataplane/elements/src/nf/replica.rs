@@ -423,8 +423,14 @@ impl Nf {
         } else {
             packet
         };
+        let most = waiting_max(&self.settings, &packet);
+        // While no function ran more may have waited than does otherwise: it has room now.
+        let has_room = |state: &State| state.link.as_ref().is_some_and(|link| !link.is_crowded());
+        if state.waiting() >= most && has_room(state) {
+            state.put_backlog(cx);
+        }
         // Room may have come back since.
-        if state.waiting() < waiting_max(&self.settings, &packet) {
+        if state.waiting() < most {
             state.backlog.push_back(Waiting::Packet(mark, packet));
         } else {
             state.lose(cx, mark, packet, Lost::Full);

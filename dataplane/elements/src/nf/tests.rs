@@ -312,6 +312,20 @@ fn failure_restart_lets_new_ones_wait_for_a_while() {
     assert_eq!((stage.dropped(Lost::Failed), stage.rig.holding()), (3, 0));
 }
 
+/// Its ring is empty: what comes before the element's task runs is not lost for want of room.
+#[test]
+fn what_comes_first_to_a_function_that_is_back_finds_room() {
+    let mut stage = Stage::new(&["ON_FAILURE restart", "HOLD 1s"]);
+    stage.dies();
+    for _ in 0..5 {
+        stage.push(&[&b"x"[..]; 51]);
+    }
+    assert_eq!(stage.rig.holding(), 255);
+    stage.revives(2);
+    stage.push(&[&b"y"[..]; 8]);
+    assert_eq!((stage.dropped(Lost::Full), stage.rig.holding()), (0, 263));
+}
+
 #[test]
 fn a_fault_ends_the_link_and_is_reported() {
     let mut stage = Stage::new(&[]);

@@ -1,7 +1,7 @@
 //! Null: does nothing.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
 };
 
 const SPEC: Spec = Spec {
@@ -18,7 +18,16 @@ const SPEC: Spec = Spec {
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(SPEC, build);
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        aliases: &[Alias {
+            name: "FlowLock",
+            summary: "FastClick's; one thread serves a session, so there is nothing to lock",
+        }],
+        ..SPEC
+    },
+    build,
+);
 
 /// See the spec.
 pub static PULL: Entry = Entry::new(

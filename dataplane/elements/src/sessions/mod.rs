@@ -6,7 +6,9 @@ mod class_output;
 mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
+mod flow_hyper_scan;
 mod flow_manager;
+mod flow_print;
 mod ip_len;
 mod load_balancer;
 mod nat;
@@ -16,6 +18,7 @@ pub(crate) mod rewrite;
 mod session_limiter;
 mod session_stats;
 mod stateful_firewall;
+mod test_flow_space;
 
 use thruway_element::Entry;
 
@@ -24,10 +27,13 @@ pub static ELEMENTS: &[&Entry] = &[
     &connection_limiter::ENTRY,
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
+    &flow_hyper_scan::ENTRY,
     &flow_manager::ENTRY,
+    &flow_print::ENTRY,
     &load_balancer::ENTRY,
     &nat::ENTRY,
     &session_limiter::ENTRY,
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,
+    &test_flow_space::ENTRY,
 ];

@@ -3,6 +3,8 @@
 use thruway_element::text::split_words;
 use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
 
+use crate::dialect::ignored;
+
 use super::summary::{Defaults, Field, FlowId, Record, VERSION, make_packet};
 use super::text_dump::{Dialect, HANDLERS, Line, Lost, Source, TextDump};
 
@@ -59,6 +61,7 @@ const ARGS: &[Arg] = &[
     Arg::keyword("DATA", Ty::Str, "the summary itself, instead of a file"),
     Arg::keyword("ALLOW_NONEXISTENT", Ty::Bool, "whether the file may be missing").or("false"),
     Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
+    ignored("TIMESTAMP"),
 ];
 
 /// A summary while it is being read.

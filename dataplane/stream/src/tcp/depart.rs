@@ -176,12 +176,13 @@ impl Work<'_> {
 
     /// Has a packet that stands for several segments go on in one piece, to be cut behind us as it
     /// would have been before: its segments are no longer than its receiver takes and than its
-    /// sender makes them. False for one that is to be cut here, as all are while half of the large
-    /// frames that may be kept are in use: parts are in small ones, and stand for themselves.
+    /// sender makes them. False for one that is to be cut here, as all are while three quarters of
+    /// the large frames that may be kept are in use: parts are in small ones, and stand for
+    /// themselves. The last quarter is for what arrives in disorder.
     fn keep_whole(&self, dir: usize, packet: &mut Packet, len: usize, limit: usize) -> bool {
         let is_long = packet.segments() > 1;
         let _ = packet.set_segments(1);
-        if !is_long || self.stores.retransmit.large() >= self.settings.large_max / 2 {
+        if !is_long || self.stores.retransmit.large() >= whole_max(self.settings.large_max) {
             return false;
         }
         let each = usize::from(self.conn.endpoints[dir].longest).clamp(1, limit);
@@ -217,6 +218,11 @@ impl Work<'_> {
 }
 
 struct NoRoom;
+
+/// Of the large frames that may be kept, those that packets may be kept whole in.
+fn whole_max(large_max: u32) -> u32 {
+    large_max - large_max.div_ceil(4)
+}
 
 /// Makes a part of a segment one.
 pub(super) fn set_part(packet: &mut Packet, parts: &mut Parts, seq: Seq, fin: bool) {

@@ -24,10 +24,14 @@ const LOADS: [f64; 4] = [0.5, 0.75, 1.3, 1.8];
 const FULL: f64 = 0.95;
 /// One that others leave less of a processor is full whatever it does.
 const HAD: f64 = 0.8;
-/// By how much a measured rate may differ from the plan's: between runs of one function alone, the
-/// cost differs by up to 12 % on a machine with other work (the caches are shared), and a rate is
-/// made of two such measurements.
-const TOLERANCE: f64 = 0.25;
+/// How often a cost is measured alone; the plan gets the median.
+const TIMES: usize = 5;
+/// By how much a measured rate may differ from the plan's besides what measurements differ by: what
+/// it costs to hand packets on is not measured here, but taken from [`HOST`].
+const ASSUMED: f64 = 0.05;
+/// The part of its time that a thread may use, beyond that, to go to sleep and wake up again, where
+/// it has less to do than it can.
+const WAKING: f64 = 0.15;
 
 /// A chain: its functions, and which of them is to be a process.
 struct Case {
@@ -206,13 +210,36 @@ const SOURCE: &str =
     000000000000000000 000000000000000000>)";
 const END: &str = "d :: Counter -> Discard";
 
-/// What a packet costs with these functions in one thread, nanoseconds: the median of three.
-fn alone(functions: &str, time: Duration) -> f64 {
+/// What a packet costs, measured several times in this run.
+struct Measured {
+    /// Nanoseconds: the median.
+    ns: f64,
+    /// How far apart the measurements are, as a part of the median.
+    spread: f64,
+}
+
+impl Measured {
+    fn of(mut costs: Vec<f64>) -> Measured {
+        costs.sort_by(f64::total_cmp);
+        let ns = costs[costs.len() / 2];
+        Measured { ns, spread: (costs[costs.len() - 1] - costs[0]) / ns }
+    }
+}
+
+/// What a packet costs with these functions in one thread.
+fn alone(functions: &str, time: Duration) -> Measured {
     let mut lab = Lab::new(&format!("{SOURCE} {functions} -> {END}"), 1, false);
-    let mut costs: Vec<f64> = (0..3).map(|_| lab.offer(1e7, time / 3).cost(0)).collect();
+    let part = time / TIMES as u32;
+    let costs = (0..TIMES).map(|_| lab.offer(1e7, part).cost(0)).collect();
     lab.driver.interrupt().expect(0);
-    costs.sort_by(f64::total_cmp);
-    costs[1]
+    Measured::of(costs)
+}
+
+/// By how much a measured rate may differ from the plan's, as a part of it. Each of the two is
+/// made of measurements that are as far from the truth as measurements of one thing in this run
+/// were from each other, at worst in opposite directions.
+fn tolerance(spread: f64) -> f64 {
+    ASSUMED + 2.0 * spread
 }
 
 /// This machine as plans describe it, in nanoseconds. What is between cores is a small part of what
@@ -305,17 +332,19 @@ impl Told {
 
 /// Measures the functions alone, has them planned, and runs what was planned at rising rates.
 fn compare(case: &Case, time: Duration) -> Result<(), String> {
-    let mut costs = vec![("source".to_owned(), alone("", time))];
-    let base = costs[0].1;
+    let source = alone("", time);
+    let (base, mut spread) = (source.ns, source.spread);
+    let mut costs = vec![("source".to_owned(), base)];
     for name in case.functions {
-        let cost = alone(&format!("-> {}", element(name)), time) - base;
-        costs.push(((*name).to_owned(), cost.max(1.0)));
+        let measured = alone(&format!("-> {}", element(name)), time);
+        spread = spread.max(measured.spread);
+        costs.push(((*name).to_owned(), (measured.ns - base).max(1.0)));
     }
     // One core cannot do it all, and two can.
     let (sum, most) = (costs.iter().map(|one| one.1).sum::<f64>(), costs.iter().map(|one| one.1));
     let rate = 1e9 / (sum.mul_add(0.5, most.fold(0.0, f64::max) * 0.5));
     let told = Told::of(&planned(case, &costs, rate), rate);
-    println!("{}: {costs:.0?}\n  {told:.0?}", case.name);
+    println!("{}: {costs:.0?}, up to {spread:.3} apart\n  {told:.0?}", case.name);
     if !told.tasks[told.first].iter().any(|name| name == case.first) {
         return Err(format!("{}: it names {:?}", case.name, told.tasks[told.first]));
     }
@@ -323,13 +352,22 @@ fn compare(case: &Case, time: Duration) -> Result<(), String> {
     let mut lab = Lab::new(&told.text(is_isolated), if is_isolated { 1 } else { 2 }, is_isolated);
     let runs = LOADS.map(|load| (load, lab.offer(told.rate * load, time)));
     lab.driver.interrupt().expect(0);
-    judge(case.name, &told, if is_isolated { [0, 2] } else { [0, 1] }, &runs)
+    judge(case.name, &told, if is_isolated { [0, 2] } else { [0, 1] }, &runs, spread)
 }
 
 /// Whether what the plan says breaks first does, at the rate that it says. `tasks`: whose times are
-/// those of the plan's first and second task.
-fn judge(name: &str, told: &Told, tasks: [usize; 2], runs: &[(f64, Seen)]) -> Result<(), String> {
+/// those of the plan's first and second task; `spread`: of what was measured alone.
+fn judge(
+    name: &str,
+    told: &Told,
+    tasks: [usize; 2],
+    runs: &[(f64, Seen)],
+    spread: f64,
+) -> Result<(), String> {
     let (first, other) = (tasks[told.first], tasks[1 - told.first]);
+    let over = runs.iter().filter(|(load, _)| *load > 1.0);
+    let full = Measured::of(over.map(|(_, seen)| seen.cost(first)).collect());
+    let tolerance = tolerance(spread.max(full.spread));
     for (load, seen) in runs {
         let [own, others] = [first, other].map(|task| seen.share(task));
         let Seen { due, made, done, .. } = seen;
@@ -343,9 +381,11 @@ fn judge(name: &str, told: &Told, tasks: [usize; 2], runs: &[(f64, Seen)]) -> Re
         let problem = if *load > 1.0 {
             overloaded(told, seen, (own, others), seen.had(other))
         } else {
-            // Of less time the same work is a larger part.
+            // Of less time the same work is a larger part. When a task waits most of the time, the
+            // share is a small number by a small number, and says nothing.
             let expected = (load / seen.had(first)).min(1.0);
-            ((own - expected).abs() > TOLERANCE).then_some("not as full as it is to be")
+            let is_off = (own - expected).abs() > tolerance + WAKING;
+            (seen.had(first) > HAD && is_off).then_some("not as full as it is to be")
         };
         // What a function that is seldom woken costs is mostly its wake-ups: only where the first
         // is full, work is all that costs are made of.
@@ -358,10 +398,12 @@ fn judge(name: &str, told: &Told, tasks: [usize; 2], runs: &[(f64, Seen)]) -> Re
     let over = runs.iter().filter(|(load, _)| *load > 1.0);
     let ratios: Vec<f64> = over.map(|(_, seen)| seen.rate(first) / told.rate).collect();
     let ratio = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    println!("  it breaks at {ratio:.2} of the rate that was told");
-    match (ratio - 1.0).abs() <= TOLERANCE {
+    println!(
+        "  it breaks at {ratio:.3} of the rate that was told; {tolerance:.3} more or less is right"
+    );
+    match (ratio - 1.0).abs() <= tolerance {
         true => Ok(()),
-        false => Err(format!("{name}: it breaks at {ratio:.2} of the rate that was told")),
+        false => Err(format!("{name}: it breaks at {ratio:.3} of the rate that was told")),
     }
 }
 
