@@ -36,7 +36,8 @@ struct List {
 }
 
 /// Lists of embryonic TCP sessions that hold a port: two for each outside address, as its ports are
-/// well-known or not, or one for each block of ports. Each entry is looked at once at most, then it leaves its list.
+/// well-known or not, or one for each block of ports. Each entry is looked at once at most, then it
+/// leaves its list.
 pub(super) struct Embryonic {
     pub entries: Slab<Entry>,
     lists: Box<[List]>,
