@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_flow::shared_flows::{SharedFlows, SharedFlowsError};
 
 use crate::random::Secret;
-use crate::rewriters::class::{Class, others_by_state, tcp_by_state};
+use crate::rewriters::class::{Class, others_by_state, others_yield, tcp_by_state, tcp_yields};
 use crate::rewriters::handlers;
 use crate::rewriters::input::{Context, Rule};
 use crate::rewriters::rewriter::{Annos, Bad, Input, Keeper, Rewriter};
@@ -138,14 +138,25 @@ fn first_of(args: &Args<'_>, names: &[&str]) -> Result<u32, ArgError> {
     seconds(args, name).map(ticks_of)
 }
 
+/// Limits with a guarantee, which counts for all mappings if one of its names is given.
+fn guaranteed(
+    args: &Args<'_>,
+    names: &[&str],
+    by_state: [u32; 16],
+    yields: u64,
+) -> Result<Limits, ArgError> {
+    let is_promised = names.iter().any(|name| args.given(name));
+    Ok(Limits { guarantee: first_of(args, names)?, is_promised, yields, by_state })
+}
+
 /// Timeouts of TCP, and of all others.
 fn limits(args: &Args<'_>, class: Class) -> Result<[Limits; 2], ArgError> {
     let tcp = || {
         let data = first_of(args, &["TIMEOUT", "TCP_TIMEOUT"])?;
         let done = first_of(args, &["TCP_DONE_TIMEOUT"])?;
         let nodata = first_of(args, &["TCP_NODATA_TIMEOUT"])?;
-        let guarantee = first_of(args, &["TCP_GUARANTEE", "GUARANTEE"])?;
-        Ok(Limits { guarantee, by_state: tcp_by_state(nodata, data, done) })
+        let by_state = tcp_by_state(nodata, data, done);
+        guaranteed(args, &["TCP_GUARANTEE", "GUARANTEE"], by_state, tcp_yields())
     };
     let streaming = |name, few| match args.given(name) {
         true => first_of(args, &[name]),
@@ -155,7 +166,7 @@ fn limits(args: &Args<'_>, class: Class) -> Result<[Limits; 2], ArgError> {
         Class::Ip => {
             let few = first_of(args, &["UDP_TIMEOUT"])?;
             let by_state = others_by_state(few, streaming("UDP_STREAMING_TIMEOUT", few)?);
-            [tcp()?, Limits { guarantee: first_of(args, &["UDP_GUARANTEE"])?, by_state }]
+            [tcp()?, guaranteed(args, &["UDP_GUARANTEE"], by_state, others_yield())?]
         }
         Class::Tcp => [tcp()?; 2],
         Class::Udp => {
@@ -165,11 +176,12 @@ fn limits(args: &Args<'_>, class: Class) -> Result<[Limits; 2], ArgError> {
                 false => "STREAMING_TIMEOUT",
             };
             let by_state = others_by_state(few, streaming(name, few)?);
-            [Limits { guarantee: first_of(args, &["UDP_GUARANTEE", "GUARANTEE"])?, by_state }; 2]
+            [guaranteed(args, &["UDP_GUARANTEE", "GUARANTEE"], by_state, others_yield())?; 2]
         }
         Class::Address | Class::Pair | Class::Ping => {
             let by_state = [first_of(args, &["TIMEOUT"])?; 16];
-            [Limits { guarantee: first_of(args, &["GUARANTEE"])?, by_state }; 2]
+            // Nothing is followed by which a state would be known.
+            [guaranteed(args, &["GUARANTEE"], by_state, 0)?; 2]
         }
     })
 }

@@ -43,6 +43,10 @@ const FORWARD_DONE: u8 = 1;
 const BOTH_DONE: u8 = 3;
 const FORWARD_DATA: u8 = 4;
 const BOTH_DATA: u8 = 12;
+/// The other end has answered.
+const ANSWERED: u8 = 16;
+/// Who began it has gone on after the answer.
+const ESTABLISHED: u8 = 32;
 /// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another
 /// connection.
 pub(super) fn is_done(state: u8) -> bool {
@@ -68,6 +72,23 @@ pub(super) fn tcp_by_state(nodata: u32, data: u32, done: u32) -> [u32; 16] {
 /// Timeouts by state: of streams and of others.
 pub(super) fn others_by_state(few: u32, streaming: u32) -> [u32; 16] {
     std::array::from_fn(|state| if state as u8 == STREAMING { streaming } else { few })
+}
+
+/// States of TCP in which a mapping gives way where there is no room for a new one, as bits: its
+/// connection is not established yet, or over.
+pub(super) fn tcp_yields() -> u64 {
+    let is_established = |state: u8| state & ESTABLISHED != 0 || state & BOTH_DATA == BOTH_DATA;
+    states(|state| is_done(state) || !is_established(state))
+}
+
+/// The same of other mappings: nobody has answered.
+pub(super) fn others_yield() -> u64 {
+    states(|state| state & REPLIED == 0)
+}
+
+/// A bit for each state that is one of these.
+fn states(is_one: impl Fn(u8) -> bool) -> u64 {
+    (0..64).filter(|state| is_one(*state)).fold(0, |bits, state| bits | 1 << state)
 }
 
 /// No flow: packets with this key are handled by their input alone.
@@ -273,6 +294,13 @@ fn track_tcp(segment: &Segment, told: u8, mut state: u8, is_reply: bool) -> u8 {
         state |= FORWARD_DONE << shift;
     } else if told & flags::SYN != 0 || has_payload {
         state &= !(FORWARD_DONE << shift);
+    }
+    if told == flags::SYN && !is_reply {
+        state &= !(ANSWERED | ESTABLISHED);
+    } else if is_reply {
+        state |= ANSWERED;
+    } else if state & ANSWERED != 0 && told & flags::SYN == 0 {
+        state |= ESTABLISHED;
     }
     if has_payload { state | FORWARD_DATA << shift } else { state }
 }

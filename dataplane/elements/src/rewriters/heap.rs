@@ -36,6 +36,11 @@ impl Heap {
         self.0.first().copied()
     }
 
+    /// Up to `count` of the entries that come first, or nearly so; the first one is the first.
+    pub(super) fn next(&self, count: usize) -> &[Entry] {
+        &self.0[..count.min(self.0.len())]
+    }
+
     pub(super) fn push(&mut self, entry: Entry, places: &mut impl Places) {
         self.0.push(entry);
         self.rise(self.0.len() - 1, places);

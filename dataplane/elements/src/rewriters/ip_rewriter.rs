@@ -33,8 +33,11 @@ pub static ENTRY: Entry = Entry::new(
                one ends.\n\n\
                A mapping is safe from others for GUARANTEE seconds (UDP_GUARANTEE for UDP) from its last packet. \
                When there are MAPPING_CAPACITY mappings a new one takes the place of that which is over \
-               first, of those that are not safe; are all safe, the packet is dropped. Up to 64 mappings are \
-               looked at for it. What is over is taken out every REAP_INTERVAL, and works until \
+               first, of those that are not safe. If all are safe, it takes that of one that gives way: TCP \
+               whose handshake is not complete, or that is at its end, and UDP that nobody has \
+               answered. If a guarantee is given, those are safe, too. Otherwise the packet is dropped. Up \
+               to 64 mappings are looked at for it. Where a range has no free value, or 256 in turn are \
+               in use, the same mappings give way, one of those that were idle longest. What is over is taken out every REAP_INTERVAL, and works until \
                then. TCP mappings are over TCP_TIMEOUT after their last packet where payload has been \
                seen in both directions, TCP_NODATA_TIMEOUT where it has not, and TCP_DONE_TIMEOUT after \
                FINs of both sides or a RST that their receivers would take (RFC 5961); others after UDP_TIMEOUT, or UDP_STREAMING_TIMEOUT once they \

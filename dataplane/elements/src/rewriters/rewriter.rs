@@ -223,15 +223,55 @@ fn adopt(
     store.find(&key_of(flow, owner))
 }
 
+/// Taken values that are looked at for a free one before a mapping that nobody answers gives way.
+const FREE_LOOKS: u32 = 256;
+
+/// Which values are taken where a mapping is wanted, while free ones may be scarce.
+///
+/// A flood takes all of a range, and each value would stay in use until its mapping times out. Of
+/// the mappings that were looked at and that give way, one goes that is among the longest idle.
+struct Scarce<'a> {
+    store: &'a Store,
+    class: Class,
+    owner: u16,
+    now: u32,
+    /// Taken values that were looked at.
+    looks: u32,
+    /// Longest time, in ticks, that nothing was heard of one that gives way.
+    idle: u32,
+}
+
+impl Scarce<'_> {
+    fn decide(&mut self, input: &Input, flow: &FiveTuple<u32>, random: &mut Secret) -> Decision {
+        let (class, owner) = (self.class, self.owner);
+        input.rule.decide(flow, random, |to| {
+            let completed = class.completed(flow, *to);
+            completed.is_none_or(|to| self.is_taken(&key_of(&to.reversed(), owner)))
+        })
+    }
+
+    fn is_taken(&mut self, key: &Key) -> bool {
+        if !self.store.is_taken(key) {
+            return false;
+        }
+        self.looks += 1;
+        let Some(idle) = self.store.yields(key, self.now) else { return true };
+        self.idle = self.idle.max(idle);
+        self.looks <= FREE_LOOKS || idle < self.idle / 2
+    }
+}
+
 /// Makes a mapping for a flow, if the input says so.
 fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way, Verdict> {
     let (class, owner) = (work.class, work.owner);
-    let store = &*work.store;
-    let is_taken = |to: &FiveTuple<u32>| {
-        let completed = class.completed(flow, *to);
-        completed.is_none_or(|to| store.is_taken(&key_of(&to.reversed(), owner)))
+    let mut scarce = Scarce { store: work.store, class, owner, now: work.now, looks: 0, idle: 0 };
+    let decision = match scarce.decide(work.input, flow, work.random) {
+        Decision::Fail => {
+            scarce.looks = FREE_LOOKS;
+            scarce.decide(work.input, flow, work.random)
+        }
+        decision => decision,
     };
-    let decision = work.input.rule.decide(flow, work.random, is_taken);
     let (rewritten, outputs) = match decision {
         Decision::Drop => return Err(Verdict::drop(Bad::NoMapping)),
         Decision::Pass(output) => return Err(to(output)),

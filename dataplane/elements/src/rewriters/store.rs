@@ -105,6 +105,10 @@ pub(super) struct Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub guarantee: u32,
+    /// The guarantee counts for those that would give way, too: the configuration asks for it.
+    pub is_promised: bool,
+    /// States, as bits, in which a mapping gives way where there is no room for a new one.
+    pub yields: u64,
     /// By what its packets have told.
     pub by_state: [u32; 16],
 }
@@ -330,7 +334,8 @@ impl Store {
         let limits = *owner.limits(key[3]);
         let over = now.wrapping_add(limits.by_state[0]);
         if self.len() >= self.capacity as usize {
-            let victim = self.victim(now, STEPS_MAX).ok_or(NoRoom)?;
+            let victim = self.victim(now, STEPS_MAX).or_else(|| self.unanswered());
+            let victim = victim.ok_or(NoRoom)?;
             if limits.guarantee == 0 && is_before(over, victim.at) {
                 return Err(NoRoom);
             }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod errors;
+mod flood;
 mod forged;
 
 use std::collections::HashMap;
@@ -96,6 +97,15 @@ impl Oracle {
             }
         }
         None
+    }
+
+    /// Whether no port is free for a flow: who gives way then, `flood` is about.
+    fn is_scarce(&self, input: usize, tuple: Tuple) -> bool {
+        let to = |port| FiveTuple { src: OUTSIDE, src_port: FIRST_PORT + port, ..tuple };
+        let is_known = input == 1 || self.entries.contains_key(&self.key(tuple));
+        let has_ports = !matches!(self.class, Class::Pair | Class::Address);
+        let is_taken = |port| self.entries.contains_key(&to(port).reversed());
+        has_ports && !is_known && (0..PORTS).all(is_taken)
     }
 
     fn end(&mut self, mapping: usize) {
@@ -208,6 +218,9 @@ proptest! {
             if class == Class::Tcp && plain.protocol != 6 {
                 continue;
             }
+            if oracle.is_scarce(input, tuple_of(&plain)) {
+                continue;
+            }
             let wanted = oracle.pass(input, tuple_of(&plain));
             let wanted = wanted.map(|(output, to)| (output, becomes(&plain, to)));
             let came = push(&mut rig, input, &plain.written());
@@ -235,6 +248,9 @@ proptest! {
         for ((input, plain, answers), thread) in packets.into_iter().zip(threads) {
             let plain = answer.take().filter(|_| answers).unwrap_or(plain);
             if class == Class::Tcp && plain.protocol != 6 {
+                continue;
+            }
+            if oracle.is_scarce(input, tuple_of(&plain)) {
                 continue;
             }
             let wanted = oracle.pass(input, tuple_of(&plain));

@@ -78,8 +78,9 @@ pub static ENTRY: Entry = Entry::new(
                are not let through untranslated, unless their address is kept; from outside they leave \
                by output 2. When no port is free, a new TCP session takes the port of the oldest \
                embryonic one (TCP handshake not complete), which ends; the handler embryonic_evicted \
-               counts these. It does not end established sessions, nor any where ports are given by \
-               the block. When all mappings are in use, new sessions of any protocol do the same. \
+               counts these. It does not end established sessions. Where ports are given by the block, a \
+               host without one takes a block all of whose sessions are embryonic, which end; up to \
+               16 blocks are looked at. When all mappings are in use, new sessions of any protocol do the same. \
                Up to 16 embryonic sessions are looked at for a new one. If none can end, the new \
                session is dropped (no-port, host-limit, mappings-full) and existing ones go on. At a hot swap mappings and ports in use are kept if the \
                outside addresses, forwards, table sizes and threads stay the same; else running \
@@ -284,9 +285,8 @@ fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>, 
         ports.set_blocks(block, host_blocks, if made_of.logs { LOG_ROOM } else { 0 });
     }
     let addresses = ports.addresses();
-    // Of a block only its host gets ports: what others end does not help it.
-    let listed = if block > 0 { 0 } else { addresses.iter().map(|a| a.len(Kind::Tcp)).sum() };
-    let embryonic = Embryonic::new(addresses.len(), listed as usize);
+    let listed: u32 = addresses.iter().map(|a| a.len(Kind::Tcp)).sum();
+    let embryonic = Embryonic::new(ports.lists_len(), listed as usize);
     (ports, mappings, embryonic)
 }
 

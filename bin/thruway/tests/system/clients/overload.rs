@@ -61,9 +61,11 @@ impl Flood {
              -> SetIPChecksum -> {checksum} -> EtherEncap(0x0800, 2:0:0:0:0:99, {router}) \
              -> Queue -> ToDevice(eth0, METHOD LINUX)"
         );
-        // At full speed it is to take what the router leaves of the processors.
+        // At full speed it is to take what the router leaves of the processors, as if it were
+        // another machine; `THRUWAY_FLOOD_NICE=0` has it compete with the router for them.
+        let nice = std::env::var("THRUWAY_FLOOD_NICE").unwrap_or_else(|_| "19".to_owned());
         let mut command = host.command("nice");
-        command.args(["-n", if at_length() { "19" } else { "0" }, env!("CARGO_BIN_EXE_thruway")]);
+        command.args(["-n", if at_length() { &nice } else { "0" }, env!("CARGO_BIN_EXE_thruway")]);
         command.args(["run", "--control", "none"]);
         Running::start(command.args(["-e", &text]))
     }

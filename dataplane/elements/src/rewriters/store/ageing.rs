@@ -3,25 +3,18 @@
 
 use zerocopy::FromBytes;
 
-use super::{CAPACITY_MAX, GUARANTEED, Mapping, STEPS_MAX, Store, owner_of};
+use super::{CAPACITY_MAX, GUARANTEED, Key, Limits, Mapping, STEPS_MAX, Store, owner_of};
 use crate::rewriters::heap::{Entry, is_before};
 
 impl Store {
     /// When a mapping's guarantee ends, and when its time is up.
     pub(super) fn times(&self, index: u32) -> (u32, u32) {
-        let head = self.pool.head(index);
-        let last = self.pool.key(index)[3];
-        let mapping = Mapping::ref_from_bytes(self.pool.scratch(index));
-        let meeting = mapping.map_or(0, |mapping| mapping.meeting);
-        let (seen, state) = self.latest(meeting, head.seen, head.state);
-        match self.owners.get(owner_of(last)) {
-            Some(owner) => {
-                let limits = owner.limits(last);
-                let limit = limits.by_state[usize::from(state & 15)];
-                (seen.wrapping_add(limits.guarantee), seen.wrapping_add(limit))
-            }
-            None => (seen, seen),
-        }
+        let Some((limits, seen, state)) = self.known(index) else {
+            let seen = self.pool.head(index).seen;
+            return (seen, seen);
+        };
+        let limit = limits.by_state[usize::from(state & 15)];
+        (seen.wrapping_add(limits.guarantee), seen.wrapping_add(limit))
     }
 
     /// A mapping's time is up earlier than it was.
@@ -79,6 +72,35 @@ impl Store {
             }
         }
         None
+    }
+
+    /// How long nothing was heard of a mapping, in ticks, if it gives way where there is no room.
+    pub(in crate::rewriters) fn yields(&self, key: &Key, now: u32) -> Option<u32> {
+        let index = self.pool.find(key).index()?;
+        let (limits, seen, state) = self.known(index)?;
+        let gives_way = limits.yields >> (state & 63) & 1 != 0;
+        gives_way.then(|| now.wrapping_sub(seen))
+    }
+
+    /// One of the mappings whose guarantee ends first that gives way before its end: a flood of
+    /// mappings that nobody answers would keep all others out by it.
+    pub(super) fn unanswered(&self) -> Option<Entry> {
+        let gives_way = |entry: &&Entry| {
+            let known = self.known(entry.index);
+            known.is_some_and(|(limits, _, state)| {
+                !limits.is_promised && limits.yields >> (state & 63) & 1 != 0
+            })
+        };
+        self.guaranteed.next(STEPS_MAX).iter().find(gives_way).copied()
+    }
+
+    /// A mapping's limits, when it was seen, and what its packets have told.
+    fn known(&self, index: u32) -> Option<(&Limits, u32, u8)> {
+        let head = self.pool.head(index);
+        let last = self.pool.key(index)[3];
+        let mapping = Mapping::ref_from_bytes(self.pool.scratch(index)).ok()?;
+        let (seen, state) = self.latest(mapping.meeting, head.seen, head.state);
+        Some((self.owners.get(owner_of(last))?.limits(last), seen, state))
     }
 
     /// Ends mappings whose time is up, of the next ones that are due; says whether there may be

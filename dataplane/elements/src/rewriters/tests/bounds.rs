@@ -5,7 +5,7 @@ use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::{TCP, UDP};
 
-use crate::rewriters::class::{others_by_state, tcp_by_state};
+use crate::rewriters::class::{others_by_state, others_yield, tcp_by_state, tcp_yields};
 use crate::rewriters::input::Outputs;
 use crate::rewriters::store::{Limits, New, Owner, Store, key_of};
 
@@ -16,10 +16,14 @@ fn store(capacity: u32) -> Store {
     let [nodata, data, done] = TCP_LIMITS.1;
     let [few, streaming] = UDP_LIMITS.1;
     let limits = [
-        Limits { guarantee: TCP_LIMITS.0, by_state: tcp_by_state(nodata, data, done) },
-        Limits { guarantee: UDP_LIMITS.0, by_state: others_by_state(few, streaming) },
+        promised(TCP_LIMITS.0, tcp_by_state(nodata, data, done), tcp_yields()),
+        promised(UDP_LIMITS.0, others_by_state(few, streaming), others_yield()),
     ];
     Store::new(capacity, Owner { limits, counts: vec![0] }, [1, 2])
+}
+
+fn promised(guarantee: u32, by_state: [u32; 16], yields: u64) -> Limits {
+    Limits { guarantee, is_promised: true, yields, by_state }
 }
 
 fn flow(number: u16) -> FiveTuple<u32> {

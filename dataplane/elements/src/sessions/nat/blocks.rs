@@ -8,6 +8,9 @@ use super::chains::{Chains, Slab};
 use super::lane::Lane;
 use super::log::{Event, Log};
 
+/// Most blocks that are looked at for one that can be taken from its host.
+const VICTIMS_TRIED: u32 = 16;
+
 /// A block that a host has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
@@ -30,6 +33,10 @@ pub(super) struct Blocks {
     given: Vec<Lane>,
     /// By place of the address and number: the block's entry.
     entries: Vec<Box<[u32]>>,
+    /// By place of the address: blocks of the addresses before it.
+    before: Vec<u32>,
+    /// The entry that [`Blocks::victim`] looks at next.
+    hand: u32,
     /// What was given and taken back.
     pub log: Log,
 }
@@ -44,6 +51,11 @@ impl Blocks {
     ) -> Blocks {
         let count = |address: &Address| address.lanes[0][1].len() / size;
         let total = addresses.iter().map(|address| count(address) as usize).sum();
+        let before = addresses.iter().scan(0, |sum, address| {
+            let before = *sum;
+            *sum += count(address);
+            Some(before)
+        });
         let given = addresses.iter().map(|address| {
             let mut lane = Lane::new(0, count(address));
             for number in 0..count(address) {
@@ -59,6 +71,8 @@ impl Blocks {
             per_host,
             slab: Slab::new(total),
             by_host: Chains::new(total, seeds),
+            before: before.collect(),
+            hand: 0,
             given: given.collect(),
             entries: addresses.iter().map(|a| vec![0; count(a) as usize].into()).collect(),
             log: Log::new(log_room),
@@ -68,6 +82,39 @@ impl Blocks {
     /// Blocks that hosts have.
     pub(super) fn len(&self) -> usize {
         self.slab.len()
+    }
+
+    /// How many blocks there are, given or not.
+    pub(super) fn total(&self) -> usize {
+        self.slab.places().len()
+    }
+
+    /// The number among all blocks of that of a port; of none where it is in no block.
+    pub(super) fn list(&self, addresses: &[Address], (place, port): (u32, u16)) -> u32 {
+        let at = addresses[place as usize].lanes[0][1].place(port);
+        at.map_or(u32::MAX, |at| self.before[place as usize] + at / self.size)
+    }
+
+    /// A block at one of these addresses that `may_go`, by its number among all and the ports of it
+    /// that are in use. Each time others are looked at.
+    pub(super) fn victim(
+        &mut self,
+        places: Places,
+        mut may_go: impl FnMut(u32, u32) -> bool,
+    ) -> Option<u32> {
+        let total = self.total() as u32;
+        for _ in 0..total.min(VICTIMS_TRIED) {
+            let block = *self.slab.get(self.hand);
+            self.hand = (self.hand + 1) % total;
+            if block.used == 0 || !places.has(block.place) {
+                continue;
+            }
+            let list = self.before[block.place as usize] + block.number;
+            if may_go(list, block.used) {
+                return Some(list);
+            }
+        }
+        None
     }
 
     /// A port for a host: of one of its blocks, else of a new one, first at the address that it has

@@ -32,10 +32,12 @@ pub(super) struct Entry {
 struct List {
     oldest: u32,
     youngest: u32,
+    len: u32,
 }
 
 /// Lists of embryonic TCP sessions that hold a port: two for each outside address, as its ports are
-/// well-known or not. Each entry is looked at once at most, then it leaves its list.
+/// well-known or not, or one for each block of ports. Each entry is looked at once at most, then it
+/// leaves its list.
 pub(super) struct Embryonic {
     pub entries: Slab<Entry>,
     lists: Box<[List]>,
@@ -44,13 +46,13 @@ pub(super) struct Embryonic {
 }
 
 impl Embryonic {
-    /// For this many addresses and ports; without ports nothing is listed.
-    pub(super) fn new(addresses: usize, ports: usize) -> Embryonic {
+    /// For this many lists and ports; without ports nothing is listed.
+    pub(super) fn new(lists: usize, ports: usize) -> Embryonic {
         let capacity = if ports == 0 { 0 } else { ports.clamp(LISTED.0, LISTED.1) };
-        let none = List { oldest: NONE, youngest: NONE };
+        let none = List { oldest: NONE, youngest: NONE, len: 0 };
         Embryonic {
             entries: Slab::new(capacity),
-            lists: vec![none; addresses * 2].into_boxed_slice(),
+            lists: vec![none; lists].into_boxed_slice(),
             evicted: 0,
         }
     }
@@ -61,6 +63,7 @@ impl Embryonic {
         let at = self.entries.add(Entry { older: list.youngest, younger: NONE, ..entry })?;
         self.link((list.youngest, at), entry.list as usize);
         self.link((at, NONE), entry.list as usize);
+        self.lists[entry.list as usize].len += 1;
         Some(at + 1)
     }
 
@@ -84,8 +87,21 @@ impl Embryonic {
             return false;
         }
         self.link((entry.older, entry.younger), entry.list as usize);
+        self.lists[entry.list as usize].len -= 1;
         self.entries.remove(at);
         true
+    }
+
+    /// How many sessions a list has.
+    pub(super) fn len(&self, list: u32) -> u32 {
+        self.lists.get(list as usize).map_or(0, |list| list.len)
+    }
+
+    /// A list's sessions, the oldest first.
+    pub(super) fn iter(&self, list: u32) -> impl Iterator<Item = &Entry> {
+        let oldest = self.lists.get(list as usize).map_or(NONE, |list| list.oldest);
+        let entry = |at: u32| (at != NONE).then(|| self.entries.get(at));
+        std::iter::successors(entry(oldest), move |before| entry(before.younger))
     }
 
     /// The ticket of a list's oldest session.

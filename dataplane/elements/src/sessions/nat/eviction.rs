@@ -4,14 +4,33 @@ use thruway_element::{Answers, PerSession};
 use thruway_flow::Ended;
 use zerocopy::FromBytes;
 
-use super::embryonic::Entry;
+use super::embryonic::{Embryonic, Entry};
 use super::kind::Kind;
+use super::mapping::Mappings;
 use super::ports::{Asker, NoPort, Outside};
 use super::sessions::{Bad, Translator};
 use super::state::State;
 
 /// Most embryonic sessions that are looked at for one new session.
 const TRIES: usize = 16;
+/// Most embryonic sessions of blocks that are looked at for one new session.
+const BLOCK_SESSIONS: u32 = 4096;
+
+/// Parts of a port, of which each session that uses it has as many as any other; their rest is
+/// below one port for [`BLOCK_SESSIONS`].
+const PART: u64 = 1 << 32;
+
+/// Ports of a block's list that embryonic sessions alone use. (A block has fewer than 65,536.)
+fn embryonic_ports(embryonic: &Embryonic, mappings: Option<&Mappings>, list: u32) -> u32 {
+    let uses = |entry: &Entry| match mappings.map(|mappings| mappings.get(entry.source)) {
+        Some(mapping) if mapping.embryonic == mapping.uses => mapping.uses,
+        Some(_) => 0,
+        None => 1,
+    };
+    // A port that n sessions use stands in the list n times.
+    let parts = embryonic.iter(list).map(uses).filter(|uses| *uses > 0);
+    (parts.map(|uses| PART / u64::from(uses)).sum::<u64>().div_ceil(PART)) as u32
+}
 
 impl Translator {
     /// Lists a session that has just got its port, if it is one of TCP.
@@ -81,6 +100,9 @@ impl Translator {
 
     /// Ends embryonic sessions, the oldest first, until one port is free that the asker may have.
     pub(super) fn evict(&mut self, pool: usize, asker: &Asker, answers: &mut dyn Answers) -> bool {
+        if self.ports.blocks().is_some() {
+            return self.evict_block(pool, asker, answers);
+        }
         let mut tries = TRIES;
         for place in self.ports.places(pool, asker.host).tried() {
             for list in self.ports.lists(place, asker) {
@@ -96,6 +118,31 @@ impl Translator {
             }
         }
         false
+    }
+
+    /// Ends all sessions of a block, if they are embryonic; says whether any ended. Of a block
+    /// only its host gets ports, so it would not help another host to end some of them.
+    fn evict_block(&mut self, pool: usize, asker: &Asker, answers: &mut dyn Answers) -> bool {
+        let places = self.ports.places(pool, asker.host);
+        let Translator { ports, embryonic, mappings, .. } = self;
+        let mut looks = BLOCK_SESSIONS;
+        let may_go = |list, used| {
+            let len = embryonic.len(list);
+            // Each of its ports has at least one session.
+            if len < used || len > looks {
+                return false;
+            }
+            looks -= len;
+            embryonic_ports(embryonic, mappings.as_ref(), list) == used
+        };
+        let Some(list) = ports.blocks_mut().and_then(|blocks| blocks.victim(places, may_go)) else {
+            return false;
+        };
+        let before = self.embryonic.evicted;
+        while let Some(ticket) = self.embryonic.oldest(list) {
+            self.evict_oldest(ticket, answers);
+        }
+        self.embryonic.evicted > before
     }
 
     /// Ends a list's oldest session, if it is embryonic; says whether a port is free by that.

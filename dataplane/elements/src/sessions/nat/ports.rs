@@ -112,9 +112,18 @@ impl Ports {
         Places { first, count: pool.len(), host }
     }
 
-    /// The number of the list of sessions with ports like this one: two lists for each address.
+    /// The number of the list of sessions with ports like this one: two lists for each address, or
+    /// one for each block.
     pub(super) fn list(&self, place: u32, port: u16) -> u32 {
-        place * 2 + u32::from(port >= WELL_KNOWN_END)
+        match &self.blocks {
+            Some(blocks) => blocks.list(&self.addresses, (place, port)),
+            None => place * 2 + u32::from(port >= WELL_KNOWN_END),
+        }
+    }
+
+    /// How many such lists there are.
+    pub(super) fn lists_len(&self) -> usize {
+        self.blocks.as_ref().map_or(self.addresses.len() * 2, Blocks::total)
     }
 
     /// The lists whose sessions have ports that the asker may have of an address.

@@ -124,3 +124,51 @@ fn full_mappings_make_room_too() {
     let refused = world.send(0, &first(UDP, "10.0.0.3:5000", "198.51.100.1:53"));
     assert_eq!((refused, evicted(&world)), (Err("mappings-full"), 1));
 }
+
+#[test]
+fn a_block_of_embryonic_sessions_goes_to_who_has_none() {
+    let rules = ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2015", "BLOCK 4", "HOST_BLOCKS 1"];
+    for mapping in ["MAPPING endpoint-independent", "MAPPING connection"] {
+        let mut world = World::new(&[rules[0], rules[1], rules[2], mapping]);
+        let attacker = |host: usize, port: usize, dst: &str| {
+            syn(&format!("10.0.1.{host}:{}", 3000 + port), &format!("198.51.100.{dst}:80"))
+        };
+        // Three hosts take a block each, two ports of it; two sessions share the first port where
+        // mappings are for all destinations. The fourth has a connection, too.
+        for host in 0..4 {
+            for (port, dst) in [(0, "1"), (0, "2"), (1, "1")] {
+                world.send(0, &attacker(host, port, dst)).unwrap();
+            }
+        }
+        let held = attacker(3, 9, "1");
+        let left = establish(&mut world, &held);
+        let mut honest = Vec::new();
+        for host in 0..3 {
+            let syn = syn(&format!("10.0.0.{host}:5000"), "198.51.100.9:80");
+            honest.push((establish(&mut world, &syn), syn));
+            assert_eq!(evicted(&world), 3 * (host + 1));
+        }
+        // Each block has a connection now, and none goes.
+        let refused = world.send(0, &syn("10.0.0.9:5000", "198.51.100.9:80"));
+        assert_eq!((refused, evicted(&world)), (Err("no-port"), 9));
+        honest.push((left, held));
+        for (left, sent) in &honest {
+            let back = Plain { flags: ACK, ..left.reversed() };
+            assert_eq!(world.send(1, &back).unwrap().1.dst, sent.src);
+        }
+        world.0.end_all();
+        assert_eq!(world.0.function.ports.in_use(), 0);
+        assert_eq!(world.0.function.ports.blocks().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_flood_from_many_hosts_keeps_nobody_out_of_blocks() {
+    let rules = ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2127", "BLOCK 32"];
+    let mut world = World::new(&rules);
+    for number in 0..2000 {
+        let src = format!("10.1.{}.{}:{}", number % 8, number % 200, 3000 + number);
+        let _ = world.send(0, &syn(&src, "198.51.100.1:80"));
+    }
+    establish(&mut world, &syn("10.0.0.1:5000", "198.51.100.2:80"));
+}
