@@ -226,7 +226,7 @@ fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> Str
     inner.elements.push(ElementDecl {
         name: PORTS.to_owned(),
         class: "IsolatedPorts".to_owned(),
-        config: if is_straight { format!("BATCH {}", Packet::PLACES) } else { String::new() },
+        config: if is_straight { format!("BATCH {}", Packet::TAGS) } else { String::new() },
         ..first.clone()
     });
     unparse(&inner)

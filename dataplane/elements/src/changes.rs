@@ -163,14 +163,14 @@ fn detour(entry: &'static Entry) -> Option<&'static str> {
     let Some(mut rig) = built(entry) else { return Some("cannot be built alone") };
     let mut packets = packets(true);
     let mut wanted = 0_u32;
-    for (packet, place) in packets.iter_mut().zip(1..) {
-        packet.set_place(place);
-        wanted |= 1 << place;
+    for (packet, tag) in packets.iter_mut().zip(1..) {
+        packet.set_tag(tag);
+        wanted |= 1 << tag;
     }
     let came = packets.len() as u64;
     let left: Vec<Packet> = rig.push(packets).into_iter().flatten().collect();
     for packet in &left {
-        let bit = 1 << packet.place();
+        let bit = 1 << packet.tag();
         if wanted & bit == 0 {
             return Some("makes packets");
         }

@@ -112,7 +112,7 @@ impl Frames {
         let meta = unsafe { line.as_mut() };
         meta.reset(u32::from(extent.start), u32::from(extent.len));
         meta.l2 = extent.start;
-        meta.kind_and_place = kind as u8;
+        meta.kind_and_tag = kind as u8;
         meta.timestamp = timestamp;
         // JUSTIFICATION: the handle was given up when the frame was.
         // SAFETY: as above; the caller has the frame no more, so this is its only handle. The

@@ -34,8 +34,8 @@ impl PacketKind {
     }
 }
 
-/// Lowest bit of a packet's place in [`Meta::kind_and_place`].
-pub(crate) const PLACE_SHIFT: u32 = 3;
+/// Lowest bit of a packet's tag in [`Meta::kind_and_tag`].
+pub(crate) const TAG_SHIFT: u32 = 3;
 
 /// What the host knows of one frame: exactly one cache line, so that touching any of it costs one
 /// miss, and the pool can be indexed by shifting.
@@ -54,9 +54,9 @@ pub(crate) struct Meta {
     /// Which pool it came from, in the lowest bit; above it the number of the packet's mark, 0 for
     /// none (see [`crate::Mark`]).
     pub pool: u8,
-    /// [`PacketKind`] in the lowest three bits; above them the packet's place (see
-    /// [`crate::Packet::place`]).
-    pub kind_and_place: u8,
+    /// [`PacketKind`] in the lowest three bits; above them the packet's tag (see
+    /// [`crate::Packet::tag`]).
+    pub kind_and_tag: u8,
     /// Nanoseconds since the Unix epoch; 0 when unset.
     pub timestamp: i64,
     /// Flow control block, for the flow manager.
@@ -76,7 +76,7 @@ impl Meta {
         self.l2 = NO_HEADER;
         self.l3 = NO_HEADER;
         self.l4 = NO_HEADER;
-        self.kind_and_place = PacketKind::Host as u8;
+        self.kind_and_tag = PacketKind::Host as u8;
         self.timestamp = 0;
         self.fcb = 0;
         self.anno = [0; 28];

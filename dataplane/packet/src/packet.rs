@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use crate::anno::Anno;
 use crate::cache;
-use crate::meta::{Meta, NO_HEADER, PLACE_SHIFT, PacketKind};
+use crate::meta::{Meta, NO_HEADER, PacketKind, TAG_SHIFT};
 use crate::pool::{self, Memory};
 
 /// A packet: the one owner of a frame and its metadata line. Eight bytes, moved freely.
@@ -23,8 +23,8 @@ unsafe impl Send for Packet {}
 unsafe impl Sync for Packet {}
 
 impl Packet {
-    /// How many places there are; see [`Self::place`].
-    pub const PLACES: u8 = u8::MAX >> PLACE_SHIFT;
+    /// How many tags there are; see [`Self::tag`].
+    pub const TAGS: u8 = u8::MAX >> TAG_SHIFT;
 
     /// Takes ownership of a frame.
     ///
@@ -82,8 +82,8 @@ impl Packet {
         let mut copy = Memory::get().uninit(self.len(), self.headroom())?;
         copy.data_mut().copy_from_slice(self.data());
         copy.copy_marks(self);
-        // A place is one packet's.
-        copy.set_place(0);
+        // A tag is one packet's.
+        copy.set_tag(0);
         if let Some(mark) = self.mark() {
             copy.mark_copy(mark);
         }
@@ -100,7 +100,7 @@ impl Packet {
         };
         let (from, to) = (other.meta(), self.meta_mut());
         (to.l2, to.l3, to.l4) = (moved(from.l2), moved(from.l3), moved(from.l4));
-        to.kind_and_place = from.kind_and_place;
+        to.kind_and_tag = from.kind_and_tag;
         to.timestamp = from.timestamp;
         to.fcb = from.fcb;
         to.anno = from.anno;
@@ -266,29 +266,29 @@ impl Packet {
     /// How the packet reached this host.
     #[inline]
     pub fn kind(&self) -> PacketKind {
-        PacketKind::of(self.meta().kind_and_place & ((1 << PLACE_SHIFT) - 1))
+        PacketKind::of(self.meta().kind_and_tag & ((1 << TAG_SHIFT) - 1))
     }
 
     /// Sets how the packet reached this host.
     #[inline]
     pub fn set_kind(&mut self, kind: PacketKind) {
         let meta = self.meta_mut();
-        meta.kind_and_place = meta.kind_and_place >> PLACE_SHIFT << PLACE_SHIFT | kind as u8;
+        meta.kind_and_tag = meta.kind_and_tag >> TAG_SHIFT << TAG_SHIFT | kind as u8;
     }
 
-    /// The place that whoever brought the packet gave it, 0 for none: 1 to [`Self::PLACES`]. It
+    /// The tag that whoever brought the packet gave it, 0 for none: 1 to [`Self::TAGS`]. It
     /// goes with the packet wherever that is moved, and with no copy of it.
     #[inline]
-    pub fn place(&self) -> u8 {
-        self.meta().kind_and_place >> PLACE_SHIFT
+    pub fn tag(&self) -> u8 {
+        self.meta().kind_and_tag >> TAG_SHIFT
     }
 
-    /// Gives the packet a place; one that is greater than [`Self::PLACES`] is none.
+    /// Gives the packet a tag; one that is greater than [`Self::TAGS`] is none.
     #[inline]
-    pub fn set_place(&mut self, place: u8) {
-        let place = if place > Self::PLACES { 0 } else { place };
+    pub fn set_tag(&mut self, tag: u8) {
+        let tag = if tag > Self::TAGS { 0 } else { tag };
         let kind = self.kind() as u8;
-        self.meta_mut().kind_and_place = place << PLACE_SHIFT | kind;
+        self.meta_mut().kind_and_tag = tag << TAG_SHIFT | kind;
     }
 
     /// Flow control block index.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -218,16 +218,11 @@ pub fn at_length() -> bool {
 /// What `each` makes of each of them, in their order: on as many threads as there are processors,
 /// for work that no clock is part of.
 pub fn on_all_cores<T: Sync, R: Send>(all: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
+    let left = Mutex::new(all.iter().enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            match all.get(at) {
-                Some(one) => done.push((at, each(one))),
-                None => return done,
-            }
-        }
+        let ones = std::iter::from_fn(next);
+        ones.map(|(at, one)| (at, each(one))).collect::<Vec<(usize, R)>>()
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {

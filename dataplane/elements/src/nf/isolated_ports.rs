@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Topic, Ty,
 };
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, Outgoing, lie_down};
@@ -15,7 +15,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::Ordering;
 
 use super::carried::pack;
-use super::opened::{Closed, Opened};
+use super::opened::{Closed, Lost, Opened};
 
 /// Under which name the driver gives the link to its host (see `Options::provide` of the engine).
 pub const HOST: (&str, &str) = ("", "host");
@@ -52,15 +52,6 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-reasons! {
-    /// Why a packet does not reach the host.
-    pub(super) enum Lost {
-        TooLong = "too-long": "longer than a slot",
-        Full = "ring-full": "no slot was free for a packet beside another or for one of its own",
-        Damaged = "damaged": "the host's slot holds no packet",
-    }
-}
-
 /// Rounds without packets between two looks at the control socket.
 const SOCKET_EVERY: u32 = 1 << 12;
 /// How often it is looked whether the host has made room, nanoseconds: a few exchanges.
@@ -86,8 +77,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let host = args.env().shared.get(HOST.0, HOST.1, Arc::<Host>::default);
     let host = host.ok_or_else(|| ArgErrors::whole("there is no host to attach to"))?;
     let most: u32 = args.get("BATCH")?;
-    if !(1..=u32::from(Packet::PLACES)).contains(&most) {
-        return Err(args.error("BATCH", format!("must be from 1 to {}", Packet::PLACES)).into());
+    if !(1..=u32::from(Packet::TAGS)).contains(&most) {
+        return Err(args.error("BATCH", format!("must be from 1 to {}", Packet::TAGS)).into());
     }
     Ok(Box::new(IsolatedPorts {
         host: Arc::clone(&host),

@@ -2,14 +2,22 @@
 
 use std::collections::VecDeque;
 
-use thruway_element::{Cx, Reason};
+use thruway_element::{Cx, Reason, reasons};
 use thruway_exchange::{Control, NoRoom, Outgoing, Storage, Worker};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::{SlotHead, flag};
 use thruway_packet::Packet;
 
 use super::carried::{PREFIX_LEN, pack, pack_into, packed_len, unpack};
-use super::isolated_ports::Lost;
+
+reasons! {
+    /// Why a packet does not reach the host.
+    pub(super) enum Lost {
+        TooLong = "too-long": "longer than a slot",
+        Full = "ring-full": "no slot was free for a packet beside another or for one of its own",
+        Damaged = "damaged": "the host's slot holds no packet",
+    }
+}
 
 /// Most packets that wait for the host to make room.
 const RESULTS_MAX: usize = 1 << 14;
@@ -17,7 +25,7 @@ const RESULTS_MAX: usize = 1 << 14;
 /// The first slots of a link. What leaves while they are open is their results: a packet that
 /// entered by a slot leaves in it, all others leave beside the last slot, in their order.
 ///
-/// A packet is known by its place: slot `n` has place `n + 1`. Where only one slot is open, the
+/// A packet is known by its tag: slot `n` has tag `n + 1`. Where only one slot is open, the
 /// first packet that leaves is its result, whichever it is.
 #[derive(Default)]
 pub(super) struct Opened {
@@ -49,7 +57,7 @@ impl Opened {
 
     /// Opens up to `most` waiting slots, and sends their packets on.
     pub fn open<S: Storage>(&mut self, cx: &mut Cx<'_>, worker: &mut Worker<S>, most: u32) {
-        self.count = worker.waiting().min(most.min(Packet::PLACES.into()));
+        self.count = worker.waiting().min(most.min(Packet::TAGS.into()));
         (self.filled, self.sent) = (0, 0);
         for nth in 0..self.count {
             worker.prefetch(nth + Worker::<S>::AHEAD);
@@ -59,7 +67,7 @@ impl Opened {
             match packet_of(frame.get(range).unwrap_or_default()) {
                 Ok(mut packet) => {
                     if self.count > 1 {
-                        packet.set_place(nth as u8 + 1);
+                        packet.set_tag(nth as u8 + 1);
                     }
                     cx.emit(usize::from(head.input), packet);
                 }
@@ -76,15 +84,15 @@ impl Opened {
         output: u8,
         mut packet: Packet,
     ) {
-        let place = u32::from(packet.place());
-        packet.set_place(0);
-        let bit = 1 << place;
-        if (1..self.count).contains(&place) && self.filled & bit == 0 {
+        let tag = u32::from(packet.tag());
+        packet.set_tag(0);
+        let bit = 1 << tag;
+        if (1..self.count).contains(&tag) && self.filled & bit == 0 {
             self.filled |= bit;
-            fill(cx, worker, place - 1, output, packet);
+            fill(cx, worker, tag - 1, output, packet);
         } else if self.results.len() >= RESULTS_MAX {
             cx.drop(Lost::Full, packet);
-        } else if place == self.count && self.sent == 0 {
+        } else if tag == self.count && self.sent == 0 {
             self.results.push_front((output, packet));
         } else {
             self.results.push_back((output, packet));
@@ -198,13 +206,12 @@ fn packet_of(bytes: &[u8]) -> Result<Packet, Reason> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use thruway_element::{Element, Run};
+    use thruway_element::{ArgErrors, Element, Entry, Run, Spec};
     use thruway_exchange::model::Silent;
     use thruway_exchange::{Mapped, Mark, Master, Origin, Pages, Tuning};
     use thruway_nf_abi::LinkShape;
     use thruway_packet::Batch;
 
-    use super::super::isolated_ports::ENTRY;
     use super::*;
     use crate::rig::Rig;
 
@@ -215,6 +222,11 @@ mod tests {
         packet_len_max: 256,
         ..LinkShape::DEFAULT
     };
+
+    static ENTRY: Entry = Entry::new(
+        Spec { name: "Ends", ports: "-/-", drops: Lost::DROPS, ..Spec::DEFAULT },
+        |_| Err(ArgErrors::whole("it is built by hand")),
+    );
 
     /// A worker's end without a process.
     struct Ends {
