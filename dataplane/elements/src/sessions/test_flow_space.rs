@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<u32>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Alike,
+        replicas: Replicas::Apart("each has the state of its thread's sessions"),
         ..Spec::DEFAULT
     },
     build,

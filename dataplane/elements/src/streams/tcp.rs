@@ -485,9 +485,6 @@ impl TcpIn {
         let (small, large) = (Memory::get().small().stats(), Memory::get().large().stats());
         let most = u64::from(half(small)) * small.frame_len as u64;
         self.settings.total = self.settings.total.min(most);
-        // PERF: eight downloads of 1 MB have 144 packets of 56 kB under way. With a quarter of the
-        // frames (128 by default) a third of these were cut here, and some refused:
-        // `thruway-bench ends --load 1MB`, and handler `split`.
         self.settings.large_max = half(large) / 4 * 3;
         self.tcp.set_settings(self.settings);
     }
