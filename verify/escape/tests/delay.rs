@@ -102,8 +102,9 @@ fn no_system_call_delays_the_host() {
     assert!(calls > 1_000 * time.as_secs(), "{calls}");
 }
 
-/// Longest time in which the fuzzer finds what is wrong on purpose: some five times what it takes.
-const FOUND: Duration = Duration::from_secs(60);
+/// Longest time in which the fuzzer finds what is wrong on purpose. It takes some ten seconds; with
+/// a twentieth of the processors, 60 were too few. The test ends when it is found.
+const FOUND: Duration = Duration::from_secs(180);
 
 /// The delay that was: the filter let `fcntl` set flags, and the host read where it trusted in
 /// O_NONBLOCK. The fuzzer and the watch find it.
@@ -129,7 +130,7 @@ fn the_filter_keeps_flags_from_being_shared() {
 fn pages_that_the_filter_does_not_keep_are_found_missing() {
     let is_found = (0..3).any(|nth| {
         let (fuzzer, arena) = fuzzer("only", nth);
-        let watched = hold(unfiltered(fuzzer), FOUND / 3);
+        let watched = hold(unfiltered(fuzzer), Duration::from_secs(20));
         println!("{} system calls", calls(&arena));
         watched.report.pages_taken > 0
     });

@@ -130,9 +130,9 @@ fn a_heartbeat_excuses_no_packet_that_is_kept() {
     for mode in ["keeps-all-and-beats", "keeps-all-and-answers", "just-in-time"] {
         assert!(has_hung(mode, "200ms") > 0, "{mode}");
     }
-    // With time enough for a busy machine.
+    // With time enough for a busy machine: at load 20 a process was without a processor for 2 s.
     for mode in ["mute", "drops", "late-answers"] {
-        assert_eq!(has_hung(mode, "2s"), 0, "{mode}");
+        assert_eq!(has_hung(mode, "3500ms"), 0, "{mode}");
     }
 }
 
