@@ -62,6 +62,10 @@ async fn read_body(body: Body) -> Result<Vec<u8>, Problem> {
 /// # Errors
 /// It is not JSON, or not of this type.
 pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Fields without their names would be taken by their order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(Kind::Invalid, "the body is an array; send an object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -186,8 +190,77 @@ fn tag_error(name: &HeaderName) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ChainSpec;
+
+    /// Words of a body, right ones and others; backquotes are what messages quote with.
+    fn word() -> impl Strategy<Value = String> {
+        const RIGHT: &[&str] =
+            &["configuration", "variables", "threads", "cores", "stopped", "Idle -> Discard"];
+        prop_oneof![
+            prop::sample::select(RIGHT).prop_map(str::to_owned),
+            "[a-z`:. ]{0,12}",
+            any::<String>(),
+        ]
+    }
+
+    /// A value of any shape.
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        use serde_json::Value;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            word().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(word(), inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever JSON comes, it is a specification, or it is refused with a status that says so.
+        #[test]
+        fn any_json_is_taken_or_refused(value in value()) {
+            let bytes = serde_json::to_vec(&value).expect("it is JSON");
+            match parse_json::<ChainSpec>(&bytes) {
+                Ok(_) => prop_assert!(value.get("configuration").is_some()),
+                Err(problem) => prop_assert_eq!(problem.status, 422, "{:?}", value),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_taken_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..64),
+            begins in prop::bool::ANY,
+        ) {
+            let begin: &[u8] = if begins { br#"{"configuration":"Idle""# } else { b"" };
+            if let Err(problem) = parse_json::<ChainSpec>(&[begin, &bytes].concat()) {
+                prop_assert!([400, 422].contains(&problem.status));
+            }
+        }
+
+        /// What a client writes is what the manager reads.
+        #[test]
+        fn a_specification_arrives_as_it_was(
+            configuration in any::<String>(),
+            variables in prop::collection::btree_map(any::<String>(), any::<String>(), 0..4),
+            threads in prop::option::of(any::<u16>()),
+            cores in prop::option::of(any::<String>()),
+            stopped in prop::bool::ANY,
+        ) {
+            let spec = ChainSpec { configuration, variables, threads, cores, stopped };
+            let bytes = serde_json::to_vec(&spec).expect("it is JSON");
+            prop_assert_eq!(parse_json::<ChainSpec>(&bytes), Ok(spec));
+        }
+    }
 
     fn refused(body: &str) -> Problem {
         parse_json::<ChainSpec>(body.as_bytes()).expect_err("refused")
@@ -215,6 +288,10 @@ mod tests {
             assert!([400, 422].contains(&refused(body).status), "{body:.9}");
         }
         assert_eq!(refused("{").status, 400);
+        assert_eq!(
+            refused(" [\"Idle -> Discard\"]").detail,
+            "the body is an array; send an object"
+        );
         assert_eq!(refused("{\"configuration\":\"x\"} x").status, 400);
     }
 
