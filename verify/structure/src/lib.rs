@@ -14,6 +14,7 @@ pub mod prose;
 mod references;
 pub mod rooms;
 pub mod sizes;
+pub mod steps;
 pub mod texts;
 mod tree;
 pub mod words;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use thruway_structure::{
-    Problem, Tree, catalog, circles, compatibility, layers, prose, rooms, sizes, texts, words,
+    Problem, Tree, catalog, circles, compatibility, layers, prose, rooms, sizes, steps, texts,
+    words,
 };
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
@@ -164,6 +165,11 @@ fn links_between_pages_hold() {
 #[test]
 fn sentences_of_pages_are_short() {
     none(prose::long_sentences(&TREE));
+}
+
+#[test]
+fn functions_that_a_packet_passes_are_there() {
+    none(steps::missing(&TREE));
 }
 
 #[test]
