@@ -416,6 +416,11 @@ fn overloaded(
     had: f64,
 ) -> Option<&'static str> {
     let Seen { due, made, done, .. } = seen;
+    if told.first == 1 && had <= HAD {
+        // Who makes packets had too little of a processor to make so many. At which rate the first
+        // is full is compared in any case.
+        return None;
+    }
     if own < FULL {
         return Some("not full");
     }
