@@ -1,5 +1,5 @@
-//! What elements declare to change, against what they do: each is built as in its example, and
-//! given packets of several kinds.
+//! What elements declare to do to packets, against what they do: each is built as in its example,
+//! and given packets of several kinds.
 
 use thruway_element::{Changes, Entry};
 use thruway_packet::Packet;

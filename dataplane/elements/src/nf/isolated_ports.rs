@@ -263,13 +263,13 @@ impl Element for IsolatedPorts {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let output = port as u8;
-        for packet in batch.drain() {
-            let link =
-                self.attached.as_mut().and_then(|attached| attached.links.get_mut(self.last));
-            match link.filter(|_| self.opened.is_open()) {
-                Some(link) => self.opened.keep(cx, &mut link.worker, output, packet),
-                None => self.inject(cx, output, packet),
+        let link = self.attached.as_mut().and_then(|attached| attached.links.get_mut(self.last));
+        if let Some(link) = link.filter(|_| self.opened.is_open()) {
+            for packet in batch.drain() {
+                self.opened.keep(cx, &mut link.worker, output, packet);
             }
+        } else {
+            batch.drain().for_each(|packet| self.inject(cx, output, packet));
         }
     }
 
