@@ -9,6 +9,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use crate::control::Client;
 use crate::network::{Network, Site};
 use crate::process::{Done, LIMIT, Running, need, privileged, wait_for};
+use crate::sockets::round_trip;
 use crate::threads::{flows_stay_in_order, packets, two_threads};
 use crate::traffic::fetch;
 
@@ -233,11 +234,7 @@ fn answered(socket: &UdpSocket, swapped: &AtomicBool) {
     let mut left = ROUNDS;
     let mut number = 0u64;
     while left > 0 {
-        socket.send(&number.to_be_bytes()).expect("it is up");
-        let mut bytes = [0; 8];
-        let answer = socket.recv(&mut bytes);
-        assert!(answer.is_ok(), "datagram {number} was lost: {answer:?}");
-        assert_eq!(u64::from_be_bytes(bytes), number);
+        round_trip(socket, number);
         number += 1;
         left -= u64::from(swapped.load(Ordering::Acquire));
     }

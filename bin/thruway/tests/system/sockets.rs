@@ -12,6 +12,15 @@ use crate::process::{Running, click, need, root, run, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Sends a datagram with a number, and waits for the same back.
+pub fn round_trip(socket: &UdpSocket, number: u64) {
+    socket.send(&number.to_be_bytes()).expect("it is up");
+    let mut bytes = [0; 8];
+    let answer = socket.recv(&mut bytes);
+    assert!(answer.is_ok(), "datagram {number} was lost: {answer:?}");
+    assert_eq!(u64::from_be_bytes(bytes), number);
+}
+
 /// Bytes that are not alike wherever one looks.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u32;

@@ -12,6 +12,7 @@ use super::{connect, counted, echo, talk};
 use crate::control::Client;
 use crate::network::{Network, Site};
 use crate::process::{LIMIT, privileged, wait_for};
+use crate::sockets::round_trip;
 
 const LAN: Site = Site { addresses: &["10.4.0.1/24"], routers: &[] };
 const WAN: Site = Site { addresses: &["10.4.0.2/24"], routers: &[] };
@@ -131,11 +132,7 @@ fn cable(rules: &str, number: u32) -> String {
 fn ask(socket: &UdpSocket, over: &AtomicBool) -> u64 {
     let mut number = 0u64;
     while !over.load(Ordering::Acquire) {
-        socket.send(&number.to_be_bytes()).expect("it is up");
-        let mut bytes = [0; 8];
-        let answer = socket.recv(&mut bytes);
-        assert!(answer.is_ok(), "datagram {number} was lost: {answer:?}");
-        assert_eq!(u64::from_be_bytes(bytes), number);
+        round_trip(socket, number);
         number += 1;
     }
     number
