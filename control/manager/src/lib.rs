@@ -11,6 +11,7 @@ pub mod events;
 pub mod manager;
 pub mod name;
 pub mod planes;
+mod private;
 pub mod resource;
 pub mod store;
 pub mod timestamp;

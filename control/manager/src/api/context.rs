@@ -39,7 +39,7 @@ pub struct Context {
     pub manager: Arc<Manager>,
     /// Counts of calls.
     pub counts: Arc<Counts>,
-    /// Places of event streams.
+    /// One permit for each event stream.
     pub streams: Arc<Semaphore>,
     /// Becomes true when the program ends.
     pub ending: watch::Receiver<bool>,

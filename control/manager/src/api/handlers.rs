@@ -7,10 +7,25 @@ use super::body::{JsonBody, Params, PathParts};
 use super::context::Context;
 use super::problem::{Kind, Problem};
 use super::views::{HandlerValue, NoParams};
-use crate::{ChainName, Manager};
+use crate::{ChainName, DataPlanes, PlaneError};
 
 /// Longest name of a handler, in bytes.
 const HANDLER_LEN_MAX: usize = 1024;
+
+/// Asks the data plane of a chain that is asked for (if it is not, the error lists those that are)
+/// for a handler: `ask` gets the names of chain and handler.
+async fn ask<T: Send + 'static>(
+    context: &Context,
+    path: (String, String),
+    ask: impl FnOnce(&dyn DataPlanes, &str, &str) -> Result<T, PlaneError> + Send + 'static,
+) -> Result<T, Problem> {
+    let name = parse(&path)?;
+    let asked = context.call(move |manager| {
+        manager.store().get(&name)?;
+        ask(manager.planes(), name.as_str(), &path.1).map_err(Problem::from)
+    });
+    asked.await
+}
 
 /// The chain and the handler that a path names.
 fn parse((name, handler): &(String, String)) -> Result<ChainName, Problem> {
@@ -24,11 +39,6 @@ fn parse((name, handler): &(String, String)) -> Result<ChainName, Problem> {
             Err(Problem::new(Kind::Invalid, detail).field("handler"))
         }
     }
-}
-
-/// Whether the chain is asked for; if not, the error lists those that are.
-fn known(manager: &Manager, name: &ChainName) -> Result<(), Problem> {
-    manager.store().get(name).map(drop).map_err(Problem::from)
 }
 
 /// Reads a handler of a chain that runs
@@ -49,11 +59,7 @@ pub async fn get(
     PathParts(path): PathParts<(String, String)>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<HandlerValue>, Problem> {
-    let name = parse(&path)?;
-    let read = context.call(move |manager| {
-        known(manager, &name)?;
-        manager.planes().read(name.as_str(), &path.1).map_err(Problem::from)
-    });
+    let read = ask(&context, path, |planes, chain, handler| planes.read(chain, handler));
     Ok(Json(HandlerValue { value: read.await? }))
 }
 
@@ -78,11 +84,8 @@ pub async fn put(
     Params(NoParams {}): Params<NoParams>,
     JsonBody(body): JsonBody<HandlerValue>,
 ) -> Result<Json<HandlerValue>, Problem> {
-    let name = parse(&path)?;
-    let written = context.call(move |manager| {
-        known(manager, &name)?;
-        manager.planes().write(name.as_str(), &path.1, &body.value).map_err(Problem::from)?;
-        Ok::<_, Problem>(body)
+    let written = ask(&context, path, move |planes, chain, handler| {
+        planes.write(chain, handler, &body.value).map(|()| body)
     });
     Ok(Json(written.await?))
 }

@@ -3,14 +3,14 @@
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{
-    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-    PermissionsExt as _,
+    DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
 use tokio::net::UnixListener;
+
+use crate::private::open_to_others;
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -95,14 +95,7 @@ fn private(dir: &Path) -> Result<(), SocketError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let found = made.and_then(|()| std::fs::metadata(dir));
     let found = found.map_err(|error| SocketError::System { path: path.clone(), error })?;
-    let user = geteuid().as_raw();
-    if found.uid() != user {
-        Err(SocketError::Directory { path, why: "it belongs to another user" })
-    } else if found.mode() & 0o077 != 0 {
-        Err(SocketError::Directory { path, why: "it is open to other users" })
-    } else {
-        Ok(())
-    }
+    open_to_others(&found).map_or(Ok(()), |why| Err(SocketError::Directory { path, why }))
 }
 
 /// Two starts at a time cannot both take the socket for stale.

@@ -9,7 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use rustix::process::geteuid;
+
+use crate::private::open_to_others;
 
 /// Longest file that is read, bytes: a record with a configuration in it.
 const READ_MAX: u64 = 64 << 20;
@@ -24,16 +25,12 @@ pub(super) fn private_dir(path: &Path) -> Result<()> {
         _ => {}
     }
     let found = path.symlink_metadata().map_err(|error| at(path, &error))?;
-    let problem = if !found.is_dir() {
-        "it is no directory"
-    } else if found.uid() != geteuid().as_raw() {
-        "it belongs to another user"
-    } else if found.mode() & 0o077 != 0 {
-        "it is open to other users; chmod 700 it"
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display())))
+    let problem = if found.is_dir() { open_to_others(&found) } else { Some("it is no directory") };
+    problem.map_or(Ok(()), |problem| Err(refused(path, problem)))
+}
+
+fn refused(path: &Path, problem: &str) -> Error {
+    Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display()))
 }
 
 /// The error with the file's name.
@@ -54,17 +51,11 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     let file = options.open(path).map_err(|error| at(path, &error))?;
     let found = file.metadata().map_err(|error| at(path, &error))?;
     let problem = if !found.is_file() {
-        "it is no plain file"
-    } else if found.uid() != geteuid().as_raw() {
-        "it belongs to another user"
-    } else if found.mode() & 0o077 != 0 {
-        "it is open to other users; chmod 600 it"
-    } else if found.nlink() > 1 {
-        "it has a second name"
+        Some("it is no plain file")
     } else {
-        return Ok(file);
+        open_to_others(&found).or((found.nlink() > 1).then_some("it has a second name"))
     };
-    Err(Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display())))
+    problem.map_or(Ok(file), |problem| Err(refused(path, problem)))
 }
 
 /// Makes an empty file where there is none.
