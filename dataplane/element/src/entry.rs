@@ -1,6 +1,11 @@
 //! The registry: one explicit sorted list of element classes.
 
+use std::any::Any;
+
 use crate::args::{ArgErrors, Args};
+use crate::cx::Cx;
+use crate::declared::{Arguments, Handlers};
+use crate::later::HandlerError;
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 
@@ -32,26 +37,102 @@ impl Share {
     }
 }
 
+/// Makes an element from checked arguments.
+pub type Build = fn(&Args<'_>) -> Result<Box<dyn Element>, ArgErrors>;
+
 /// One element class: its declaration and how to make one.
 pub struct Entry {
     /// The declaration.
     pub spec: Spec,
     /// Makes an element from checked arguments; does no I/O.
-    pub build: fn(&Args<'_>) -> Result<Box<dyn Element>, ArgErrors>,
+    pub build: Build,
     /// For information elements (AddressInfo): enters names for the others' arguments. Called for
     /// all elements of the class before any element is built.
     pub declare: Option<Declare>,
     /// Of an input that several threads can serve, each with a replica: which threads.
     pub shares: Option<Shares>,
+    /// How its handlers are called, where not by [`Element::read`] and [`Element::write`].
+    pub handler_calls: Option<HandlerCalls>,
+}
+
+/// Calls the handlers of an element whose type is known.
+#[derive(Clone, Copy)]
+pub struct HandlerCalls {
+    read: fn(&mut dyn Element, &mut Cx<'_>, &str, &str) -> Result<String, HandlerError>,
+    write: fn(&mut dyn Element, &mut Cx<'_>, &str, &str) -> Result<(), HandlerError>,
+}
+
+impl HandlerCalls {
+    const fn of<T: Element + Handlers>() -> HandlerCalls {
+        HandlerCalls {
+            read: |element, cx, name, param| match of_type::<T>(element) {
+                Some(element) => element.read_handler(cx, name, param),
+                None => Err(HandlerError::no_read(name)),
+            },
+            write: |element, cx, name, value| match of_type::<T>(element) {
+                Some(element) => element.write_handler(cx, name, value),
+                None => Err(HandlerError::no_write(name)),
+            },
+        }
+    }
+}
+
+/// An element as what it is.
+fn of_type<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
+    (element as &mut dyn Any).downcast_mut()
 }
 
 impl Entry {
-    /// The usual entry.
-    pub const fn new(
-        spec: Spec,
-        build: fn(&Args<'_>) -> Result<Box<dyn Element>, ArgErrors>,
-    ) -> Entry {
-        Entry { spec, build, declare: None, shares: None }
+    /// An element whose arguments and handlers its struct declares: those of `spec` are not looked
+    /// at.
+    pub const fn of<T: Element + Arguments + Handlers>(spec: Spec) -> Entry {
+        let spec = Spec { args: T::ARGS, ..spec };
+        Entry::built::<T>(spec, |args| Ok(Box::new(T::from_args(args)?)))
+    }
+
+    /// An element whose handlers its struct declares, built by a function of its own.
+    pub const fn built<T: Element + Handlers>(spec: Spec, build: Build) -> Entry {
+        let entry = Entry::new(Spec { handlers: T::HANDLERS, ..spec }, build);
+        Entry { handler_calls: Some(HandlerCalls::of::<T>()), ..entry }
+    }
+
+    /// An element that does all by itself.
+    pub const fn new(spec: Spec, build: Build) -> Entry {
+        Entry { spec, build, declare: None, shares: None, handler_calls: None }
+    }
+
+    /// Reads a handler of an element that this entry built.
+    ///
+    /// # Errors
+    /// When there is no such read handler or the parameter is wrong.
+    pub fn read(
+        &self,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        match self.handler_calls {
+            Some(handler_calls) => (handler_calls.read)(element, cx, name, param),
+            None => element.read(cx, name, param),
+        }
+    }
+
+    /// Writes a handler of an element that this entry built.
+    ///
+    /// # Errors
+    /// When there is no such write handler or the value is wrong.
+    pub fn write(
+        &self,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match self.handler_calls {
+            Some(handler_calls) => (handler_calls.write)(element, cx, name, value),
+            None => element.write(cx, name, value),
+        }
     }
 
     /// The same for an input that several threads can serve.

@@ -10,6 +10,7 @@
 pub mod args;
 pub mod cost;
 mod cx;
+pub mod declared;
 mod entry;
 mod exception;
 mod handoff;
@@ -33,7 +34,8 @@ mod wires;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, Host, Verdict, Visit};
-pub use entry::{Catalog, Entry, Registry, Share};
+pub use declared::{Arguments, Handlers};
+pub use entry::{Build, Catalog, Entry, HandlerCalls, Registry, Share};
 pub use exception::{Exception, Fails};
 pub use handoff::{Handoff, Staged};
 pub use later::{Answer, HandlerError, Later, Promise};
@@ -54,6 +56,11 @@ pub use values::{
 };
 pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
+
+/// The element of CONTRIBUTING.md, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../CONTRIBUTING.md")]
+mod contributing {}
 
 use std::any::Any;
 
@@ -81,7 +88,7 @@ pub enum Run {
 /// One value serves one thread. A graph run by several threads has a replica of the element in
 /// each thread that reaches it, built by the same `build` function; what replicas share they take
 /// from [`Args::shared`].
-pub trait Element: Send {
+pub trait Element: Any + Send {
     /// Called once before packets flow: opens files and devices, starts timers.
     ///
     /// # Errors

@@ -404,6 +404,11 @@ impl Handler {
         Handler { merge: Merge::Lines, ..self }
     }
 
+    /// The same, each replica's answer behind the others'.
+    pub const fn concat(self) -> Handler {
+        Handler { merge: Merge::Concat, ..self }
+    }
+
     /// The same, for the configuration itself only: control sockets do not show it.
     pub const fn private(self) -> Handler {
         Handler { private: true, ..self }

@@ -7,10 +7,14 @@ use thruway_packet::Anno;
 use thruway_wire::MacAddr;
 
 use crate::args::Env;
+use crate::spec::Ty;
 use crate::text::{unquote, unquote_text};
 
 /// A type that can be an argument.
 pub trait FromArg: Sized {
+    /// What the manual calls it.
+    const TY: Ty;
+
     /// The value that `text` (with its quotes) stands for.
     ///
     /// # Errors
@@ -149,8 +153,10 @@ fn integer(text: &str) -> Option<i128> {
 }
 
 macro_rules! integers {
-    ($($ty:ty),+) => {$(
+    ($name:ident: $($ty:ty),+) => {$(
         impl FromArg for $ty {
+            const TY: Ty = Ty::$name;
+
             fn from_arg(text: &str, _env: &Env<'_>) -> Result<$ty, String> {
                 let text = unquote_text(text);
                 let Some(value) = integer(&text) else {
@@ -163,9 +169,12 @@ macro_rules! integers {
         }
     )+};
 }
-integers!(i8, i16, i32, i64, u8, u16, u32, u64, usize);
+integers!(Int: i8, i16, i32, i64);
+integers!(UInt: u8, u16, u32, u64, usize);
 
 impl FromArg for bool {
+    const TY: Ty = Ty::Bool;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<bool, String> {
         match unquote_text(text).as_str() {
             "1" | "true" | "yes" | "t" | "y" => Ok(true),
@@ -176,6 +185,8 @@ impl FromArg for bool {
 }
 
 impl FromArg for f64 {
+    const TY: Ty = Ty::Float;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<f64, String> {
         let text = unquote_text(text);
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -184,18 +195,24 @@ impl FromArg for f64 {
 }
 
 impl FromArg for String {
+    const TY: Ty = Ty::Str;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<String, String> {
         Ok(unquote_text(text))
     }
 }
 
 impl FromArg for Vec<u8> {
+    const TY: Ty = Ty::Data;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<Vec<u8>, String> {
         Ok(unquote(text))
     }
 }
 
 impl FromArg for Ipv4Addr {
+    const TY: Ty = Ty::Ip;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Ipv4Addr, String> {
         let text = unquote_text(text);
         text.parse()
@@ -206,6 +223,8 @@ impl FromArg for Ipv4Addr {
 }
 
 impl FromArg for Ipv6Addr {
+    const TY: Ty = Ty::Ip6;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Ipv6Addr, String> {
         let text = unquote_text(text);
         text.parse()
@@ -216,6 +235,8 @@ impl FromArg for Ipv6Addr {
 }
 
 impl FromArg for MacAddr {
+    const TY: Ty = Ty::Ether;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<MacAddr, String> {
         let text = unquote_text(text);
         text.parse()
@@ -267,6 +288,8 @@ impl IpPrefix {
 }
 
 impl FromArg for IpPrefix {
+    const TY: Ty = Ty::IpPrefix;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<IpPrefix, String> {
         let text = unquote_text(text);
         let named = || env.addresses.prefix(env.name, &text);
@@ -286,6 +309,8 @@ pub struct Ip6Prefix {
 }
 
 impl FromArg for Ip6Prefix {
+    const TY: Ty = Ty::Ip6Prefix;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Ip6Prefix, String> {
         let text = unquote_text(text);
         let (addr, length) = text.split_once('/').unwrap_or((&text, "128"));
@@ -303,6 +328,8 @@ impl FromArg for Ip6Prefix {
 pub struct UdpPort(pub u16);
 
 impl FromArg for UdpPort {
+    const TY: Ty = Ty::Port;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<UdpPort, String> {
         let text = unquote_text(text);
         if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -330,6 +357,8 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 }
 
 impl FromArg for Nanos {
+    const TY: Ty = Ty::Time;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<Nanos, String> {
         let text = unquote_text(text);
         let scale = |unit: &str| {
@@ -357,6 +386,8 @@ impl FromArg for Nanos {
 pub struct Size(pub u64);
 
 impl FromArg for Size {
+    const TY: Ty = Ty::Size;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<Size, String> {
         let text = unquote_text(text);
         let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
@@ -380,6 +411,8 @@ impl FromArg for Size {
 pub struct Bandwidth(pub u64);
 
 impl FromArg for Bandwidth {
+    const TY: Ty = Ty::Bandwidth;
+
     fn from_arg(text: &str, _env: &Env<'_>) -> Result<Bandwidth, String> {
         let text = unquote_text(text);
         let scale = |unit: &str| {
@@ -417,6 +450,8 @@ impl FromArg for Bandwidth {
 pub struct AnnoArg(pub Anno);
 
 impl FromArg for AnnoArg {
+    const TY: Ty = Ty::Anno;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<AnnoArg, String> {
         let named = Anno::NAMES.iter().find(|(name, _)| *name == text).map(|(_, anno)| *anno);
         let (offset, size) = text.split_once('/').unwrap_or((text, "1"));

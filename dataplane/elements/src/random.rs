@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use siphasher::sip::SipHasher24;
-use thruway_element::{ArgErrors, Args, Env, FromArg};
+use thruway_element::{ArgErrors, Args, Env, FromArg, Ty};
 
 /// A generator of 64-bit numbers (splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom
 /// number generators", 2014). Not for secrets: who sees some numbers can tell the next
@@ -166,6 +166,8 @@ impl Probability {
 }
 
 impl FromArg for Probability {
+    const TY: Ty = Ty::Float;
+
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Probability, String> {
         let wrong = || format!("'{text}' is not a probability; write 0 to 1, or 0% to 100%");
         let (number, scale) = match text.trim().strip_suffix('%') {

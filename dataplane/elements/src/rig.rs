@@ -12,6 +12,7 @@ use thruway_packet::{Batch, Packet};
 
 /// The element and its surroundings.
 pub(crate) struct Rig {
+    entry: &'static Entry,
     element: Box<dyn Element>,
     wires: Wires,
     host: Alone,
@@ -190,7 +191,7 @@ impl Rig {
             staged: Staged::of(others.all.len(), others.own),
             ..Wires::default()
         };
-        let mut rig = Rig { element, wires, host: Alone { others, ..Alone::default() } };
+        let mut rig = Rig { entry, element, wires, host: Alone { others, ..Alone::default() } };
         rig.with(|element, cx| element.initialize(cx))?;
         Ok(rig)
     }
@@ -282,6 +283,15 @@ impl Rig {
         self.left()
     }
 
+    /// Has a batch processed, and what `between` does done, then runs the task; what has left by
+    /// output 0 comes back in the batch. Allocates nothing itself.
+    pub(crate) fn turn(&mut self, batch: &mut Batch, between: impl FnOnce()) {
+        self.with(|element, cx| element.process(cx, 0, batch));
+        between();
+        let _ = self.with(|element, cx| element.run(cx));
+        batch.append(&mut self.wires.pending[0]);
+    }
+
     /// Allocations while a batch of copies of a frame passes, once another one has passed.
     pub(crate) fn allocations(&mut self, port: usize, bytes: &[u8]) -> u64 {
         let mut count = 0;
@@ -308,11 +318,13 @@ impl Rig {
 
     /// Reads a handler.
     pub(crate) fn read(&mut self, name: &str, param: &str) -> Result<String, HandlerError> {
-        self.with(|element, cx| element.read(cx, name, param))
+        let entry = self.entry;
+        self.with(|element, cx| entry.read(element, cx, name, param))
     }
 
     /// Writes a handler.
     pub(crate) fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        self.with(|element, cx| element.write(cx, name, value))
+        let entry = self.entry;
+        self.with(|element, cx| entry.write(element, cx, name, value))
     }
 }

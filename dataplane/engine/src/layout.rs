@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{PullFrom, Slot, Target};
+use thruway_element::{Entry, PullFrom, Registry, Slot, Target};
 use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
 use crate::traverse::Ways;
@@ -13,6 +13,8 @@ pub struct Layout {
     pub graph: Graph,
     /// Its ports and order.
     pub checked: Checked,
+    /// Per element: its class.
+    pub(crate) entries: Vec<Option<&'static Entry>>,
     /// Per element: the threads that have a replica, ascending.
     pub threads: Vec<Vec<usize>>,
     /// Per element: the thread that runs its task, timers and handlers first.
@@ -30,7 +32,13 @@ pub struct Layout {
 
 impl Layout {
     /// Lays out a checked graph over threads.
-    pub(crate) fn new(graph: Graph, checked: Checked, assigned: crate::assign::Assigned) -> Layout {
+    pub(crate) fn new(
+        graph: Graph,
+        checked: Checked,
+        registry: &Registry,
+        assigned: crate::assign::Assigned,
+    ) -> Layout {
+        let entries = graph.elements.iter().map(|element| registry.entry(&element.class)).collect();
         let names = graph.elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
         let mut first_slot = vec![0; graph.elements.len()];
         let mut slots = Vec::new();
@@ -40,7 +48,19 @@ impl Layout {
             slots.extend((0..inputs).map(|port| Slot { node: *node as u32, port }));
         }
         let crate::assign::Assigned { threads, home, tasks, parked, passes } = assigned;
-        Layout { graph, checked, threads, home, tasks, parked, passes, names, slots, first_slot }
+        Layout {
+            graph,
+            checked,
+            entries,
+            threads,
+            home,
+            tasks,
+            parked,
+            passes,
+            names,
+            slots,
+            first_slot,
+        }
     }
 
     /// Index of the element with this full name.

@@ -121,7 +121,7 @@ impl Router {
             nodes: cores.iter().map(|core| topology.node((*core)?)).collect(),
         };
         let assigned = assign::assign(&graph, &checked, &spread, &shares)?;
-        let layout = Arc::new(Layout::new(graph, checked, assigned));
+        let layout = Arc::new(Layout::new(graph, checked, registry, assigned));
         let control = Control::new(threads, options.drain, Arc::clone(&options.chatter)).map_err(
             |error| {
                 let message =

@@ -1,6 +1,7 @@
 //! Packets of 64 bytes through one Worker and back, for profilers: `round_trip threads 50000000`
 //! takes two cores; `round_trip single 1000000` has both ends in one thread, for instruction counts
-//! (`valgrind --tool=callgrind`). Measurements for the record are `thruway-bench exchange`.
+//! (`valgrind --tool=callgrind`), and `round_trip batches 1000000` puts whole batches there.
+//! Measurements for the record are `thruway-bench exchange`.
 
 use std::time::Instant;
 
@@ -41,6 +42,7 @@ fn work(worker: &mut Worker<Mapped>, sum: &mut u64) -> u32 {
 const WB: u32 = 32;
 struct Side {
     burst: u32,
+    puts_batches: bool,
     master: Master<Mapped>,
     bell: Doorbell,
     memory: Vec<u8>,
@@ -54,10 +56,19 @@ struct Side {
 
 impl Side {
     fn round(&mut self) {
-        for _ in 0..self.master.room().min(self.burst) {
-            let packet = &self.memory[self.at..self.at + 64];
-            let _ = self.master.put(Mark::NONE, packet);
-            self.at = if self.at + 128 > self.memory.len() { 0 } else { self.at + 64 };
+        let count = self.master.room().min(self.burst);
+        let (memory, at) = (&self.memory, &mut self.at);
+        let mut packets = (0..count).map(|_| {
+            let packet = &memory[*at..*at + 64];
+            *at = if *at + 128 > memory.len() { 0 } else { *at + 64 };
+            packet
+        });
+        if self.puts_batches {
+            let _ = self.master.put_all(Mark::NONE, &mut packets, |_, _| {});
+        } else {
+            for packet in packets {
+                let _ = self.master.put(Mark::NONE, packet);
+            }
         }
         self.master.publish(&self.bell, 0);
         let taken = &mut self.taken;
@@ -93,13 +104,14 @@ fn main() {
         memory: vec![7; 64 * number(4, 100_000) as usize],
         at: 0,
         burst: number(5, 64) as u32,
+        puts_batches: args.get(1).is_some_and(|mode| mode == "batches"),
         done: 0,
         rounds: 0,
         hits: 0,
         full: 0,
         taken: [0; 64],
     };
-    if args.get(1).is_some_and(|mode| mode == "single") {
+    if args.get(1).is_some_and(|mode| mode == "single" || mode == "batches") {
         let mut sum = 0;
         while side.done < packets {
             side.round();

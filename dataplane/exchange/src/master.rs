@@ -2,6 +2,7 @@
 //!
 //! Nothing that a Worker wrote is used before it was checked, and it is read once.
 
+mod filling;
 mod held;
 mod sleep;
 mod waking;

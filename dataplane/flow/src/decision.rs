@@ -5,8 +5,10 @@ use crate::IpProgram;
 use crate::ast::{Base, Word};
 use crate::key::PacketView;
 use crate::pattern::PatternProgram;
-use crate::plan::LeafId;
 use std::collections::BTreeSet;
+
+/// A place in [`Plan::leaves`](crate::plan::Plan::leaves).
+pub type LeafId = u16;
 
 /// A place to go on: a step's index, or (top bit set) a leaf.
 pub type Goto = u32;

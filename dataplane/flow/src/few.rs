@@ -4,7 +4,7 @@
 //! The tree needs fewer loads, but each step of it is a branch that random traffic makes the
 //! processor mispredict; here there is one, "is any box left?".
 
-use crate::five_tuple::{Entry, NONE};
+use crate::boxes::{Entry, NONE};
 use crate::key::Key;
 
 /// Steps to a box that is the only possible one: one of four fields each.
@@ -44,7 +44,7 @@ impl Few {
         Few { slices, entries: Box::new(std::array::from_fn(at)), count }
     }
 
-    /// As [`crate::five_tuple::Tree::find`].
+    /// As [`crate::box_tree::Tree::find`].
     ///
     /// PERF: whether the first possible box holds is turned into the answer without a branch, for
     /// half of the traffic may match and half not; only a second candidate or a box that is but a

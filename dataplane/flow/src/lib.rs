@@ -22,6 +22,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod box_tree;
+mod boxes;
 pub mod chain;
 pub mod class;
 pub mod consolidate;
@@ -50,6 +52,7 @@ pub mod session;
 pub mod shared_flows;
 pub mod table;
 pub mod tcp;
+pub mod tcp_flags;
 mod tree_build;
 mod wordwise;
 

@@ -4,16 +4,7 @@
 //! that may serve the two directions only ever add bits.
 
 use crate::fcb::Direction;
-use crate::tcp::UNSOUND;
-
-/// FIN, SYN, RST, ACK (RFC 9293 section 3.1).
-pub const TCP_FIN: u8 = 0x01;
-/// See [`TCP_FIN`].
-pub const TCP_SYN: u8 = 0x02;
-/// See [`TCP_FIN`].
-pub const TCP_RST: u8 = 0x04;
-/// See [`TCP_FIN`].
-pub const TCP_ACK: u8 = 0x10;
+use crate::tcp_flags::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, UNSOUND};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;

@@ -8,8 +8,10 @@ use crate::lower::{Data, Direction, Field, Header, Kind, Op, Primitive};
 use crate::names::{
     ICMP_TYPES, Names, PORTS, PROTO_TCP_OR_UDP, PROTOS, TCP_FLAGS, find, suggestion,
 };
-use crate::rules::DEPTH_MAX;
 use std::ops::Range;
+
+/// Deepest nesting of parentheses and ternaries that a rule may have.
+pub const DEPTH_MAX: usize = 64;
 
 type Parsed<T> = Result<T, RuleError>;
 

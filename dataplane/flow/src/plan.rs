@@ -2,6 +2,7 @@
 //! sessions' keys are, and where each function finds its state.
 
 use crate::chain::Demand;
+pub use crate::decision::LeafId;
 use crate::decision::{Decision, Goto};
 use crate::key::PacketView;
 use crate::session::{KeyField, SessionDef};
@@ -15,8 +16,6 @@ pub const FUNCTIONS_MAX: usize = 32;
 /// Most bytes of scratch of one level.
 pub const SCRATCH_MAX: usize = 1 << 16;
 
-/// A place in [`Plan::leaves`].
-pub type LeafId = u16;
 /// A place in [`Plan::levels`].
 pub type LevelId = u8;
 

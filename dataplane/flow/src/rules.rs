@@ -4,11 +4,10 @@ use crate::ast::{Expr, Rule};
 use crate::error::RuleError;
 use crate::lexer::{Token, tokens};
 use crate::names::{Names, suggestion};
+pub use crate::parser::DEPTH_MAX;
 use crate::parser::Parser;
 use crate::{DROP, OUTPUT_MAX};
 
-/// Deepest nesting of parentheses and ternaries that a rule may have.
-pub const DEPTH_MAX: usize = 64;
 /// Longest rule, in bytes.
 pub const RULE_BYTES_MAX: usize = 65_536;
 

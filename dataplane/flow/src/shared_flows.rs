@@ -71,6 +71,7 @@
 //! interleavings and all values that weak memory allows.
 
 mod index;
+mod key;
 mod memory;
 mod record;
 mod sides;
@@ -80,36 +81,14 @@ mod words;
 
 use thruway_sync::atomic::Ordering;
 
+use crate::fcb::Direction;
 use crate::hash::Hasher;
+use crate::tcp::Side;
 pub use index::RECORDS_MAX;
 use index::{BucketRef, Header, Index, Which};
+pub use key::{KEY_WORDS, Key, RecordId};
 use record::{Control, Hold, Records};
 use sides::Sides;
-
-/// 32-bit words of a key. (Few under loom, which counts each.)
-pub const KEY_WORDS: usize = if cfg!(loom) { 4 } else { 12 };
-
-/// What a connection is known by: narrow keys (IPv4) have zeros at their end.
-pub type Key = [u32; KEY_WORDS];
-
-/// A record that somebody holds: a number below the number of records.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RecordId(u32);
-
-impl RecordId {
-    /// The number of the record.
-    #[inline]
-    pub fn index(self) -> u32 {
-        self.0
-    }
-
-    /// The record of a number that [`RecordId::index`] gave. Whoever makes up a number gets a
-    /// panic or another connection's record.
-    #[inline]
-    pub fn from_index(index: u32) -> RecordId {
-        RecordId(index)
-    }
-}
 
 /// What came of publishing. The caller holds the record, whosever it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -366,6 +345,27 @@ impl SharedFlows {
                     Lookup::Equal(record, control)
                 });
             }
+        }
+    }
+
+    /// What is known of a side of a record that the caller holds.
+    #[inline]
+    pub fn side(&self, record: RecordId, direction: Direction) -> Side {
+        self.sides.as_ref().map_or_else(Side::default, |sides| sides.get(record, direction))
+    }
+
+    /// Notes what is known of a side.
+    pub fn set_side(&self, record: RecordId, direction: Direction, side: &Side) {
+        if let Some(sides) = &self.sides {
+            sides.set(record, direction, side);
+        }
+    }
+
+    /// The same where only numbers have changed.
+    #[inline]
+    pub fn set_numbers(&self, record: RecordId, direction: Direction, side: &Side) {
+        if let Some(sides) = &self.sides {
+            sides.set_numbers(record, direction, side);
         }
     }
 }

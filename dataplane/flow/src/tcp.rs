@@ -24,10 +24,8 @@ use thruway_wire::checksum::Sum;
 use thruway_wire::tcp_option::{MAX_WINDOW_SCALE, TcpOption, TcpOptions};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::life::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use crate::tcp_flags::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, UNSOUND};
 
-/// In [`Segment::flags`]: its checksum is wrong. (None of the flags that are read has this place.)
-pub const UNSOUND: u8 = 1 << 7;
 /// Flags by which a segment changes the state of a connection.
 const LIFECYCLE: u8 = TCP_FIN | TCP_SYN | TCP_RST;
 
@@ -172,6 +170,9 @@ pub struct Side {
     /// Largest window, unscaled, in the lowest 16 bits; scale and what is known above.
     pub meta: u32,
 }
+
+/// 32-bit words of a [`Side`].
+pub const SIDE_WORDS: usize = size_of::<Side>() / 4;
 
 /// Of [`Side::meta`], where the scale begins.
 const SCALE_SHIFT: u32 = 16;

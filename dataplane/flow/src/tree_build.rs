@@ -1,6 +1,7 @@
 //! Builds the decision tree: at every node the bit slice that splits the boxes best.
 
-use crate::five_tuple::{Entry, LEAF, LEVELS_MAX, NONE, Node, Tree};
+use crate::box_tree::{LEAF, LEVELS_MAX, Node, Tree};
+use crate::boxes::{Entry, NONE};
 use crate::normal::KeyBox;
 
 /// Boxes that a leaf may hold without looking for a better split.

@@ -10,6 +10,7 @@ pub mod af_packet;
 pub mod af_xdp;
 mod bpf;
 pub mod capture;
+mod classes;
 pub mod dpdk;
 mod error;
 pub mod generator;

@@ -1,14 +1,14 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handlers, Load, Operation, Replicas,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Classifier>(
     Spec {
         name: "Classifier",
         topic: Topic::Bytes,
@@ -36,7 +36,6 @@ pub static ENTRY: Entry = Entry::new(
             "clauses OFFSET/VALUE[%MASK], or -",
         )],
         drops: Unmatched::DROPS,
-        handlers: &[Handler::read("program", "the compiled patterns")],
         cost: &[Operation::ClassifyPattern.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
@@ -52,7 +51,10 @@ reasons! {
     }
 }
 
+#[derive(Handlers)]
 struct Classifier {
+    /// the compiled patterns
+    #[handler(read)]
     program: PatternProgram,
     /// The output that most packets are likely to take: that of the last packet.
     usual: u32,
@@ -116,13 +118,6 @@ impl Element for Classifier {
             self.usual = last;
         } else if usual != 0 {
             cx.emit_all(usual as usize, batch);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "program" => Ok(self.program.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

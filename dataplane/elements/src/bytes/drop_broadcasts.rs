@@ -1,13 +1,13 @@
 //! DropBroadcasts: only what was sent to one host goes on.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic, Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, PacketKind};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<DropBroadcasts>(
     Spec {
         name: "DropBroadcasts",
         topic: Topic::Bytes,
@@ -22,7 +22,6 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         straight: true,
         drops: ToMany::DROPS,
-        handlers: &[Handler::sum("drops", "packets that did not go on")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
@@ -39,8 +38,10 @@ reasons! {
     }
 }
 
-#[derive(Default)]
+#[derive(Default, Handlers)]
 struct DropBroadcasts {
+    /// packets that did not go on
+    #[handler(sum)]
     drops: u64,
 }
 
@@ -61,12 +62,5 @@ impl Element for DropBroadcasts {
             self.drops += 1;
             Verdict::reject(1, reason)
         });
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

@@ -1,30 +1,27 @@
 //! EtherMirror: sends frames back where they came from.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
     reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "EtherMirror",
-        topic: Topic::Bytes,
-        summary: "swaps Ethernet source and destination",
-        docs: "Swaps source and destination address of the Ethernet header that packets begin with. \
-               Packets too short for both addresses are dropped.",
-        example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
-                  -> EtherMirror -> Print -> Discard",
-        straight: true,
-        drops: Short::DROPS,
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<EtherMirror>(Spec {
+    name: "EtherMirror",
+    topic: Topic::Bytes,
+    summary: "swaps Ethernet source and destination",
+    docs: "Swaps source and destination address of the Ethernet header that packets begin with. \
+           Packets too short for both addresses are dropped.",
+    example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
+              -> EtherMirror -> Print -> Discard",
+    straight: true,
+    drops: Short::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -33,11 +30,8 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct EtherMirror;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(EtherMirror))
-}
 
 #[inline]
 fn mirror(packet: &mut Packet) -> Verdict {

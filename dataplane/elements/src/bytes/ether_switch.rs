@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::reaching::looking_up;
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, HandlerError, Handlers, Load,
     Names, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
@@ -21,7 +21,7 @@ use self::vlans::{Port, Refused};
 use super::vlan_tag::{put_tag, tag_of, take_tag};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<EtherSwitch>(
     Spec {
         name: "EtherSwitch",
         aliases: &[Alias {
@@ -66,18 +66,6 @@ pub static ENTRY: Entry = Entry::new(
             ),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per address: VLAN if any, address, port, 'static'")
-                .shared(),
-            Handler::read("lookup", "the port of [VLAN] ADDRESS; -1 for none").shared(),
-            Handler::read("vlans", "a line per port: number, VLANs"),
-            Handler::sum("unlearnt", "frames whose source found no room in the table"),
-            Handler::both("timeout", "how long an address counts, in seconds").shared(),
-            Handler::write("add", "enters [VLAN] ADDRESS PORT, which does not age").shared(),
-            Handler::write("remove", "forgets [VLAN] ADDRESS").shared(),
-            Handler::write("flush", "forgets what was learnt; VLAN v or PORT n: what was there")
-                .shared(),
-        ],
         cost: &[
             Operation::HeaderRead.once(),
             Operation::HashLookup.once(),
@@ -157,6 +145,32 @@ struct Seen {
     src: MacAddr,
 }
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per address: VLAN if any, address, port, 'static'",
+    get = self.show(cx.now())
+)]
+#[handler(
+    read, shared, name = "lookup", "the port of [VLAN] ADDRESS; -1 for none",
+    read = self.read_lookup(cx, param)
+)]
+#[handler(read, name = "vlans", "a line per port: number, VLANs", read = self.read_vlans())]
+#[handler(sum, field = unlearnt, "frames whose source found no room in the table")]
+#[handler(
+    both, shared, name = "timeout", "how long an address counts, in seconds",
+    get = (self.places.timeout() / 1_000_000_000), write = self.write_timeout(value)
+)]
+#[handler(
+    write, shared, name = "add", "enters [VLAN] ADDRESS PORT, which does not age",
+    write = self.add(value, cx.now())
+)]
+#[handler(
+    write, shared, name = "remove", "forgets [VLAN] ADDRESS", write = self.write_remove(value)
+)]
+#[handler(
+    write, shared, name = "flush", "forgets what was learnt; VLAN v or PORT n: what was there",
+    write = self.flush(value)
+)]
 struct EtherSwitch {
     places: Arc<Places>,
     /// The VLANs of each port, if there are any.
@@ -380,6 +394,37 @@ impl EtherSwitch {
     }
 }
 
+impl EtherSwitch {
+    fn read_lookup(&mut self, cx: &mut Cx<'_>, param: &str) -> Result<String, HandlerError> {
+        let (key, _) = self.address("lookup", &split_words(param))?;
+        let found = self.places.table.find(key, cx.now());
+        Ok(found.map_or("-1".to_owned(), |[port]| port.to_string()))
+    }
+
+    fn read_vlans(&mut self) -> Result<String, HandlerError> {
+        let mut text = String::new();
+        for (number, port) in self.ports.iter().flatten().enumerate() {
+            let _ = writeln!(text, "{number} {port}");
+        }
+        Ok(text)
+    }
+
+    fn write_timeout(&mut self, value: &str) -> Result<(), HandlerError> {
+        let refused = |why| HandlerError::refused(format!("timeout: {why}"));
+        let timeout = timeout(handler_value("timeout", value)?).map_err(refused)?;
+        self.places.set_timeout(timeout);
+        Ok(())
+    }
+
+    fn write_remove(&mut self, value: &str) -> Result<(), HandlerError> {
+        let (key, _) = self.address("remove", &split_words(value))?;
+        if !self.places.table.remove(key) {
+            return Err(HandlerError::refused(format!("{} not found", value.trim())));
+        }
+        Ok(())
+    }
+}
+
 impl Element for EtherSwitch {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
         let table = &self.places.table;
@@ -405,47 +450,6 @@ impl Element for EtherSwitch {
                 Some(to) => self.forward(cx, to, &seen, packet),
             }
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
-        match name {
-            "table" => Ok(self.show(cx.now())),
-            "lookup" => {
-                let (key, _) = self.address(name, &split_words(param))?;
-                let found = self.places.table.find(key, cx.now());
-                Ok(found.map_or("-1".to_owned(), |[port]| port.to_string()))
-            }
-            "vlans" => {
-                let mut text = String::new();
-                for (number, port) in self.ports.iter().flatten().enumerate() {
-                    let _ = writeln!(text, "{number} {port}");
-                }
-                Ok(text)
-            }
-            "unlearnt" => Ok(self.unlearnt.to_string()),
-            "timeout" => Ok((self.places.timeout() / 1_000_000_000).to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "timeout" => {
-                let refused = |why| HandlerError::refused(format!("timeout: {why}"));
-                let timeout = timeout(handler_value(name, value)?).map_err(refused)?;
-                self.places.set_timeout(timeout);
-            }
-            "add" => self.add(value, cx.now())?,
-            "remove" => {
-                let (key, _) = self.address(name, &split_words(value))?;
-                if !self.places.table.remove(key) {
-                    return Err(HandlerError::refused(format!("{} not found", value.trim())));
-                }
-            }
-            "flush" => self.flush(value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

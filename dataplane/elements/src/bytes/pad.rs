@@ -1,54 +1,39 @@
 //! Pad: bytes at the end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Verdict,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Pad",
-        topic: Topic::Bytes,
-        summary: "makes packets longer",
-        docs: "Lengthens packets of fewer than LENGTH bytes to that length; without LENGTH (or with \
-               0), by as many bytes as the EXTRA_LENGTH annotation tells, which is then 0. The new \
-               bytes are zeros; with ZERO false they are whatever memory held.",
-        example: "InfiniteSource(LENGTH 14, LIMIT 1, STOP true) -> Pad(60) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional(
-                "LENGTH",
-                Ty::UInt,
-                "fewest bytes a packet then has; 0 for the annotation",
-            )
-            .or("0"),
-            Arg::keyword("ZERO", Ty::Bool, "whether the new bytes are zeros").or("true"),
-        ],
-        handlers: &[Handler::read("length", "fewest bytes a packet then has")],
-        changes: Changes::Headers,
-        cost: &[Operation::HeaderMove.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Pad>(Spec {
+    name: "Pad",
+    topic: Topic::Bytes,
+    summary: "makes packets longer",
+    docs: "Lengthens packets of fewer than LENGTH bytes to that length; without LENGTH (or with \
+           0), by as many bytes as the EXTRA_LENGTH annotation tells, which is then 0. The new \
+           bytes are zeros; with ZERO false they are whatever memory held.",
+    example: "InfiniteSource(LENGTH 14, LIMIT 1, STOP true) -> Pad(60) -> Print -> Discard",
+    straight: true,
+    changes: Changes::Headers,
+    cost: &[Operation::HeaderMove.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 /// Longest LENGTH: that of the largest frame, or nearly.
 const MAX_LENGTH: usize = 65_535;
 
+#[derive(Arguments, Handlers)]
 struct Pad {
+    /// fewest bytes a packet then has; 0 for the annotation
+    #[arg(optional, range = ..=MAX_LENGTH, or = "0")]
+    #[handler(read, "fewest bytes a packet then has")]
     length: usize,
+    /// whether the new bytes are zeros
+    #[arg(keyword, or = "true")]
     zero: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let length = args.get("LENGTH")?;
-    if length > MAX_LENGTH {
-        return Err(args.error("LENGTH", format!("must be at most {MAX_LENGTH}")).into());
-    }
-    Ok(Box::new(Pad { length, zero: args.get("ZERO")? }))
 }
 
 impl Pad {
@@ -75,12 +60,5 @@ impl Pad {
 impl Element for Pad {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.pad(packet));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "length" => Ok(self.length.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

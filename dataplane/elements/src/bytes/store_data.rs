@@ -1,13 +1,13 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, HandlerError, Handlers, Load, Operation,
+    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<StoreData>(
     Spec {
         name: "StoreData",
         topic: Topic::Bytes,
@@ -24,10 +24,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("GROW", Ty::Bool, "whether packets become long enough").or("false"),
             Arg::keyword("MASK", Ty::Data, "the bits to write, all if not given"),
         ],
-        handlers: &[
-            Handler::both("offset", "where the bytes go"),
-            Handler::write("data", "sets the bytes"),
-        ],
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
@@ -35,6 +31,9 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
+#[handler(both, field = offset, "where the bytes go")]
+#[handler(write, name = "data", "sets the bytes", write = self.write_data(value))]
 struct StoreData {
     offset: u32,
     data: Vec<u8>,
@@ -72,6 +71,14 @@ impl StoreData {
     }
 }
 
+impl StoreData {
+    fn write_data(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.data = handler_value("data", value)?;
+        self.mask.truncate(self.data.len());
+        Ok(())
+    }
+}
+
 impl Element for StoreData {
     fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
         // A line is what writing a header is about.
@@ -81,24 +88,5 @@ impl Element for StoreData {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.store(packet));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "offset" => Ok(self.offset.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "offset" => self.offset = handler_value(name, value)?,
-            "data" => {
-                self.data = handler_value(name, value)?;
-                self.mask.truncate(self.data.len());
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! StoreEtherAddress: an Ethernet address into the packet.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<StoreEtherAddress>(
     Spec {
         name: "StoreEtherAddress",
         topic: Topic::Bytes,
@@ -26,7 +26,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("OFFSET", Ty::Str, "where: a number, src or dst"),
         ],
         drops: Short::DROPS,
-        handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
@@ -42,6 +41,8 @@ reasons! {
     }
 }
 
+#[derive(Handlers)]
+#[handler(both, field = addr, "the address", get = self.addr.dashed())]
 struct StoreEtherAddress {
     addr: MacAddr,
     offset: usize,
@@ -78,20 +79,5 @@ impl StoreEtherAddress {
 impl Element for StoreEtherAddress {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.store(packet));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "addr" => Ok(self.addr.dashed().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "addr" => self.addr = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,32 +1,28 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
     Verdict, reasons,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Strip",
-        aliases: &[Alias { name: "FlowStrip", summary: "the same, in MiddleClick's context" }],
-        topic: Topic::Bytes,
-        summary: "takes bytes off the front of packets",
-        docs: "Takes the first LENGTH bytes off every packet: 14 for an Ethernet header. The bytes \
-               stay in the packet's head room, where Unstrip finds them. Packets that have fewer \
-               bytes are dropped (Click lets them go on with no bytes at all).",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Print -> Discard",
-        straight: true,
-        args: &[Arg::required("LENGTH", Ty::UInt, "bytes to take off")],
-        drops: Short::DROPS,
-        cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Strip>(Spec {
+    name: "Strip",
+    aliases: &[Alias { name: "FlowStrip", summary: "the same, in MiddleClick's context" }],
+    topic: Topic::Bytes,
+    summary: "takes bytes off the front of packets",
+    docs: "Takes the first LENGTH bytes off every packet: 14 for an Ethernet header. The bytes \
+           stay in the packet's head room, where Unstrip finds them. Packets that have fewer \
+           bytes are dropped (Click lets them go on with no bytes at all).",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Print -> Discard",
+    straight: true,
+    drops: Short::DROPS,
+    cost: &[Operation::HeaderMove.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -35,12 +31,11 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct Strip {
+    /// bytes to take off
+    #[arg(required, as = u32)]
     length: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Strip { length: args.get::<u32>("LENGTH")? as usize }))
 }
 
 impl Element for Strip {

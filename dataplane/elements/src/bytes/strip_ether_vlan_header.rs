@@ -1,7 +1,7 @@
 //! StripEtherVLANHeader: the Ethernet header off frames with a VLAN tag.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
     Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
@@ -10,32 +10,27 @@ use thruway_wire::ethernet::ethertype;
 use super::vlan_tag::native;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "StripEtherVLANHeader",
-        aliases: &[Alias { name: "StripEtherVlanHeader", summary: "an older name" }],
-        topic: Topic::Bytes,
-        summary: "takes Ethernet headers with VLAN tag off packets",
-        docs: "Takes the 18 bytes of an Ethernet header with a tag of IEEE 802.1Q off packets and sets \
-               the VLAN_TCI annotation to the tag's control information. From frames without a tag \
-               the 14 bytes of the header are taken, and the annotation becomes NATIVE_VLAN; where \
-               that is -1 they leave by output 1, or are dropped where there is none. So do packets \
-               too short for their header.",
-        example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) \
-                  -> StripEtherVLANHeader -> Print -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[Arg::optional("NATIVE_VLAN", Ty::Int, "VLAN of frames without a tag; -1 for none")
-            .or("0")],
-        drops: Bad::DROPS,
-        cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<StripEtherVlanHeader>(Spec {
+    name: "StripEtherVLANHeader",
+    aliases: &[Alias { name: "StripEtherVlanHeader", summary: "an older name" }],
+    topic: Topic::Bytes,
+    summary: "takes Ethernet headers with VLAN tag off packets",
+    docs: "Takes the 18 bytes of an Ethernet header with a tag of IEEE 802.1Q off packets and sets \
+           the VLAN_TCI annotation to the tag's control information. From frames without a tag \
+           the 14 bytes of the header are taken, and the annotation becomes NATIVE_VLAN; where \
+           that is -1 they leave by output 1, or are dropped where there is none. So do packets \
+           too short for their header.",
+    example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) \
+              -> StripEtherVLANHeader -> Print -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderMove.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet is not stripped.
@@ -45,13 +40,11 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct StripEtherVlanHeader {
+    /// VLAN of frames without a tag; -1 for none
+    #[arg(optional, name = "NATIVE_VLAN", via = native, or = "0")]
     native: Option<u16>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let wrong = |why: String| args.error("NATIVE_VLAN", why);
-    Ok(Box::new(StripEtherVlanHeader { native: native(args.get("NATIVE_VLAN")?).map_err(wrong)? }))
 }
 
 #[inline]

@@ -1,45 +1,42 @@
 //! StripToNetworkHeader, StripIPHeader, UnstripIPHeader: the packet's front to a marked header.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
-    reasons,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "StripToNetworkHeader",
-        aliases: &[
-            Alias {
-                name: "StripIPHeader",
-                summary: "lets packets begin behind the network header: that is taken off too",
-            },
-            Alias {
-                name: "UnstripIPHeader",
-                summary: "gives back what StripIPHeader took, and nothing where the packet begins \
-                          at or before its network header",
-            },
-        ],
-        topic: Topic::Bytes,
-        summary: "lets packets begin at the marked network header",
-        docs: "Takes off what is in front of the marked network header, or gives bytes back where \
-               the packet begins behind it: then it begins there. The bytes taken off stay in \
-               the head room. StripIPHeader takes the network header off, too, and with that what \
-               IPEncap put in front. Packets without a marked network header, or that end before, \
-               are dropped.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> MarkIPHeader(14) \
-                  -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
-        straight: true,
-        drops: Bad::DROPS,
-        cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<StripToNetworkHeader>(Spec {
+    name: "StripToNetworkHeader",
+    aliases: &[
+        Alias {
+            name: "StripIPHeader",
+            summary: "lets packets begin behind the network header: that is taken off too",
+        },
+        Alias {
+            name: "UnstripIPHeader",
+            summary: "gives back what StripIPHeader took, and nothing where the packet begins \
+                      at or before its network header",
+        },
+    ],
+    topic: Topic::Bytes,
+    summary: "lets packets begin at the marked network header",
+    docs: "Takes off what is in front of the marked network header, or gives bytes back where \
+           the packet begins behind it: then it begins there. The bytes taken off stay in \
+           the head room. StripIPHeader takes the network header off, too, and with that what \
+           IPEncap put in front. Packets without a marked network header, or that end before, \
+           are dropped.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> MarkIPHeader(14) \
+              -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderMove.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -58,17 +55,20 @@ enum Goal {
     GiveBack,
 }
 
-struct StripToNetworkHeader {
-    goal: Goal,
+impl Goal {
+    fn of(class: &str) -> Goal {
+        match class {
+            "StripIPHeader" => Goal::Behind,
+            "UnstripIPHeader" => Goal::GiveBack,
+            _ => Goal::Header,
+        }
+    }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let goal = match args.class() {
-        "StripIPHeader" => Goal::Behind,
-        "UnstripIPHeader" => Goal::GiveBack,
-        _ => Goal::Header,
-    };
-    Ok(Box::new(StripToNetworkHeader { goal }))
+#[derive(Arguments, Handlers)]
+struct StripToNetworkHeader {
+    #[new(Goal::of(args.class()))]
+    goal: Goal,
 }
 
 /// Moves the packet's front by `offset` bytes, to the back if positive.

@@ -2,8 +2,8 @@
 //! header, and back.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict,
-    reasons,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -13,35 +13,32 @@ use thruway_wire::tcp::TcpHeader;
 use thruway_wire::udp::UdpHeader;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "StripTransportHeader",
-        aliases: &[
-            Alias { name: "StripTCPHeader", summary: "for TCP only" },
-            Alias { name: "StripUDPHeader", summary: "the same; UDP or TCP" },
-            Alias {
-                name: "UnstripTransportHeader",
-                summary: "gives back what StripTransportHeader took, and nothing where the packet \
-                          begins at or before its transport header",
-            },
-            Alias { name: "UnstripTCPHeader", summary: "the same" },
-        ],
-        topic: Topic::Bytes,
-        summary: "lets packets begin behind the TCP or UDP header",
-        docs: "Takes off all that is in front of the payload of TCP and UDP packets over IPv4 with a \
-               marked IP header, options included; the bytes stay in the head room. Other packets, \
-               and those that end before, are dropped.",
-        example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
-                  -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> StripTransportHeader -> Print -> Discard",
-        straight: true,
-        drops: Bad::DROPS,
-        cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<StripTransportHeader>(Spec {
+    name: "StripTransportHeader",
+    aliases: &[
+        Alias { name: "StripTCPHeader", summary: "for TCP only" },
+        Alias { name: "StripUDPHeader", summary: "the same; UDP or TCP" },
+        Alias {
+            name: "UnstripTransportHeader",
+            summary: "gives back what StripTransportHeader took, and nothing where the packet \
+                      begins at or before its transport header",
+        },
+        Alias { name: "UnstripTCPHeader", summary: "the same" },
+    ],
+    topic: Topic::Bytes,
+    summary: "lets packets begin behind the TCP or UDP header",
+    docs: "Takes off all that is in front of the payload of TCP and UDP packets over IPv4 with a \
+           marked IP header, options included; the bytes stay in the head room. Other packets, \
+           and those that end before, are dropped.",
+    example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
+              -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> StripTransportHeader -> Print -> Discard",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -51,16 +48,13 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct StripTransportHeader {
     /// TCP only.
+    #[new(args.class() == "StripTCPHeader")]
     tcp: bool,
+    #[new(args.class().starts_with("Unstrip"))]
     give_back: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let class = args.class();
-    let give_back = class.starts_with("Unstrip");
-    Ok(Box::new(StripTransportHeader { tcp: class == "StripTCPHeader", give_back }))
 }
 
 /// Lets the packet begin at `place`, an offset to its present front.

@@ -1,44 +1,35 @@
 //! Truncate: a limit to length.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Truncate",
-        topic: Topic::Bytes,
-        summary: "cuts packets to a length",
-        docs: "Cuts packets of more than LENGTH bytes to that length. With EXTRA_LENGTH, the bytes \
-               cut off are added to the annotation of that name, at most 65,535 in all: ToDump and \
-               counters may then count them, and Pad gives them back as zeros.",
-        example: "InfiniteSource(LENGTH 100, LIMIT 1, STOP true) -> Truncate(64) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("LENGTH", Ty::UInt, "most bytes a packet keeps"),
-            Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether the annotation tells what was cut")
-                .or("true"),
-        ],
-        handlers: &[Handler::read("length", "most bytes a packet keeps")],
-        changes: Changes::Headers,
-        cost: &[Operation::Visit.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Truncate>(Spec {
+    name: "Truncate",
+    topic: Topic::Bytes,
+    summary: "cuts packets to a length",
+    docs: "Cuts packets of more than LENGTH bytes to that length. With EXTRA_LENGTH, the bytes \
+           cut off are added to the annotation of that name, at most 65,535 in all: ToDump and \
+           counters may then count them, and Pad gives them back as zeros.",
+    example: "InfiniteSource(LENGTH 100, LIMIT 1, STOP true) -> Truncate(64) -> Print -> Discard",
+    straight: true,
+    changes: Changes::Headers,
+    cost: &[Operation::Visit.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct Truncate {
+    /// most bytes a packet keeps
+    #[arg(required, as = u32)]
+    #[handler(read)]
     length: usize,
+    /// whether the annotation tells what was cut
+    #[arg(keyword, name = "EXTRA_LENGTH", or = "true")]
     note: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let length = args.get::<u32>("LENGTH")? as usize;
-    Ok(Box::new(Truncate { length, note: args.get("EXTRA_LENGTH")? }))
 }
 
 impl Truncate {
@@ -60,13 +51,6 @@ impl Element for Truncate {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch {
             self.truncate(packet);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "length" => Ok(self.length.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

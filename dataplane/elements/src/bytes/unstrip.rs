@@ -1,38 +1,33 @@
 //! Unstrip: gives bytes back to the front.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec,
-    Topic, Ty, Verdict,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec,
+    Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Unstrip",
-        aliases: &[Alias { name: "FlowUnstrip", summary: "the same, in MiddleClick's context" }],
-        topic: Topic::Bytes,
-        summary: "gives bytes back to the front of packets",
-        docs: "Puts LENGTH bytes in front of every packet. After Strip these are the bytes that it \
-               took off; where nothing was taken off they are whatever the head room held, or \
-               zeros where it was too small.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Unstrip(14) -> Print -> Discard",
-        straight: true,
-        args: &[Arg::required("LENGTH", Ty::UInt, "bytes to give back")],
-        cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Unstrip>(Spec {
+    name: "Unstrip",
+    aliases: &[Alias { name: "FlowUnstrip", summary: "the same, in MiddleClick's context" }],
+    topic: Topic::Bytes,
+    summary: "gives bytes back to the front of packets",
+    docs: "Puts LENGTH bytes in front of every packet. After Strip these are the bytes that it \
+           took off; where nothing was taken off they are whatever the head room held, or \
+           zeros where it was too small.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> Strip(14) -> Unstrip(14) -> Print -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderMove.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct Unstrip {
+    /// bytes to give back
+    #[arg(required, as = u32)]
     length: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Unstrip { length: args.get::<u32>("LENGTH")? as usize }))
 }
 
 #[cold]

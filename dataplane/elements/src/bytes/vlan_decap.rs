@@ -1,43 +1,37 @@
 //! VLANDecap: the VLAN tag off Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Anno, Batch};
 
 use super::vlan_tag::take_tag;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "VLANDecap",
-        topic: Topic::Bytes,
-        summary: "takes a VLAN tag off Ethernet frames",
-        docs: "Takes the outermost VLAN tag, of type ETHERTYPE, off Ethernet frames; frames without \
-               pass unchanged. With ANNO the tag's control information goes into the VLAN_TCI \
-               annotation, 0 where there was no tag.",
-        example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) \
-                  -> VLANDecap -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("ANNO", Ty::Bool, "whether the annotation is set").or("true"),
-            Arg::keyword("ETHERTYPE", Ty::UInt, "type of tags").or("0x8100"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<VlanDecap>(Spec {
+    name: "VLANDecap",
+    topic: Topic::Bytes,
+    summary: "takes a VLAN tag off Ethernet frames",
+    docs: "Takes the outermost VLAN tag, of type ETHERTYPE, off Ethernet frames; frames without \
+           pass unchanged. With ANNO the tag's control information goes into the VLAN_TCI \
+           annotation, 0 where there was no tag.",
+    example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) \
+              -> VLANDecap -> Print -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct VlanDecap {
+    /// whether the annotation is set
+    #[arg(optional, or = "true")]
     anno: bool,
+    /// type of tags
+    #[arg(keyword, or = "0x8100")]
     ethertype: u16,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(VlanDecap { anno: args.get("ANNO")?, ethertype: args.get("ETHERTYPE")? }))
 }
 
 impl Element for VlanDecap {

@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(declare),
     shares: None,
+    handler_calls: None,
 };
 
 struct AddressInfo;

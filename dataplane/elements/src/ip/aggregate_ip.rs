@@ -3,15 +3,15 @@
 mod field;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 use field::Field;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<AggregateIp>(
     Spec {
         name: "AggregateIP",
         topic: Topic::Ip,
@@ -37,7 +37,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("false"),
         ],
         drops: Lack::DROPS,
-        handlers: &[Handler::read("field", "the field: header, offset and length in bits")],
         cost: &[Operation::HeaderRead.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
@@ -53,7 +52,10 @@ reasons! {
     }
 }
 
+#[derive(Handlers)]
 struct AggregateIp {
+    /// the field: header, offset and length in bits
+    #[handler(read)]
     field: Field,
     incremental: bool,
 }
@@ -86,12 +88,5 @@ impl AggregateIp {
 impl Element for AggregateIp {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.set(packet));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "field" => Ok(self.field.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

@@ -4,7 +4,7 @@ mod flows;
 mod held;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation,
     Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
@@ -13,7 +13,7 @@ use flows::{Flows, Marks, Timeouts};
 use held::{Fate, Held, Pair};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<AggregateIpFlows>(
     Spec {
         name: "AggregateIPFlows",
         topic: Topic::Ip,
@@ -50,10 +50,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FRAGMENTS", Ty::Bool, "whether later fragments are of their flow"),
         ],
         drops: Other::DROPS,
-        handlers: &[
-            Handler::sum("count", "flows known"),
-            Handler::write("clear", "forgets all flows, and sends on or drops what waits"),
-        ],
         cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Apart(
@@ -75,6 +71,12 @@ reasons! {
     }
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "count", "flows known", get = self.flows.len())]
+#[handler(
+    write, name = "clear", "forgets all flows, and sends on or drops what waits",
+    write = self.write_clear(cx)
+)]
 struct AggregateIpFlows {
     flows: Flows,
     held: Held,
@@ -162,6 +164,16 @@ impl AggregateIpFlows {
     }
 }
 
+impl AggregateIpFlows {
+    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        while let Some(pair) = self.held.any() {
+            self.release(cx, pair, i64::MAX);
+        }
+        self.flows.clear();
+        Ok(())
+    }
+}
+
 impl Element for AggregateIpFlows {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if cx.is_pull_input(0) {
@@ -190,26 +202,6 @@ impl Element for AggregateIpFlows {
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         cx.count_drops(Other::NoFirst, self.held.len());
-        Ok(())
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.flows.len().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
-        match name {
-            "clear" => {
-                while let Some(pair) = self.held.any() {
-                    self.release(cx, pair, i64::MAX);
-                }
-                self.flows.clear();
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
         Ok(())
     }
 }

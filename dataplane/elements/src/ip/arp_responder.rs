@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::{join, split_args, split_words};
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names, Operation,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, IpPrefix, Names, Operation,
     Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
@@ -14,7 +14,7 @@ use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ArpResponder>(
     Spec {
         name: "ARPResponder",
         topic: Topic::Ip,
@@ -31,13 +31,6 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/ah",
         args: &[Arg::rest("ENTRY", Ty::Rule("IP/MASK... ETH"), "addresses and where they are")],
         drops: Other::DROPS,
-        handlers: &[
-            Handler::both("config", "the entries; those written take the place of all"),
-            Handler::read("table", "a line per prefix: prefix, Ethernet address"),
-            Handler::read("lookup", "the Ethernet address for an IP address, empty for none"),
-            Handler::write("add", "adds IP/MASK... ETH"),
-            Handler::write("remove", "removes IP/MASK"),
-        ],
         wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
@@ -148,6 +141,20 @@ fn show(prefix: &IpPrefix) -> String {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, field = config, "the entries; those written take the place of all",
+    write = self.write_config(cx, value)
+)]
+#[handler(
+    read, name = "table", "a line per prefix: prefix, Ethernet address", read = self.read_table()
+)]
+#[handler(
+    read, name = "lookup", "the Ethernet address for an IP address, empty for none",
+    read = self.read_lookup(param)
+)]
+#[handler(write, name = "add", "adds IP/MASK... ETH", write = self.write_add(value))]
+#[handler(write, name = "remove", "removes IP/MASK", write = self.write_remove(value))]
 struct ArpResponder {
     places: Places,
     names: Names,
@@ -208,6 +215,48 @@ impl ArpResponder {
     }
 }
 
+impl ArpResponder {
+    fn read_table(&mut self) -> Result<String, HandlerError> {
+        let mut text = String::new();
+        for place in &self.places.0 {
+            let _ = writeln!(text, "{} {:#}", show(&place.prefix), place.mac.dashed());
+        }
+        Ok(text)
+    }
+
+    fn read_lookup(&mut self, param: &str) -> Result<String, HandlerError> {
+        let mac = self.places.look_up(self.names.handler_value("lookup", param)?);
+        Ok(mac.map_or(String::new(), |mac| format!("{:#}", mac.dashed())))
+    }
+
+    fn write_config(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), HandlerError> {
+        // All or nothing.
+        let args = split_args(value);
+        let texts = args.iter().map(|(text, _)| (0, &**text));
+        let (places, repeated) = Places::of(texts, &self.names).map_err(|wrong| {
+            let why: Vec<String> = wrong.into_iter().map(|(_, why)| why).collect();
+            HandlerError::refused(format!("config: {}", why.join("; ")))
+        })?;
+        (self.places, self.repeated) = (places, repeated);
+        self.config = value.trim().to_owned();
+        self.warn(cx);
+        Ok(())
+    }
+
+    fn write_add(&mut self, value: &str) -> Result<(), HandlerError> {
+        let added = self.places.add(value, &self.names);
+        added.map(drop).map_err(|why| HandlerError::refused(format!("add: {why}")))
+    }
+
+    fn write_remove(&mut self, value: &str) -> Result<(), HandlerError> {
+        let prefix = canonical(self.names.handler_value("remove", value)?);
+        match self.places.remove(prefix) {
+            true => Ok(()),
+            false => Err(HandlerError::refused(format!("{} not found", show(&prefix)))),
+        }
+    }
+}
+
 impl Element for ArpResponder {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.warn(cx);
@@ -217,54 +266,6 @@ impl Element for ArpResponder {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
             self.answer(cx, packet);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
-        match name {
-            "config" => Ok(self.config.clone()),
-            "table" => {
-                let mut text = String::new();
-                for place in &self.places.0 {
-                    let _ = writeln!(text, "{} {:#}", show(&place.prefix), place.mac.dashed());
-                }
-                Ok(text)
-            }
-            "lookup" => {
-                let mac = self.places.look_up(self.names.handler_value(name, param)?);
-                Ok(mac.map_or(String::new(), |mac| format!("{:#}", mac.dashed())))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "config" => {
-                // All or nothing.
-                let args = split_args(value);
-                let texts = args.iter().map(|(text, _)| (0, &**text));
-                let (places, repeated) = Places::of(texts, &self.names).map_err(|wrong| {
-                    let why: Vec<String> = wrong.into_iter().map(|(_, why)| why).collect();
-                    HandlerError::refused(format!("config: {}", why.join("; ")))
-                })?;
-                (self.places, self.repeated) = (places, repeated);
-                self.config = value.trim().to_owned();
-                self.warn(cx);
-                Ok(())
-            }
-            "add" => {
-                let added = self.places.add(value, &self.names);
-                added.map(drop).map_err(|why| HandlerError::refused(format!("add: {why}")))
-            }
-            "remove" => {
-                let prefix = canonical(self.names.handler_value(name, value)?);
-                match self.places.remove(prefix) {
-                    true => Ok(()),
-                    false => Err(HandlerError::refused(format!("{} not found", show(&prefix)))),
-                }
-            }
-            _ => Err(HandlerError::no_write(name)),
         }
     }
 }

@@ -1,45 +1,33 @@
 //! DecIPTTL: one hop less.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DecIPTTL",
-        topic: Topic::Ip,
-        summary: "decrements IP time-to-live, drops dead packets",
-        docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader). A \
-               packet with a time-to-live above 1 has it decremented and its checksum updated \
-               incrementally (RFC 1624), and goes out of output 0. The others go out of output 1, \
-               or are dropped where there is none; usually an ICMPError is connected there (RFC \
-               1812 section 5.3.1).",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> CheckIPHeader -> DecIPTTL -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is done").or("true"),
-            Arg::keyword("MULTICAST", Ty::Bool, "whether multicast packets are decremented")
-                .or("true"),
-        ],
-        drops: Dead::DROPS,
-        handlers: &[
-            Handler::sum("drops", "packets whose time-to-live expired"),
-            Handler::both("active", "whether anything is done"),
-        ],
-        cost: &[Operation::TtlDecrement.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<DecIpTtl>(Spec {
+    name: "DecIPTTL",
+    topic: Topic::Ip,
+    summary: "decrements IP time-to-live, drops dead packets",
+    docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader). A \
+           packet with a time-to-live above 1 has it decremented and its checksum updated \
+           incrementally (RFC 1624), and goes out of output 0. The others go out of output 1, \
+           or are dropped where there is none; usually an ICMPError is connected there (RFC \
+           1812 section 5.3.1).",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> CheckIPHeader -> DecIPTTL -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Dead::DROPS,
+    cost: &[Operation::TtlDecrement.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -49,15 +37,18 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct DecIpTtl {
-    active: bool,
-    multicast: bool,
+    /// packets whose time-to-live expired
+    #[handler(sum)]
     drops: u64,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (active, multicast) = (args.get("ACTIVE")?, args.get("MULTICAST")?);
-    Ok(Box::new(DecIpTtl { active, multicast, drops: 0 }))
+    /// whether anything is done
+    #[arg(keyword, or = "true")]
+    #[handler(both)]
+    active: bool,
+    /// whether multicast packets are decremented
+    #[arg(keyword, or = "true")]
+    multicast: bool,
 }
 
 /// The time-to-live is the high byte of the word that it shares with the protocol: the checksum
@@ -91,22 +82,6 @@ impl Element for DecIpTtl {
             Err(dead) => Verdict::reject(1, dead),
         });
         self.drops += (before - batch.len()) as u64;
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -1,37 +1,31 @@
 //! EraseIPPayload: zeros in the place of what TCP and UDP carry.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::{Header, ip_protocol};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "EraseIPPayload",
-        topic: Topic::Ip,
-        summary: "overwrites the payload of TCP and UDP packets with zeros",
-        docs: "Expects marked IP headers. What stands behind the TCP or UDP header becomes zeros, of \
-               later fragments all that stands behind the IP header; lengths and checksums stay. \
-               Other packets pass unchanged.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 1.0.0.2, 6) \
-                  -> EraseIPPayload -> Print(ok, 40) -> Discard",
-        straight: true,
-        changes: Changes::Headers,
-        cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<EraseIpPayload>(Spec {
+    name: "EraseIPPayload",
+    topic: Topic::Ip,
+    summary: "overwrites the payload of TCP and UDP packets with zeros",
+    docs: "Expects marked IP headers. What stands behind the TCP or UDP header becomes zeros, of \
+           later fragments all that stands behind the IP header; lengths and checksums stay. \
+           Other packets pass unchanged.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 5, 1.0.0.2, 6) \
+              -> EraseIPPayload -> Print(ok, 40) -> Discard",
+    straight: true,
+    changes: Changes::Headers,
+    cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct EraseIpPayload;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(EraseIpPayload))
-}
 
 /// Bytes of the transport header that begins `body`.
 fn header_len(ip: &Ipv4Header, body: &[u8]) -> Option<usize> {

@@ -3,41 +3,36 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "FixIPSrc",
-        topic: Topic::Ip,
-        summary: "sets the source address of packets that ask for it",
-        docs: "Packets whose Fix IP Source annotation is set (ICMPError sets it) get the source \
-               address IPADDR and a right checksum, and the annotation is cleared: so an ICMP \
-               error bears the address of the interface it leaves by (RFC 1812 section 4.3.2.4). \
-               All others, and those without a marked IP header, pass unchanged.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> CheckIPHeader -> Paint(1, FIX_IP_SRC) -> FixIPSrc(9.9.9.9) -> Print(ok) \
-                  -> Discard",
-        straight: true,
-        args: &[Arg::required("IPADDR", Ty::Ip, "the source address")],
-        changes: Changes::Headers,
-        cost: &[Operation::Annotate.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<FixIpSrc>(Spec {
+    name: "FixIPSrc",
+    topic: Topic::Ip,
+    summary: "sets the source address of packets that ask for it",
+    docs: "Packets whose Fix IP Source annotation is set (ICMPError sets it) get the source \
+           address IPADDR and a right checksum, and the annotation is cleared: so an ICMP \
+           error bears the address of the interface it leaves by (RFC 1812 section 4.3.2.4). \
+           All others, and those without a marked IP header, pass unchanged.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> CheckIPHeader -> Paint(1, FIX_IP_SRC) -> FixIPSrc(9.9.9.9) -> Print(ok) \
+              -> Discard",
+    straight: true,
+    changes: Changes::Headers,
+    cost: &[Operation::Annotate.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct FixIpSrc {
+    /// the source address
+    #[arg(required, name = "IPADDR")]
     src: Ipv4Addr,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(FixIpSrc { src: args.get("IPADDR")? }))
 }
 
 /// Sets source and checksum of a packet that asked for it.

@@ -1,40 +1,32 @@
 //! GREDecap: the GRE header off.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
-    reasons,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::gre::{GreFields, GreHeader};
 use thruway_wire::{Header, checksum};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "GREDecap",
-        topic: Topic::Ip,
-        summary: "takes GRE headers off packets",
-        docs: "Expects packets that begin with a GRE header (RFC 2784, RFC 2890), which is what \
-               StripIPHeader leaves of an IP packet of protocol 47, and takes it off. The AGGREGATE \
-               annotation becomes its key, 0 where it has none. Packets that have no such header, a \
-               wrong checksum, or another protocol or key than PROTOCOL and KEY where these are \
-               given, leave by output 1, or are dropped where there is none.",
-        example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) -> GREEncap(0x88b5, KEY 5) \
-                  -> GREDecap(0x88b5) -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::optional("PROTOCOL", Ty::UInt, "EtherType of what must be inside"),
-            Arg::keyword("KEY", Ty::UInt, "key that it must have"),
-        ],
-        drops: Bad::DROPS,
-        cost: &[Operation::HeaderMove.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<GreDecap>(Spec {
+    name: "GREDecap",
+    topic: Topic::Ip,
+    summary: "takes GRE headers off packets",
+    docs: "Expects packets that begin with a GRE header (RFC 2784, RFC 2890), which is what \
+           StripIPHeader leaves of an IP packet of protocol 47, and takes it off. The AGGREGATE \
+           annotation becomes its key, 0 where it has none. Packets that have no such header, a \
+           wrong checksum, or another protocol or key than PROTOCOL and KEY where these are \
+           given, leave by output 1, or are dropped where there is none.",
+    example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) -> GREEncap(0x88b5, KEY 5) \
+              -> GREDecap(0x88b5) -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderMove.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why nothing is taken off.
@@ -46,13 +38,14 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct GreDecap {
+    /// EtherType of what must be inside
+    #[arg(optional)]
     protocol: Option<u16>,
+    /// key that it must have
+    #[arg(keyword)]
     key: Option<u32>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(GreDecap { protocol: args.opt("PROTOCOL")?, key: args.opt("KEY")? }))
 }
 
 impl GreDecap {

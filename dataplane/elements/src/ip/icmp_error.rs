@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use crate::links::PortMtu;
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_wire::icmp::{self, IcmpHeader, icmp_type};
@@ -15,7 +15,7 @@ use thruway_wire::ipv4_option::{Ipv4Option, Ipv4Options, LOOSE_ROUTE, STRICT_ROU
 use thruway_wire::{Header, ip_protocol};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IcmpError>(
     Spec {
         name: "ICMPError",
         topic: Topic::Ip,
@@ -52,11 +52,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("USE_FIX_ANNO", Ty::Bool, "older name of SET_FIX_ANNO"),
         ],
         drops: Silent::DROPS,
-        handlers: &[
-            Handler::both("src", "the source address of the errors"),
-            Handler::both("mtu", "longest error in bytes"),
-            Handler::both("pmtu", "MTU to tell, with needfrag"),
-        ],
         cost: &[
             Operation::HeaderWrite.times(3.0),
             Operation::ChecksumIp.once(),
@@ -136,9 +131,19 @@ pub(super) struct Template {
     pub(super) pmtu: u16,
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "src", "the source address of the errors", get = self.template.src,
+    write = self.write_src(value)
+)]
+#[handler(
+    both, name = "mtu", "longest error in bytes", get = self.template.mtu,
+    write = self.write_mtu(value)
+)]
 struct IcmpError {
     template: Template,
     /// PMTU as configured.
+    #[handler(both, "MTU to tell, with needfrag")]
     pmtu: u16,
     port: PortMtu,
     set_fix_anno: bool,
@@ -343,6 +348,19 @@ impl IcmpError {
     }
 }
 
+impl IcmpError {
+    fn write_src(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.template.src = handler_value("src", value)?;
+        Ok(())
+    }
+
+    fn write_mtu(&mut self, value: &str) -> Result<(), HandlerError> {
+        let mtu = check_mtu(handler_value("mtu", value)?);
+        self.template.mtu = mtu.map_err(|why| HandlerError::refused(format!("mtu {why}")))?;
+        Ok(())
+    }
+}
+
 impl Element for IcmpError {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.port.open();
@@ -356,29 +374,6 @@ impl Element for IcmpError {
         for packet in batch.drain() {
             self.answer(cx, packet);
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "src" => Ok(self.template.src.to_string()),
-            "mtu" => Ok(self.template.mtu.to_string()),
-            "pmtu" => Ok(self.pmtu.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "src" => self.template.src = handler_value(name, value)?,
-            "mtu" => {
-                let mtu = check_mtu(handler_value(name, value)?);
-                self.template.mtu =
-                    mtu.map_err(|why| HandlerError::refused(format!("mtu {why}")))?;
-            }
-            "pmtu" => self.pmtu = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

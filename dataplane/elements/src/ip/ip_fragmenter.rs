@@ -2,8 +2,8 @@
 
 use crate::links::PortMtu;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -11,7 +11,7 @@ use thruway_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, MAX_HEADER_LEN, MORE_FRAGMEN
 use thruway_wire::ipv4_option::Ipv4Options;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpFragmenter>(
     Spec {
         name: "IPFragmenter",
         topic: Topic::Ip,
@@ -39,10 +39,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("HEADROOM", Ty::UInt, "accepted for Click; frames have their own").or("0"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("drops", "packets that could not be fragmented"),
-            Handler::sum("fragments", "fragments made"),
-        ],
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
@@ -62,12 +58,17 @@ reasons! {
 /// Refused packets that are told even if not VERBOSE.
 const TOLD: u64 = 5;
 
+#[derive(Handlers)]
 struct IpFragmenter {
     mtu: usize,
     port: PortMtu,
     honor_df: bool,
     verbose: bool,
+    /// packets that could not be fragmented
+    #[handler(sum)]
     drops: u64,
+    /// fragments made
+    #[handler(sum)]
     fragments: u64,
     /// Identification for packets whose DF bit is cleared.
     id: u16,
@@ -281,14 +282,6 @@ impl Element for IpFragmenter {
                 true => cx.emit(0, packet),
                 false => self.fragment(cx, packet),
             }
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            "fragments" => Ok(self.fragments.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

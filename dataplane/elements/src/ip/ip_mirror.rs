@@ -1,32 +1,29 @@
 //! IPMirror: packets back to where they came from.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Verdict, reasons,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::{Header, ip_protocol};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "IPMirror",
-        topic: Topic::Ip,
-        summary: "swaps source and destination of IP packets",
-        docs: "Swaps source and destination address of the marked IP header; in TCP and UDP packets \
-               that are no later fragments the ports too, and in TCP sequence and acknowledgement \
-               number. No checksum changes by that, and annotations stay. Packets whose IP header is \
-               not marked are dropped.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> CheckIPHeader -> IPMirror -> CheckIPHeader -> Print(ok) -> Discard",
-        straight: true,
-        drops: NoHeader::DROPS,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IpMirror>(Spec {
+    name: "IPMirror",
+    topic: Topic::Ip,
+    summary: "swaps source and destination of IP packets",
+    docs: "Swaps source and destination address of the marked IP header; in TCP and UDP packets \
+           that are no later fragments the ports too, and in TCP sequence and acknowledgement \
+           number. No checksum changes by that, and annotations stay. Packets whose IP header is \
+           not marked are dropped.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> CheckIPHeader -> IPMirror -> CheckIPHeader -> Print(ok) -> Discard",
+    straight: true,
+    drops: NoHeader::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why there is nothing to swap.
@@ -35,11 +32,8 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct IpMirror;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(IpMirror))
-}
 
 #[inline]
 fn mirror(packet: &mut Packet) -> Verdict {

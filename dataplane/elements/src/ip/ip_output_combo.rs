@@ -3,8 +3,7 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
-    reasons,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 
@@ -13,33 +12,25 @@ use super::fix_ip_src::fix;
 use super::ipgw_options::Gateway;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "IPOutputCombo",
-        topic: Topic::Ip,
-        summary: "does what an IP router does with its output",
-        docs: "Does with every packet what DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) \
-               -> FixIPSrc(IPADDR) -> DecIPTTL would do, and then looks at its length. Copies of \
-               packets with the paint leave by output 1, packets with bad options by output 2, \
-               expired ones by output 3, and those of more than MTU bytes by output 4: an \
-               IPFragmenter belongs there.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> CheckIPHeader -> o :: IPOutputCombo(1, 1.0.0.1, 1500) -> Print(ok) -> Discard; \
-                  o[1] -> d :: Discard; o[2] -> d; o[3] -> d; o[4] -> d",
-        ports: "1/5",
-        processing: "h/h",
-        args: &[
-            Arg::required("COLOR", Ty::UInt, "the paint, 0 to 255"),
-            Arg::required("IPADDR", Ty::Ip, "this router's address on the link"),
-            Arg::required("MTU", Ty::UInt, "most bytes a packet may have"),
-        ],
-        drops: Bad::DROPS,
-        cost: &[Operation::TtlDecrement.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IpOutputCombo>(Spec {
+    name: "IPOutputCombo",
+    topic: Topic::Ip,
+    summary: "does what an IP router does with its output",
+    docs: "Does with every packet what DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) \
+           -> FixIPSrc(IPADDR) -> DecIPTTL would do, and then looks at its length. Copies of \
+           packets with the paint leave by output 1, packets with bad options by output 2, \
+           expired ones by output 3, and those of more than MTU bytes by output 4: an \
+           IPFragmenter belongs there.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> CheckIPHeader -> o :: IPOutputCombo(1, 1.0.0.1, 1500) -> Print(ok) -> Discard; \
+              o[1] -> d :: Discard; o[2] -> d; o[3] -> d; o[4] -> d",
+    ports: "1/5",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    cost: &[Operation::TtlDecrement.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet is not forwarded.
@@ -52,21 +43,19 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct IpOutputCombo {
+    /// the paint, 0 to 255
+    #[arg(required)]
     color: u8,
+    /// this router's address on the link
+    #[arg(required, name = "IPADDR")]
     addr: Ipv4Addr,
-    gateway: Gateway,
+    /// most bytes a packet may have
+    #[arg(required)]
     mtu: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let addr: Ipv4Addr = args.get("IPADDR")?;
-    Ok(Box::new(IpOutputCombo {
-        color: args.get("COLOR")?,
-        addr,
-        gateway: Gateway::new(addr.octets()),
-        mtu: args.get("MTU")?,
-    }))
+    #[new(Gateway::new(addr.octets()))]
+    gateway: Gateway,
 }
 
 impl IpOutputCombo {

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge,
-    Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -16,7 +16,7 @@ use crate::random::{Probability, Random, seed_of};
 use tree::{LEVELS, Tree};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpRateMonitor>(
     Spec {
         name: "IPRateMonitor",
         topic: Topic::Ip,
@@ -46,25 +46,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ANNO", Ty::Bool, "whether FWD_RATE is set").or("true"),
             Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
         ],
-        handlers: &[
-            Handler {
-                merge: Merge::Concat,
-                ..Handler::read(
-                    "look",
-                    "hundredths of a second since the last reset; then, a line each, prefixes with \
-                 forward and reverse rate, indented by their length; 10,000 at most",
-                )
-            },
-            Handler::read("thresh", "rate above which a prefix is divided"),
-            Handler::read("mem", "bytes in use for rates"),
-            Handler::read("memmax", "most bytes for rates"),
-            Handler::write("reset", "forgets all rates"),
-            Handler::write(
-                "anno_level",
-                "ADDRESS LEVEL SECONDS: looks at no more than the first LEVEL + 1 bytes of such \
-                 addresses for so long; LEVEL is 0 to 3",
-            ),
-        ],
         changes: Changes::Nothing,
         cost: &[
             Operation::HeaderRead.once(),
@@ -90,6 +71,23 @@ const MEMORY_MAX: u32 = 4 << 20;
 /// Most lines of rates in `look`.
 const LINES: usize = 10_000;
 
+#[derive(Handlers)]
+#[handler(
+    read, concat, name = "look",
+    "hundredths of a second since the last reset; then, a line each, prefixes with \
+     forward and reverse rate, indented by their length; 10,000 at most",
+    read = self.read_look(cx)
+)]
+#[handler(read, field = thresh, "rate above which a prefix is divided")]
+#[handler(read, name = "mem", "bytes in use for rates", get = self.tree.bytes())]
+#[handler(read, name = "memmax", "most bytes for rates", get = self.tree.bytes_max())]
+#[handler(write, name = "reset", "forgets all rates", run = self.tree.reset(cx.now()))]
+#[handler(
+    write, name = "anno_level",
+    "ADDRESS LEVEL SECONDS: looks at no more than the first LEVEL + 1 bytes of such \
+     addresses for so long; LEVEL is 0 to 3",
+    write = self.hold(name, value)
+)]
 struct IpRateMonitor {
     tree: Tree,
     bytes: bool,
@@ -194,6 +192,13 @@ impl IpRateMonitor {
     }
 }
 
+impl IpRateMonitor {
+    fn read_look(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.tree.advance(cx.now());
+        Ok(self.look(cx.now()))
+    }
+}
+
 impl Element for IpRateMonitor {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.tree.reset(cx.now());
@@ -210,28 +215,6 @@ impl Element for IpRateMonitor {
     fn pull(&mut self, cx: &mut Cx<'_>, port: usize, max: usize, batch: &mut Batch) {
         cx.pull(port, max, batch);
         self.measure(cx.now(), port, batch);
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "look" => {
-                self.tree.advance(cx.now());
-                Ok(self.look(cx.now()))
-            }
-            "thresh" => Ok(self.thresh.to_string()),
-            "mem" => Ok(self.tree.bytes().to_string()),
-            "memmax" => Ok(self.tree.bytes_max().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "reset" => self.tree.reset(cx.now()),
-            "anno_level" => return self.hold(name, value),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -13,7 +13,7 @@ use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::ipv4_option as option;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
     Spec {
         name: "IPGWOptions",
         topic: Topic::Ip,
@@ -35,7 +35,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("OTHERADDRS", Ty::Any, "this router's other addresses"),
         ],
         drops: Bad::DROPS,
-        handlers: &[Handler::sum("drops", "packets with bad options")],
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -59,8 +58,11 @@ pub(super) struct Gateway {
     own: Vec<[u8; 4]>,
 }
 
+#[derive(Handlers)]
 struct IpGwOptions {
     gateway: Gateway,
+    /// packets with bad options
+    #[handler(sum)]
     drops: u64,
 }
 
@@ -202,13 +204,6 @@ impl Element for IpGwOptions {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
         cx.sift(batch, |packet| self.judge(packet, now));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

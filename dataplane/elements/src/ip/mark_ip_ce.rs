@@ -1,36 +1,31 @@
 //! MarkIPCE: tells receivers of congestion.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MarkIPCE",
-        topic: Topic::Ip,
-        summary: "marks IP packets that have seen congestion",
-        docs: "Sets the congestion notification bits of IP packets to \"congestion experienced\" (RFC \
-               3168 section 5) and updates the header checksum. Packets whose sender does not know \
-               of congestion notification are dropped, unless FORCE; so are those whose IP header \
-               is not marked.",
-        example: "InfiniteSource(\\<4501001400000000401177d60100000102000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> MarkIPCE -> CheckIPHeader -> Print(ok) -> Discard",
-        straight: true,
-        args: &[Arg::keyword("FORCE", Ty::Bool, "whether all packets are marked").or("false")],
-        drops: Unmarked::DROPS,
-        handlers: &[Handler::sum("drops", "packets dropped")],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<MarkIpCe>(Spec {
+    name: "MarkIPCE",
+    topic: Topic::Ip,
+    summary: "marks IP packets that have seen congestion",
+    docs: "Sets the congestion notification bits of IP packets to \"congestion experienced\" (RFC \
+           3168 section 5) and updates the header checksum. Packets whose sender does not know \
+           of congestion notification are dropped, unless FORCE; so are those whose IP header \
+           is not marked.",
+    example: "InfiniteSource(\\<4501001400000000401177d60100000102000002>, LIMIT 1, STOP true) \
+              -> MarkIPHeader -> MarkIPCE -> CheckIPHeader -> Print(ok) -> Discard",
+    straight: true,
+    drops: Unmarked::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet is not marked.
@@ -43,13 +38,14 @@ reasons! {
 /// The two bits (RFC 3168 section 5).
 const EXPERIENCED: u8 = 3;
 
+#[derive(Arguments, Handlers)]
 struct MarkIpCe {
-    force: bool,
+    /// packets dropped
+    #[handler(sum)]
     drops: u64,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(MarkIpCe { force: args.get("FORCE")?, drops: 0 }))
+    /// whether all packets are marked
+    #[arg(keyword, or = "false")]
+    force: bool,
 }
 
 #[inline]
@@ -70,12 +66,5 @@ impl Element for MarkIpCe {
         let before = batch.len();
         cx.sift(batch, |packet| mark(packet, self.force));
         self.drops += (before - batch.len()) as u64;
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

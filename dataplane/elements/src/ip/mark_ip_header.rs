@@ -1,37 +1,32 @@
 //! MarkIPHeader: says where the IP header is, without a check.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MarkIPHeader",
-        topic: Topic::Ip,
-        summary: "marks the IP header without checking it",
-        docs: "Marks the network header OFFSET bytes into the packet, and the transport header \
-               behind it by the header length it tells. Nothing is checked: CheckIPHeader does \
-               that. A packet that is too short for an IP header there goes on unmarked.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
-        straight: true,
-        args: &[Arg::optional("OFFSET", Ty::UInt, "where the IP header begins").or("0")],
-        changes: Changes::Nothing,
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<MarkIpHeader>(Spec {
+    name: "MarkIPHeader",
+    topic: Topic::Ip,
+    summary: "marks the IP header without checking it",
+    docs: "Marks the network header OFFSET bytes into the packet, and the transport header \
+           behind it by the header length it tells. Nothing is checked: CheckIPHeader does \
+           that. A packet that is too short for an IP header there goes on unmarked.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct MarkIpHeader {
+    /// where the IP header begins
+    #[arg(optional, or = "0")]
     offset: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(MarkIpHeader { offset: args.get("OFFSET")? }))
 }
 
 #[inline]

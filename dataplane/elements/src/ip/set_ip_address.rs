@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Names,
     Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SetIpAddress>(
     Spec {
         name: "SetIPAddress",
         topic: Topic::Ip,
@@ -24,7 +24,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("IPADDR", Ty::Ip, "the address"),
             Arg::keyword("ANNO", Ty::Anno, "where to put it").or("DST_IP"),
         ],
-        handlers: &[Handler::both("addr", "the address")],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
@@ -33,7 +32,10 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct SetIpAddress {
+    /// the address
+    #[handler(both, write = self.write_addr(value))]
     addr: Ipv4Addr,
     anno: Anno,
     names: Names,
@@ -46,25 +48,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(SetIpAddress { addr: args.get("IPADDR")?, anno, names: args.names() }))
 }
 
+impl SetIpAddress {
+    fn write_addr(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.addr = self.names.handler_value("addr", value)?;
+        Ok(())
+    }
+}
+
 impl Element for SetIpAddress {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch {
             packet.anno_mut(self.anno).copy_from_slice(&self.addr.octets());
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "addr" => Ok(self.addr.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "addr" => self.addr = self.names.handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

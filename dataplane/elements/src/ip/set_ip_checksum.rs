@@ -1,34 +1,30 @@
 //! SetIPChecksum: the right checksum into IP headers.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SetIPChecksum",
-        topic: Topic::Ip,
-        summary: "sets the IP header checksum",
-        docs: "Computes the header checksum (RFC 791 section 3.1) of the marked IP header, or of \
-               one at the packet's start, and sets it. Elements that change a header keep its \
-               checksum right by themselves; this is for headers changed byte by byte. A packet \
-               too short for its header is dropped.",
-        example: "InfiniteSource(\\<4500001400000000401100000100000102000002>, LIMIT 1, STOP true) \
-                  -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
-        straight: true,
-        drops: Bad::DROPS,
-        handlers: &[Handler::sum("drops", "packets dropped")],
-        cost: &[Operation::ChecksumIp.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<SetIpChecksum>(Spec {
+    name: "SetIPChecksum",
+    topic: Topic::Ip,
+    summary: "sets the IP header checksum",
+    docs: "Computes the header checksum (RFC 791 section 3.1) of the marked IP header, or of \
+           one at the packet's start, and sets it. Elements that change a header keep its \
+           checksum right by themselves; this is for headers changed byte by byte. A packet \
+           too short for its header is dropped.",
+    example: "InfiniteSource(\\<4500001400000000401100000100000102000002>, LIMIT 1, STOP true) \
+              -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::ChecksumIp.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why there is no checksum to set.
@@ -37,12 +33,11 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct SetIpChecksum {
+    /// packets dropped
+    #[handler(sum)]
     drops: u64,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(SetIpChecksum { drops: 0 }))
 }
 
 /// Sets the checksum; false when the lengths are wrong.
@@ -76,13 +71,6 @@ impl Element for SetIpChecksum {
             cx.chatter("SetIPChecksum: bad input packet");
         }
         self.drops += bad;
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

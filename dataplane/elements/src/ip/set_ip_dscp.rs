@@ -1,7 +1,7 @@
 //! SetIPDSCP and SetIPECN: a field of the type of service.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
     Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
@@ -9,7 +9,7 @@ use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SetIpDscp>(
     Spec {
         name: "SetIPDSCP",
         topic: Topic::Ip,
@@ -21,7 +21,6 @@ pub static ENTRY: Entry = Entry::new(
         straight: true,
         args: &[Arg::required("DSCP", Ty::UInt, "code point, 0 to 63")],
         drops: NoHeader::DROPS,
-        handlers: &[Handler::both("dscp", "the code point")],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         replicas: Replicas::Alike,
@@ -48,7 +47,10 @@ pub(super) fn set_tos(packet: &mut Packet, keep: u8, bits: u8) -> Verdict {
     Verdict::Pass
 }
 
+#[derive(Handlers)]
 struct SetIpDscp {
+    /// the code point
+    #[handler(both, write = self.write_dscp(value))]
     dscp: u8,
 }
 
@@ -63,27 +65,19 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(SetIpDscp { dscp }))
 }
 
+impl SetIpDscp {
+    fn write_dscp(&mut self, value: &str) -> Result<(), HandlerError> {
+        match handler_value("dscp", value)? {
+            dscp @ 0..=MAX_DSCP => self.dscp = dscp,
+            _ => return Err(HandlerError::refused("dscp: must be from 0 to 63")),
+        }
+        Ok(())
+    }
+}
+
 impl Element for SetIpDscp {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| set_tos(packet, 3, self.dscp << 2));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "dscp" => Ok(self.dscp.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "dscp" => match handler_value(name, value)? {
-                dscp @ 0..=MAX_DSCP => self.dscp = dscp,
-                _ => return Err(HandlerError::refused("dscp: must be from 0 to 63")),
-            },
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

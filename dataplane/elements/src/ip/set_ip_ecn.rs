@@ -1,7 +1,7 @@
 //! SetIPECN: explicit congestion notification into IP headers.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
     Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
@@ -9,7 +9,7 @@ use thruway_packet::Batch;
 use super::set_ip_dscp::{NoHeader, set_tos};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SetIpEcn>(
     Spec {
         name: "SetIPECN",
         topic: Topic::Ip,
@@ -22,7 +22,6 @@ pub static ENTRY: Entry = Entry::new(
         straight: true,
         args: &[Arg::required("ECN", Ty::Any, "0 to 3, no, ect1, ect2 or ce")],
         drops: NoHeader::DROPS,
-        handlers: &[Handler::both("ecn", "the two bits as written")],
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         replicas: Replicas::Alike,
@@ -31,9 +30,11 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct SetIpEcn {
     ecn: u8,
     /// As written.
+    #[handler(both, name = "ecn", "the two bits as written", write = self.write_ecn(value))]
     text: String,
 }
 
@@ -53,27 +54,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(SetIpEcn { ecn, text }))
 }
 
+impl SetIpEcn {
+    fn write_ecn(&mut self, value: &str) -> Result<(), HandlerError> {
+        let refused = |why| HandlerError::refused(format!("ecn: {why}"));
+        self.ecn = parse(value).map_err(refused)?;
+        self.text = value.trim().to_owned();
+        Ok(())
+    }
+}
+
 impl Element for SetIpEcn {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| set_tos(packet, 0xfc, self.ecn));
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "ecn" => Ok(self.text.clone()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "ecn" => {
-                let refused = |why| HandlerError::refused(format!("ecn: {why}"));
-                self.ecn = parse(value).map_err(refused)?;
-                self.text = value.trim().to_owned();
-                Ok(())
-            }
-            _ => Err(HandlerError::no_write(name)),
-        }
     }
 }

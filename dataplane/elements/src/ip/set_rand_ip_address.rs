@@ -3,15 +3,15 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, IpPrefix, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
 use crate::random::{Random, seed_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SetRandIpAddress>(
     Spec {
         name: "SetRandIPAddress",
         topic: Topic::Ip,
@@ -27,7 +27,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("LIMIT", Ty::Int, "number of different addresses; -1 for all").or("-1"),
             Arg::keyword("SEED", Ty::UInt, "where the sequence of draws begins"),
         ],
-        handlers: &[Handler::read("seed", "where the sequence of draws began")],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once(), Operation::Annotate.once()],
         replicas: Replicas::Apart("each draws numbers of its own"),
@@ -39,9 +38,12 @@ pub static ENTRY: Entry = Entry::new(
 /// Most addresses that are drawn at the start: 4 MiB.
 const MAX_LIMIT: i64 = 1 << 20;
 
+#[derive(Handlers)]
 struct SetRandIpAddress {
     prefix: IpPrefix,
     random: Random,
+    /// where the sequence of draws began
+    #[handler(read)]
     seed: u64,
     /// What was drawn at the start; empty to draw for each packet.
     drawn: Vec<[u8; 4]>,
@@ -73,13 +75,6 @@ impl Element for SetRandIpAddress {
                 0 => draw(&mut self.random, self.prefix),
                 n => self.drawn[self.random.below(n) as usize],
             });
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "seed" => Ok(self.seed.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

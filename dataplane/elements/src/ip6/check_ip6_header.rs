@@ -4,13 +4,13 @@ use std::net::Ipv6Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<CheckIp6Header>(
     Spec {
         name: "CheckIP6Header",
         topic: Topic::Ip6,
@@ -32,7 +32,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0"),
         ],
         drops: Bad::DROPS,
-        handlers: &[Handler::sum("count", "good packets"), Handler::sum("drops", "bad packets")],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -56,9 +55,14 @@ struct Check {
     bad_src: Vec<[u8; 16]>,
 }
 
+#[derive(Handlers)]
 struct CheckIp6Header {
     check: Check,
+    /// good packets
+    #[handler(sum)]
     count: u64,
+    /// bad packets
+    #[handler(sum)]
     drops: u64,
 }
 
@@ -111,14 +115,6 @@ impl Element for CheckIp6Header {
         }
         self.drops += bad;
         self.count += batch.len() as u64;
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

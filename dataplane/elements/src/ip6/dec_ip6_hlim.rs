@@ -1,36 +1,32 @@
 //! DecIP6HLIM: one hop less.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DecIP6HLIM",
-        topic: Topic::Ip6,
-        summary: "decrements the IPv6 hop limit, drops dead packets",
-        docs: "Expects IPv6 packets whose network header is marked (CheckIP6Header). A packet with \
-               a hop limit above 1 has it decremented and goes out of output 0 (RFC 8200 section \
-               3). The others go out of output 1, or are dropped where there is none; usually an \
-               ICMP6Error(..., 3, 0) is connected there (RFC 4443 section 3.3).",
-        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
-                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
-                  -> DecIP6HLIM -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        drops: Dead::DROPS,
-        handlers: &[Handler::sum("drops", "packets whose hop limit expired")],
-        changes: Changes::Headers,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<DecIp6Hlim>(Spec {
+    name: "DecIP6HLIM",
+    topic: Topic::Ip6,
+    summary: "decrements the IPv6 hop limit, drops dead packets",
+    docs: "Expects IPv6 packets whose network header is marked (CheckIP6Header). A packet with \
+           a hop limit above 1 has it decremented and goes out of output 0 (RFC 8200 section \
+           3). The others go out of output 1, or are dropped where there is none; usually an \
+           ICMP6Error(..., 3, 0) is connected there (RFC 4443 section 3.3).",
+    example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+              20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
+              -> DecIP6HLIM -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Dead::DROPS,
+    changes: Changes::Headers,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -40,12 +36,11 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct DecIp6Hlim {
+    /// packets whose hop limit expired
+    #[handler(sum)]
     drops: u64,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(DecIp6Hlim { drops: 0 }))
 }
 
 #[inline]
@@ -66,13 +61,6 @@ impl Element for DecIp6Hlim {
             Err(dead) => Verdict::reject(1, dead),
         });
         self.drops += (before - batch.len()) as u64;
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

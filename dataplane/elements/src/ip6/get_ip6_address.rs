@@ -1,33 +1,29 @@
 //! GetIP6Address: an address from the packet into the annotation.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "GetIP6Address",
-        topic: Topic::Ip6,
-        summary: "copies an IPv6 address from the packet into the annotation",
-        docs: "Copies the 16 bytes at OFFSET into the IPv6 destination annotation, which \
-               LookupIP6Route and IP6NDSolicitor look at. 24 is the destination of a packet that \
-               begins with its IPv6 header. Packets that end before are dropped.",
-        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
-                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> GetIP6Address(24) \
-                  -> Print(ok) -> Discard",
-        straight: true,
-        args: &[Arg::required("OFFSET", Ty::UInt, "where in the packet the address is")],
-        drops: Bad::DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<GetIp6Address>(Spec {
+    name: "GetIP6Address",
+    topic: Topic::Ip6,
+    summary: "copies an IPv6 address from the packet into the annotation",
+    docs: "Copies the 16 bytes at OFFSET into the IPv6 destination annotation, which \
+           LookupIP6Route and IP6NDSolicitor look at. 24 is the destination of a packet that \
+           begins with its IPv6 header. Packets that end before are dropped.",
+    example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+              20010db8000000000000000000000002>, LIMIT 1, STOP true) -> GetIP6Address(24) \
+              -> Print(ok) -> Discard",
+    straight: true,
+    drops: Bad::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why there is no address.
@@ -36,12 +32,11 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct GetIp6Address {
+    /// where in the packet the address is
+    #[arg(required)]
     offset: u32,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(GetIp6Address { offset: args.get("OFFSET")? }))
 }
 
 #[inline]

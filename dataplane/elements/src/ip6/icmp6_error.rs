@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use crate::links::PortMtu;
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Operation, Reason,
     Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
@@ -14,7 +14,7 @@ use thruway_wire::ipv6::{Ipv6Header, MIN_MTU};
 use thruway_wire::{Header, ip_protocol, ipv6_ext, ndp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Icmp6Error>(
     Spec {
         name: "ICMP6Error",
         topic: Topic::Ip6,
@@ -46,10 +46,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("PORT", Ty::Str, "an interface whose MTU is told where it is less"),
         ],
         drops: Silent::DROPS,
-        handlers: &[
-            Handler::both("src", "the source address of the errors"),
-            Handler::both("pmtu", "MTU to tell, with packettoobig"),
-        ],
         cost: &[Operation::HeaderWrite.times(3.0), Operation::ChecksumLine.times(2.0)],
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
@@ -87,9 +83,15 @@ struct Template {
     pmtu: u32,
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "src", "the source address of the errors", get = self.template.src,
+    write = self.write_src(value)
+)]
 struct Icmp6Error {
     template: Template,
     /// PMTU as configured.
+    #[handler(both, "MTU to tell, with packettoobig")]
     pmtu: u32,
     port: PortMtu,
 }
@@ -232,6 +234,13 @@ impl Icmp6Error {
     }
 }
 
+impl Icmp6Error {
+    fn write_src(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.template.src = handler_value("src", value)?;
+        Ok(())
+    }
+}
+
 impl Element for Icmp6Error {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.port.open();
@@ -245,23 +254,6 @@ impl Element for Icmp6Error {
         for packet in batch.drain() {
             self.answer(cx, packet);
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "src" => Ok(self.template.src.to_string()),
-            "pmtu" => Ok(self.pmtu.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "src" => self.template.src = handler_value(name, value)?,
-            "pmtu" => self.pmtu = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -1,8 +1,7 @@
 //! IP6Fragmenter: long IPv6 packets into fragments (RFC 8200 section 4.5).
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Spec, Topic, Ty, reasons,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -13,35 +12,27 @@ use thruway_wire::ipv6_ext::{Extensions, FragmentHeader};
 use crate::random::Secret;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "IP6Fragmenter",
-        topic: Topic::Ip6,
-        summary: "cuts long IPv6 packets into fragments",
-        docs: "Expects marked IPv6 headers. Packets of up to MTU bytes pass; longer ones are cut into \
-               fragments (RFC 8200 section 4.5), which leave by output 0 in order with the \
-               annotations of the packet. Each has the IPv6 header and the hop-by-hop and routing \
-               headers of the packet, and a fragment header. Only a packet's source may do that: a \
-               router answers with ICMP6Error(..., pkttoobig). Packets that are fragments already, \
-               whose headers are wrong or leave no room for 8 bytes, leave by output 1, or are \
-               dropped where there is none.",
-        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
-                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
-                  -> IP6Fragmenter(1280) -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "h/h",
-        args: &[Arg::required("MTU", Ty::UInt, "longest packet in bytes, IPv6 header included")],
-        drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("drops", "packets that could not be fragmented"),
-            Handler::sum("fragments", "fragments made"),
-        ],
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Apart("each draws identifications of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Ip6Fragmenter>(Spec {
+    name: "IP6Fragmenter",
+    topic: Topic::Ip6,
+    summary: "cuts long IPv6 packets into fragments",
+    docs: "Expects marked IPv6 headers. Packets of up to MTU bytes pass; longer ones are cut into \
+           fragments (RFC 8200 section 4.5), which leave by output 0 in order with the \
+           annotations of the packet. Each has the IPv6 header and the hop-by-hop and routing \
+           headers of the packet, and a fragment header. Only a packet's source may do that: a \
+           router answers with ICMP6Error(..., pkttoobig). Packets that are fragments already, \
+           whose headers are wrong or leave no room for 8 bytes, leave by output 1, or are \
+           dropped where there is none.",
+    example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+              20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
+              -> IP6Fragmenter(1280) -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Apart("each draws identifications of its own"),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet cannot be fragmented.
@@ -52,18 +43,21 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct Ip6Fragmenter {
-    mtu: usize,
+    /// packets that could not be fragmented
+    #[handler(sum)]
     drops: u64,
+    /// fragments made
+    #[handler(sum)]
     fragments: u64,
+    /// longest packet in bytes, IPv6 header included
+    #[arg(required)]
+    mtu: usize,
     /// Of identifications, which nobody must foretell (RFC 7739 section 5.2): he could put a
     /// fragment of his own between those of a packet.
+    #[new(Secret::fresh())]
     ids: Secret,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let ids = Secret::fresh();
-    Ok(Box::new(Ip6Fragmenter { mtu: args.get("MTU")?, drops: 0, fragments: 0, ids }))
 }
 
 /// How a packet is to be cut.
@@ -158,14 +152,6 @@ impl Element for Ip6Fragmenter {
             } else {
                 self.cut(cx, packet);
             }
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.drops.to_string()),
-            "fragments" => Ok(self.fragments.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

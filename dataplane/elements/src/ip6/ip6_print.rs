@@ -3,56 +3,46 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, handler_value,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv6::Ipv6Header;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "IP6Print",
-        topic: Topic::Ip6,
-        summary: "prints IPv6 packets",
-        docs: "Expects packets whose IPv6 header is marked (CheckIP6Header, MarkIP6Header); others \
-               pass without a word. Writes a line to standard error for each packet: addresses, \
-               payload length, next header, hop limit. With CONTENTS, lines with up to NBYTES of \
-               the packet's bytes follow. It formats text for every packet and is for looking, not \
-               for speed.",
-        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
-                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
-                  -> IP6Print(v6) -> Discard",
-        args: &[
-            Arg::optional("LABEL", Ty::Str, "text before each line"),
-            Arg::keyword("NBYTES", Ty::UInt, "bytes to show").or("1500"),
-            Arg::keyword("CONTENTS", Ty::Bool, "whether bytes are shown").or("false"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
-        ],
-        handlers: &[Handler::both("active", "whether anything is printed")],
-        changes: Changes::Nothing,
-        cost: &[Operation::Format.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Ip6Print>(Spec {
+    name: "IP6Print",
+    topic: Topic::Ip6,
+    summary: "prints IPv6 packets",
+    docs: "Expects packets whose IPv6 header is marked (CheckIP6Header, MarkIP6Header); others \
+           pass without a word. Writes a line to standard error for each packet: addresses, \
+           payload length, next header, hop limit. With CONTENTS, lines with up to NBYTES of \
+           the packet's bytes follow. It formats text for every packet and is for looking, not \
+           for speed.",
+    example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+              20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
+              -> IP6Print(v6) -> Discard",
+    changes: Changes::Nothing,
+    cost: &[Operation::Format.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct Ip6Print {
+    /// text before each line
+    #[arg(optional, else = String::new())]
     label: String,
+    /// bytes to show
+    #[arg(keyword, name = "NBYTES", as = u32, or = "1500")]
     bytes: usize,
+    /// whether bytes are shown
+    #[arg(keyword, or = "false")]
     contents: bool,
+    /// whether anything is printed
+    #[arg(keyword, or = "true")]
+    #[handler(both)]
     active: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Ip6Print {
-        label: args.opt("LABEL")?.unwrap_or_default(),
-        bytes: args.get::<u32>("NBYTES")? as usize,
-        contents: args.get("CONTENTS")?,
-        active: args.get("ACTIVE")?,
-    }))
 }
 
 /// Bytes on a line.
@@ -94,20 +84,5 @@ impl Element for Ip6Print {
                 cx.chatter(&text);
             }
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

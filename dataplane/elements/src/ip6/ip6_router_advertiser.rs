@@ -4,8 +4,8 @@ use std::net::Ipv6Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Ip6Prefix, Nanos,
-    Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handlers, Ip6Prefix, Nanos, Operation,
+    Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -17,7 +17,7 @@ use thruway_wire::{Header, MacAddr, ParseError, ip_protocol};
 use crate::random::Random;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
     Spec {
         name: "IP6RouterAdvertiser",
         topic: Topic::Ip6,
@@ -50,7 +50,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("600s"),
         ],
         drops: Other::DROPS,
-        handlers: &[Handler::read("sent", "advertisements sent")],
         wants: Wants { classes: &["12/86dd 20/3a 54/85"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.once(), Operation::ChecksumLine.once()],
         replicas: Replicas::OneThread("it keeps the times between advertisements"),
@@ -148,10 +147,13 @@ impl Told {
     }
 }
 
+#[derive(Handlers)]
 struct RouterAdvertiser {
     frame: Vec<u8>,
     interval_ns: i64,
     random: Random,
+    /// advertisements sent
+    #[handler(read)]
     sent: u64,
     sent_at: i64,
     next_at: i64,
@@ -288,13 +290,6 @@ impl Element for RouterAdvertiser {
             packet.set_mac_offset(0);
             cx.count_made(1);
             cx.emit(0, packet);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "sent" => Ok(self.sent.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -1,40 +1,35 @@
 //! MarkIP6Header: says where the IPv6 header is, without a check.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv6::Ipv6Header;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MarkIP6Header",
-        topic: Topic::Ip6,
-        summary: "marks the IPv6 header without checking it",
-        docs: "Marks the network header OFFSET bytes into the packet, and the transport header 40 \
-               bytes behind it. Nothing is checked: CheckIP6Header does that. A packet that is too \
-               short for an IPv6 header there goes on unmarked.",
-        example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
-                  20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
-                  -> IP6Print -> Discard",
-        straight: true,
-        args: &[Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0")],
-        changes: Changes::Nothing,
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<MarkIp6Header>(Spec {
+    name: "MarkIP6Header",
+    topic: Topic::Ip6,
+    summary: "marks the IPv6 header without checking it",
+    docs: "Marks the network header OFFSET bytes into the packet, and the transport header 40 \
+           bytes behind it. Nothing is checked: CheckIP6Header does that. A packet that is too \
+           short for an IPv6 header there goes on unmarked.",
+    example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
+              20010db8000000000000000000000002>, LIMIT 1, STOP true) -> MarkIP6Header \
+              -> IP6Print -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct MarkIp6Header {
+    /// where the IPv6 header begins
+    #[arg(optional, as = u32, or = "0")]
     offset: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(MarkIp6Header { offset: args.get::<u32>("OFFSET")? as usize }))
 }
 
 #[inline]

@@ -1,15 +1,15 @@
 //! Burster: from pull to push, so many packets each interval.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Nanos, Replicas, Run, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Nanos,
+    Replicas, Run, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::seeing::text::interval;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Burster>(
     Spec {
         name: "Burster",
         aliases: &[Alias { name: "TimedUnqueue", summary: "the same, but BURST is 1 by default" }],
@@ -22,11 +22,6 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::required("INTERVAL", Ty::Time, "time between bursts, at least 1us"),
             Arg::optional("BURST", Ty::UInt, "packets in a burst, 1 to 65536; 8 if not given"),
-        ],
-        handlers: &[
-            Handler::read("interval", "time between bursts"),
-            Handler::read("burst", "packets in a burst"),
-            Handler::sum("count", "packets moved"),
         ],
         task: true,
         changes: Changes::Nothing,
@@ -42,9 +37,15 @@ const INTERVAL_MIN: i64 = 1_000;
 /// Largest BURST: it is moved in one go.
 const BURST_MAX: usize = 1 << 16;
 
+#[derive(Handlers)]
+#[handler(read, name = "interval", "time between bursts", get = interval(self.interval))]
 struct Burster {
     interval: i64,
+    /// packets in a burst
+    #[handler(read)]
     burst: usize,
+    /// packets moved
+    #[handler(sum)]
     count: u64,
     batch: Batch,
 }
@@ -77,15 +78,6 @@ impl Element for Burster {
         match moved {
             0 => Run::Idle,
             _ => Run::At(cx.now().saturating_add(self.interval)),
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "interval" => Ok(interval(self.interval)),
-            "burst" => Ok(self.burst.to_string()),
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Bypass: a detour that can be switched on.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Bypass>(
     Spec {
         name: "Bypass",
         topic: Topic::Moving,
@@ -26,7 +26,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ACTIVE", Ty::Bool, "whether packets take the detour").or("false"),
             Arg::keyword("INLINE", Ty::Bool, "accepted for Click's sake").or("false"),
         ],
-        handlers: &[Handler::both("active", "whether packets take the detour")],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,
@@ -35,7 +34,10 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct Bypass {
+    /// whether packets take the detour
+    #[handler(both)]
     active: bool,
 }
 
@@ -62,20 +64,5 @@ impl Element for Bypass {
     fn pull(&mut self, cx: &mut Cx<'_>, port: usize, max: usize, batch: &mut Batch) {
         let detour = self.active && port == 0 && cx.inputs() > 1;
         cx.pull(usize::from(detour), max, batch);
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

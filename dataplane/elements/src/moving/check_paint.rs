@@ -1,39 +1,31 @@
 //! CheckPaint: lets one colour pass.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Anno, Batch};
 
-use super::paint::paint_anno;
+use super::paint::one_byte;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "CheckPaint",
-        topic: Topic::Moving,
-        summary: "checks the paint annotation",
-        docs: "Packets whose colour (set by Paint) is COLOR go on; others leave by output 1, or are \
-               dropped where there is none. ANNO names another one-byte annotation to look at.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> c :: CheckPaint(1) -> Discard;\n\
-                  c[1] -> Print(other) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::required("COLOR", Ty::UInt, "0 to 255"),
-            Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT"),
-        ],
-        drops: Other::DROPS,
-        handlers: &[Handler::both("color", "the colour")],
-        changes: Changes::Nothing,
-        cost: &[Operation::Annotate.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<CheckPaint>(Spec {
+    name: "CheckPaint",
+    topic: Topic::Moving,
+    summary: "checks the paint annotation",
+    docs: "Packets whose colour (set by Paint) is COLOR go on; others leave by output 1, or are \
+           dropped where there is none. ANNO names another one-byte annotation to look at.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> c :: CheckPaint(1) -> Discard;\n\
+              c[1] -> Print(other) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Other::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Annotate.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet does not pass.
@@ -42,13 +34,15 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct CheckPaint {
+    /// 0 to 255
+    #[arg(required)]
+    #[handler(both, "the colour")]
     color: u8,
+    /// the annotation to look at
+    #[arg(optional, via = one_byte, or = "PAINT")]
     anno: Anno,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(CheckPaint { color: args.get("COLOR")?, anno: paint_anno(args)? }))
 }
 
 impl Element for CheckPaint {
@@ -58,20 +52,5 @@ impl Element for CheckPaint {
             true => Verdict::Pass,
             false => Verdict::reject(1, Other::Color),
         });
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "color" => Ok(self.color.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "color" => self.color = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,45 +1,38 @@
 //! DelayShaper: packets can be pulled after a delay.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
-use super::held::{self, Held};
+use super::held::Held;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DelayShaper",
-        topic: Topic::Moving,
-        summary: "lets packets be pulled after a delay",
-        docs: "Packets can be pulled DELAY after the time that their timestamp says, but not before \
-               those that came earlier; a packet without timestamp counts from when it was first \
-               asked for. Packets leave with the present time as their timestamp. One packet at a \
-               time is held here; the others wait where they are, usually in a Queue behind a \
-               SetTimestamp.",
-        example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayShaper(5ms) -> Unqueue -> Discard",
-        processing: "l/l",
-        args: &[held::DELAY],
-        handlers: &[held::H_DELAY],
-        changes: Changes::Nothing,
-        cost: &[Operation::Store.once(), Operation::Clock.once()],
-        replicas: Replicas::OneThread("it holds the packet that may go next"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<DelayShaper>(Spec {
+    name: "DelayShaper",
+    topic: Topic::Moving,
+    summary: "lets packets be pulled after a delay",
+    docs: "Packets can be pulled DELAY after the time that their timestamp says, but not before \
+           those that came earlier; a packet without timestamp counts from when it was first \
+           asked for. Packets leave with the present time as their timestamp. One packet at a \
+           time is held here; the others wait where they are, usually in a Queue behind a \
+           SetTimestamp.",
+    example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayShaper(5ms) -> Unqueue -> Discard",
+    processing: "l/l",
+    changes: Changes::Nothing,
+    cost: &[Operation::Store.once(), Operation::Clock.once()],
+    replicas: Replicas::OneThread("it holds the packet that may go next"),
+    ..Spec::DEFAULT
+});
 
 const TIMER: u32 = 0;
 
+#[derive(Arguments, Handlers)]
 struct DelayShaper {
+    #[part]
     held: Held,
     /// Whether the timer that wakes the puller is set.
     waking: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(DelayShaper { held: Held::from_args(args)?, waking: false }))
 }
 
 impl Element for DelayShaper {
@@ -67,13 +60,5 @@ impl Element for DelayShaper {
 
     fn holding(&self) -> usize {
         self.held.holding()
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        self.held.read(name)
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        self.held.write(name, value)
     }
 }

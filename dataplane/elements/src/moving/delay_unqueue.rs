@@ -1,43 +1,35 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Run, Spec,
-    Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Topic,
 };
 use thruway_packet::MAX_BATCH;
 
-use super::held::{self, Held};
+use super::held::Held;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DelayUnqueue",
-        topic: Topic::Moving,
-        summary: "pulls packets and pushes them on after a delay",
-        docs: "Pulls packets and pushes each DELAY after the time that its timestamp says, but not \
-               before those that it pulled earlier; a packet without timestamp counts from when it \
-               is pulled. Packets leave with the time at which they were due as their timestamp. \
-               One packet at a time is held here; the others wait where they are, usually in a \
-               Queue behind a SetTimestamp.",
-        example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayUnqueue(5ms) -> Discard",
-        processing: "l/h",
-        args: &[held::DELAY],
-        handlers: &[held::H_DELAY],
-        task: true,
-        changes: Changes::Nothing,
-        cost: &[Operation::Store.once(), Operation::Clock.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<DelayUnqueue>(Spec {
+    name: "DelayUnqueue",
+    topic: Topic::Moving,
+    summary: "pulls packets and pushes them on after a delay",
+    docs: "Pulls packets and pushes each DELAY after the time that its timestamp says, but not \
+           before those that it pulled earlier; a packet without timestamp counts from when it \
+           is pulled. Packets leave with the time at which they were due as their timestamp. \
+           One packet at a time is held here; the others wait where they are, usually in a \
+           Queue behind a SetTimestamp.",
+    example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayUnqueue(5ms) -> Discard",
+    processing: "l/h",
+    task: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Store.once(), Operation::Clock.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct DelayUnqueue {
+    #[part]
     held: Held,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(DelayUnqueue { held: Held::from_args(args)? }))
 }
 
 impl Element for DelayUnqueue {
@@ -54,13 +46,5 @@ impl Element for DelayUnqueue {
 
     fn holding(&self) -> usize {
         self.held.holding()
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        self.held.read(name)
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        self.held.write(name, value)
     }
 }

@@ -1,20 +1,19 @@
 //! The packet that DelayUnqueue and DelayShaper hold until its time has come.
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Handler, HandlerError, Nanos, Ty, handler_value};
+use thruway_element::{Arguments, Cx, Handlers, Nanos};
 use thruway_packet::{Batch, Packet};
 
 use crate::seeing::text::interval;
 
-/// The argument DELAY.
-pub(super) const DELAY: Arg =
-    Arg::required("DELAY", Ty::Time, "time between a packet's timestamp and its leaving");
-/// The handler delay.
-pub(super) const H_DELAY: Handler = Handler::both("delay", "the delay");
-
 /// At most one packet, whose timestamp says when it may go.
+#[derive(Arguments, Handlers)]
 pub(super) struct Held {
+    /// time between a packet's timestamp and its leaving
+    #[arg(required, via = not_negative)]
+    #[handler(both, "the delay", get = interval(self.delay))]
     delay: i64,
     packet: Option<Packet>,
+    #[new(Batch::with_room())]
     one: Batch,
 }
 
@@ -23,11 +22,6 @@ fn not_negative(Nanos(ns): Nanos) -> Result<i64, &'static str> {
 }
 
 impl Held {
-    pub(super) fn from_args(args: &Args<'_>) -> Result<Held, ArgErrors> {
-        let delay = not_negative(args.get("DELAY")?).map_err(|why| args.error("DELAY", why))?;
-        Ok(Held { delay, packet: None, one: Batch::with_room() })
-    }
-
     /// When the packet may go that is held, or that is pulled now; `None` where there is none.
     pub(super) fn due(&mut self, cx: &mut Cx<'_>) -> Option<i64> {
         if self.packet.is_none() {
@@ -47,21 +41,5 @@ impl Held {
 
     pub(super) fn holding(&self) -> usize {
         usize::from(self.packet.is_some())
-    }
-
-    pub(super) fn read(&self, name: &str) -> Result<String, HandlerError> {
-        match name {
-            "delay" => Ok(interval(self.delay)),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    pub(super) fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        if name != "delay" {
-            return Err(HandlerError::no_write(name));
-        }
-        let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-        self.delay = not_negative(handler_value(name, value)?).map_err(refused)?;
-        Ok(())
     }
 }

@@ -2,39 +2,34 @@
 
 use super::tee::copying;
 use thruway_element::{
-    ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cost, Cx, Element, Entry, Handlers, Load, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use super::tee::copy_to_outputs;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Hub",
-        topic: Topic::Moving,
-        summary: "copies packets to all outputs but that of the port they came by",
-        docs: "Input and output of one number are a port, as on an Ethernet hub: a packet that \
-               enters by one leaves by all others. It has as many outputs as inputs.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> h :: Hub -> Print(a) -> Discard;\n\
-                  Idle -> [1] h [1] -> Print(b) -> Discard",
-        ports: "1-/=",
-        processing: "h/h",
-        flow: "#/[^#]",
-        changes: Changes::Nothing,
-        cost: &[Operation::Clone.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Hub>(Spec {
+    name: "Hub",
+    topic: Topic::Moving,
+    summary: "copies packets to all outputs but that of the port they came by",
+    docs: "Input and output of one number are a port, as on an Ethernet hub: a packet that \
+           enters by one leaves by all others. It has as many outputs as inputs.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> h :: Hub -> Print(a) -> Discard;\n\
+              Idle -> [1] h [1] -> Print(b) -> Discard",
+    ports: "1-/=",
+    processing: "h/h",
+    flow: "#/[^#]",
+    changes: Changes::Nothing,
+    cost: &[Operation::Clone.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct Hub {
+    #[new(args.env().outputs)]
     outputs: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Hub { outputs: args.env().outputs }))
 }
 
 impl Element for Hub {

@@ -1,41 +1,37 @@
 //! PaintSwitch: sorts packets by colour.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
     Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch};
 
-use super::paint::paint_anno;
+use super::paint::one_byte;
 use super::tee::copy_to_outputs;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "PaintSwitch",
-        aliases: &[Alias {
-            name: "PaintRR",
-            summary: "goes round: colour K leaves by output K modulo their number, 255 too",
-        }],
-        topic: Topic::Moving,
-        summary: "sends each packet to the output of its colour",
-        docs: "A packet of colour K (set by Paint) leaves by output K. Colour 255 stands for all: \
-               the packet is copied to every output. Packets of a colour that has no output are \
-               dropped. ANNO names another one-byte annotation to look at.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> s :: PaintSwitch;\n\
-                  s[0] -> Discard; s[1] -> Print(one) -> Discard",
-        ports: "1/-",
-        processing: "h/h",
-        straight: true,
-        args: &[Arg::optional("ANNO", Ty::Anno, "the annotation to look at").or("PAINT")],
-        drops: Homeless::DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::ArrayLookup.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<PaintSwitch>(Spec {
+    name: "PaintSwitch",
+    aliases: &[Alias {
+        name: "PaintRR",
+        summary: "goes round: colour K leaves by output K modulo their number, 255 too",
+    }],
+    topic: Topic::Moving,
+    summary: "sends each packet to the output of its colour",
+    docs: "A packet of colour K (set by Paint) leaves by output K. Colour 255 stands for all: \
+           the packet is copied to every output. Packets of a colour that has no output are \
+           dropped. ANNO names another one-byte annotation to look at.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> s :: PaintSwitch;\n\
+              s[0] -> Discard; s[1] -> Print(one) -> Discard",
+    ports: "1/-",
+    processing: "h/h",
+    straight: true,
+    drops: Homeless::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::ArrayLookup.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -47,13 +43,13 @@ reasons! {
 /// The colour that means every output.
 const ALL: usize = 255;
 
+#[derive(Arguments, Handlers)]
 struct PaintSwitch {
+    /// the annotation to look at
+    #[arg(optional, via = one_byte, or = "PAINT")]
     anno: Anno,
+    #[new(args.class() == "PaintRR")]
     round: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(PaintSwitch { anno: paint_anno(args)?, round: args.class() == "PaintRR" }))
 }
 
 impl Element for PaintSwitch {

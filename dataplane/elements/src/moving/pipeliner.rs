@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handoff, Operation,
-    Reason, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Handoff, Operation, Reason,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Pipeliner>(
     Spec {
         name: "Pipeliner",
         topic: Topic::Moving,
@@ -41,11 +41,6 @@ pub static ENTRY: Entry = Entry::new(
             ),
             Arg::keyword("VERBOSE", Ty::Bool, "makes no difference: drops are counted, not told"),
         ],
-        handlers: &[
-            Handler::sum("count", "packets that went into a ring"),
-            Handler::sum("dropped", "packets for which there was no room"),
-            Handler::both("active", "whether rings are emptied"),
-        ],
         task: true,
         handoff: true,
         leaves_at_home: true,
@@ -64,6 +59,10 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Smallest ring, and largest.
 const CAPACITIES: std::ops::RangeInclusive<usize> = 4..=1 << 24;
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets that went into a ring")]
+#[handler(sum, field = dropped, "packets for which there was no room")]
+#[handler(both, field = active, "whether rings are emptied")]
 struct Pipeliner {
     /// The thread of this replica, and the one that empties the rings.
     thread: usize,
@@ -148,22 +147,5 @@ impl Element for Pipeliner {
     /// They go on in this thread.
     fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
         let _ = (cx, batch);
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "dropped" => Ok(self.dropped.to_string()),
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,37 +1,32 @@
 //! PrioSched: the first input that has a packet.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "PrioSched",
-        aliases: &[Alias { name: "SimplePrioSched", summary: "the same" }],
-        topic: Topic::Moving,
-        summary: "pulls from the first input that has packets",
-        docs: "Each pull at its output goes to input 0, and to input 1 only if that has nothing, and \
-               so on: strict priority. Inputs usually come from Queues.",
-        example: "InfiniteSource(LIMIT 3) -> Queue -> s :: PrioSched -> Unqueue -> Discard;\n\
-                  InfiniteSource(LIMIT 3) -> Queue -> [1] s",
-        ports: "-/1",
-        processing: "l/l",
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<PrioSched>(Spec {
+    name: "PrioSched",
+    aliases: &[Alias { name: "SimplePrioSched", summary: "the same" }],
+    topic: Topic::Moving,
+    summary: "pulls from the first input that has packets",
+    docs: "Each pull at its output goes to input 0, and to input 1 only if that has nothing, and \
+           so on: strict priority. Inputs usually come from Queues.",
+    example: "InfiniteSource(LIMIT 3) -> Queue -> s :: PrioSched -> Unqueue -> Discard;\n\
+              InfiniteSource(LIMIT 3) -> Queue -> [1] s",
+    ports: "-/1",
+    processing: "l/l",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct PrioSched {
+    #[new(Batch::with_room())]
     some: Batch,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(PrioSched { some: Batch::with_room() }))
 }
 
 impl Element for PrioSched {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge,
-    Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -18,22 +18,13 @@ const SPEC: Spec = Spec {
     processing: "h/lh",
     args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
     drops: Full::DROPS,
-    handlers: &[
-        Handler::read("length", "packets in it now").shared(),
-        Handler { merge: Merge::First, ..Handler::sum("highwater_length", "most packets it held") },
-        Handler::both("capacity", "packets it holds"),
-        Handler::read("config", "the arguments"),
-        Handler::sum("drops", "packets for which there was no room"),
-        Handler::write("reset_counts", "sets drops and highwater_length to zero"),
-        Handler::write("reset", "drops all packets in it"),
-    ],
     changes: Changes::Nothing,
     cost: &[Operation::Store.once()],
     ..Spec::DEFAULT
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Queue>(
     Spec {
         name: "Queue",
         aliases: &[
@@ -69,7 +60,7 @@ pub static ENTRY: Entry = Entry::new(
 );
 
 /// See the spec.
-pub static FRONT_DROP: Entry = Entry::new(
+pub static FRONT_DROP: Entry = Entry::built::<Queue>(
     Spec {
         name: "FrontDropQueue",
         summary: "stores packets in a queue that drops the oldest when it is full",
@@ -85,7 +76,7 @@ pub static FRONT_DROP: Entry = Entry::new(
 );
 
 /// See the spec.
-pub static MIXED: Entry = Entry::new(
+pub static MIXED: Entry = Entry::built::<Queue>(
     Spec {
         name: "MixedQueue",
         summary: "stores packets in a queue with a second input that goes first",
@@ -189,6 +180,17 @@ impl Store {
     }
 }
 
+#[derive(Handlers)]
+#[handler(read, shared, name = "length", "packets in it now", get = self.store.len())]
+#[handler(read, field = highwater, name = "highwater_length", "most packets it held")]
+#[handler(both, field = capacity, "packets it holds", write = self.set_capacity(cx, value))]
+#[handler(read, field = config, "the arguments")]
+#[handler(sum, field = drops, "packets for which there was no room")]
+#[handler(
+    write, name = "reset_counts", "sets drops and highwater_length to zero",
+    run = (self.drops, self.highwater) = (0, self.store.len())
+)]
+#[handler(write, name = "reset", "drops all packets in it", write = self.write_reset(cx))]
 struct Queue {
     store: Store,
     capacity: usize,
@@ -260,6 +262,16 @@ impl Queue {
     }
 }
 
+impl Queue {
+    fn write_reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        while let Some(packet) = self.store.pop() {
+            cx.reject(1, Full::Reset, packet);
+        }
+        self.tell_sources(cx);
+        Ok(())
+    }
+}
+
 impl Element for Queue {
     fn holding(&self) -> usize {
         self.store.len()
@@ -311,32 +323,6 @@ impl Element for Queue {
             }
         }
         self.highwater = self.store.len();
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "length" => Ok(self.store.len().to_string()),
-            "highwater_length" => Ok(self.highwater.to_string()),
-            "capacity" => Ok(self.capacity.to_string()),
-            "drops" => Ok(self.drops.to_string()),
-            "config" => Ok(self.config.clone()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "capacity" => return self.set_capacity(cx, value),
-            "reset_counts" => (self.drops, self.highwater) = (0, self.store.len()),
-            "reset" => {
-                while let Some(packet) = self.store.pop() {
-                    cx.reject(1, Full::Reset, packet);
-                }
-                self.tell_sources(cx);
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! RandomSample: keeps a random part of the packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
     Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
@@ -9,7 +9,7 @@ use thruway_packet::Batch;
 use crate::random::{Probability, Random, seed_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<RandomSample>(
     Spec {
         name: "RandomSample",
         topic: Topic::Moving,
@@ -31,16 +31,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
         ],
         drops: Unlucky::DROPS,
-        handlers: &[
-            Handler::both("sampling_prob", "probability of passing"),
-            Handler::both("drop_prob", "probability of not passing"),
-            Handler::both("active", "whether it samples"),
-            Handler::sum("drops", "packets that did not pass"),
-            Handler::read(
-                "seed",
-                "start of the random numbers: give it as SEED to repeat this run",
-            ),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
         replicas: Replicas::Apart("each draws numbers of its own"),
@@ -56,6 +46,17 @@ reasons! {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, field = pass, name = "sampling_prob", "probability of passing", get = self.pass.value()
+)]
+#[handler(
+    both, name = "drop_prob", "probability of not passing", get = self.pass.complement().value(),
+    write = self.write_drop_prob(value)
+)]
+#[handler(both, field = active, "whether it samples")]
+#[handler(sum, field = drops, "packets that did not pass")]
+#[handler(read, field = seed, "start of the random numbers: give it as SEED to repeat this run")]
 struct RandomSample {
     pass: Probability,
     active: bool,
@@ -81,6 +82,13 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
+impl RandomSample {
+    fn write_drop_prob(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.pass = handler_value::<Probability>("drop_prob", value)?.complement();
+        Ok(())
+    }
+}
+
 impl Element for RandomSample {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if !self.active {
@@ -93,28 +101,5 @@ impl Element for RandomSample {
             self.drops += 1;
             Verdict::reject(1, Unlucky::NotSampled)
         });
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "sampling_prob" => Ok(self.pass.value().to_string()),
-            "drop_prob" => Ok(self.pass.complement().value().to_string()),
-            "active" => Ok(self.active.to_string()),
-            "drops" => Ok(self.drops.to_string()),
-            "seed" => Ok(self.seed.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "sampling_prob" => self.pass = handler_value(name, value)?,
-            "drop_prob" => {
-                self.pass = handler_value::<Probability>(name, value)?.complement();
-            }
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

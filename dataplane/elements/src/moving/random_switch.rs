@@ -1,15 +1,15 @@
 //! RandomSwitch: sends packets to outputs by chance.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::Batch;
 
 use crate::random::{Random, seed_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<RandomSwitch>(
     Spec {
         name: "RandomSwitch",
         topic: Topic::Moving,
@@ -26,10 +26,6 @@ pub static ENTRY: Entry = Entry::new(
             Ty::UInt,
             "start of the random numbers; else each run differs",
         )],
-        handlers: &[Handler::read(
-            "seed",
-            "start of the random numbers: give it as SEED to repeat this run",
-        )],
         changes: Changes::Nothing,
         // With two outputs; more of them are worse.
         cost: &[Operation::Random.once(), Operation::Sort.once(), Operation::Surprise.times(0.5)],
@@ -39,7 +35,10 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct RandomSwitch {
+    /// start of the random numbers: give it as SEED to repeat this run
+    #[handler(read)]
     seed: u64,
     random: Random,
 }
@@ -56,12 +55,5 @@ impl Element for RandomSwitch {
             0 => Verdict::Pass,
             output => Verdict::To(output),
         });
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "seed" => Ok(self.seed.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

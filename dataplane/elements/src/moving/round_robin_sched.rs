@@ -1,38 +1,33 @@
 //! RoundRobinSched: one packet from each input in turn.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RoundRobinSched",
-        aliases: &[Alias { name: "SimpleRoundRobinSched", summary: "the same" }],
-        topic: Topic::Moving,
-        summary: "pulls from its inputs in turn",
-        docs: "Each packet pulled at its output is pulled from the input after the one that gave the \
-               last packet, or from the next that has one. Inputs usually come from Queues.",
-        example: "InfiniteSource(LIMIT 3) -> Queue -> s :: RoundRobinSched -> Unqueue -> Discard;\n\
-                  InfiniteSource(LIMIT 3) -> Queue -> [1] s",
-        ports: "-/1",
-        processing: "l/l",
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Apart("each goes round by itself"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<RoundRobinSched>(Spec {
+    name: "RoundRobinSched",
+    aliases: &[Alias { name: "SimpleRoundRobinSched", summary: "the same" }],
+    topic: Topic::Moving,
+    summary: "pulls from its inputs in turn",
+    docs: "Each packet pulled at its output is pulled from the input after the one that gave the \
+           last packet, or from the next that has one. Inputs usually come from Queues.",
+    example: "InfiniteSource(LIMIT 3) -> Queue -> s :: RoundRobinSched -> Unqueue -> Discard;\n\
+              InfiniteSource(LIMIT 3) -> Queue -> [1] s",
+    ports: "-/1",
+    processing: "l/l",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Apart("each goes round by itself"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct RoundRobinSched {
     next: usize,
+    #[new(Batch::with_room())]
     one: Batch,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(RoundRobinSched { next: 0, one: Batch::with_room() }))
 }
 
 /// Asks `inputs` inputs in turn, from `next` on, until `max` have given something or none has

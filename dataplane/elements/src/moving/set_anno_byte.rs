@@ -1,13 +1,13 @@
 //! SetAnnoByte: one byte of a packet's annotations.
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Replicas, Spec, Topic, Ty,
+    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SetAnnoByte>(
     Spec {
         name: "SetAnnoByte",
         topic: Topic::Moving,
@@ -21,10 +21,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("OFFSET", Ty::Anno, "the byte: a number, or the name of an annotation"),
             Arg::required("VALUE", Ty::UInt, "0 to 255"),
         ],
-        handlers: &[
-            Handler::read("offset", "number of the byte"),
-            Handler::read("value", "what it is set to"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
@@ -33,8 +29,12 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
+#[handler(read, name = "offset", "number of the byte", get = self.anno.offset)]
 struct SetAnnoByte {
     anno: Anno,
+    /// what it is set to
+    #[handler(read)]
     value: u8,
 }
 
@@ -47,14 +47,6 @@ impl Element for SetAnnoByte {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch {
             packet.set_anno_number(self.anno, u32::from(self.value));
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "offset" => Ok(self.anno.offset.to_string()),
-            "value" => Ok(self.value.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TimeSortedSched>(
     Spec {
         name: "TimeSortedSched",
         topic: Topic::Moving,
@@ -29,7 +29,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("false"),
             Arg::keyword("BUFFER", Ty::UInt, "packets of an input to look at, 1 to 65536").or("1"),
         ],
-        handlers: &[Handler::read("well_ordered", "whether all packets left in order of time")],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
         replicas: Replicas::OneThread("it sorts all packets that are pulled through it"),
@@ -118,6 +117,11 @@ impl<P> Merge<P> {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "well_ordered", "whether all packets left in order of time",
+    get = self.merge.well_ordered
+)]
 struct TimeSortedSched {
     merge: Merge<Packet>,
     stop: bool,
@@ -159,13 +163,6 @@ impl Element for TimeSortedSched {
 
     fn holding(&self) -> usize {
         self.merge.heap.len()
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "well_ordered" => Ok(self.merge.well_ordered.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

@@ -1,15 +1,15 @@
 //! Unqueue2: from pull to push, as far as there is room.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Replicas, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 use super::red::find_stores;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Unqueue2>(
     Spec {
         name: "Unqueue2",
         topic: Topic::Moving,
@@ -24,7 +24,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("BURST", Ty::UInt, "packets per scheduling; 0 for all there are").or("1"),
             Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between"),
         ],
-        handlers: &[Handler::sum("count", "packets moved")],
         task: true,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
@@ -34,11 +33,14 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct Unqueue2 {
     burst: usize,
     /// What QUEUES names, if it is given.
     named: Option<Vec<String>>,
     queues: Vec<u32>,
+    /// packets moved
+    #[handler(sum)]
     count: u64,
     batch: Batch,
 }
@@ -81,12 +83,5 @@ impl Element for Unqueue2 {
         self.count += self.batch.len() as u64;
         cx.emit_all(0, &mut self.batch);
         Run::Again
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

@@ -3,10 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use thruway_element::Cx;
-use thruway_exchange::{
-    LinkFigures, Mapped, Mark, Master, Origin, PeerFault, Refusal, Storage, Token, Tuning,
-};
+use thruway_exchange::{LinkFigures, Mapped, Mark, Master, Refusal, Storage, Token, Tuning};
 use thruway_packet::Packet;
 
 use super::backend::HostEnd;
@@ -34,32 +31,51 @@ pub(super) enum Refused {
     Never(Lost),
 }
 
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        match refusal {
+            Refusal::Full => Refused::Full,
+            Refusal::TooLong => Refused::Never(Lost::TooLong),
+        }
+    }
+}
+
+/// A packet as its bytes.
+struct Bytes(Packet);
+
+impl AsRef<[u8]> for Bytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.0.data()
+    }
+}
+
 /// One generation's end for one thread.
 pub(super) struct Link {
     pub(super) master: Master<Mapped>,
-    end: HostEnd,
+    pub(super) end: HostEnd,
     /// Packets whose slots the function has, by slot.
-    parked: Box<[Option<Packet>]>,
+    pub(super) parked: Box<[Option<Packet>]>,
     /// Of a function of streams: their marks.
-    marks: Box<[Mark]>,
+    pub(super) marks: Box<[Mark]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
-    frames: Option<(Arc<Frames>, Box<[Framed]>)>,
-    news: News,
+    pub(super) frames: Option<(Arc<Frames>, Box<[Framed]>)>,
+    pub(super) news: News,
     /// Packets that the function could not add, as counted so far.
-    aux_lost: u64,
+    pub(super) aux_lost: u64,
     /// The function has written, or will write, the wake-up line since it was last cleared.
     is_rung: bool,
 }
 
 /// What slots tell of sessions.
 #[derive(Default)]
-struct News {
+pub(super) struct News {
     /// By slot; none where packets have no sessions.
     of_slot: Box<[Told]>,
     /// Slots that were put without a packet, and which of them came back as what.
     put: u64,
-    returned: u64,
-    dropped: u64,
+    pub(super) returned: u64,
+    pub(super) dropped: u64,
 }
 
 /// What a slot tells of a session, by its index in the arena.
@@ -82,7 +98,7 @@ impl News {
     }
 
     #[inline]
-    fn released(&self, slot: u32) -> Option<u32> {
+    pub(super) fn released(&self, slot: u32) -> Option<u32> {
         match self.of_slot.get(slot as usize) {
             Some(Told::Released(fcb)) => Some(*fcb),
             _ => None,
@@ -175,6 +191,43 @@ impl Link {
         self.park(mark, packet, put)
     }
 
+    /// Whether a slot stands for a packet and its bytes alone: no session, no stream, no frame of a
+    /// group.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.news.of_slot.is_empty() && self.marks.is_empty() && self.frames.is_none()
+    }
+
+    /// As [`put`](Self::put) for all of `packets` until one does not go, of a link that
+    /// [is plain](Self::is_plain). Gives that one, and why.
+    #[inline]
+    pub fn put_all(
+        &mut self,
+        mark: Mark,
+        packets: &mut impl Iterator<Item = Packet>,
+    ) -> Option<(Packet, Refused)> {
+        let Link { master, parked, .. } = self;
+        // A peer's slot always holds some byte: an empty one is a fault of the peer.
+        let mut empty = None;
+        let mut filled = packets.map_while(|packet| {
+            if packet.is_empty() {
+                empty = Some(packet);
+                return None;
+            }
+            Some(Bytes(packet))
+        });
+        let left = master.put_all(mark, &mut filled, |slot, packet| {
+            if let Some(place) = parked.get_mut(slot as usize) {
+                *place = Some(packet.0);
+            }
+        });
+        match (left, empty) {
+            (Some((packet, refusal)), _) => Some((packet.0, Refused::from(refusal))),
+            (None, Some(packet)) => Some((packet, Refused::Never(Lost::Empty))),
+            (None, None) => None,
+        }
+    }
+
     /// The same with the bytes that stand for the packet, if they are not its own.
     #[inline]
     pub fn put_bytes(
@@ -220,8 +273,7 @@ impl Link {
                 self.parked[slot as usize] = Some(packet);
                 Ok(())
             }
-            Err(Unput::Refusal(Refusal::Full)) => Err((packet, Refused::Full)),
-            Err(Unput::Refusal(Refusal::TooLong)) => Err((packet, Refused::Never(Lost::TooLong))),
+            Err(Unput::Refusal(refusal)) => Err((packet, refusal.into())),
             Err(Unput::NoFrame) => Err((packet, Refused::Never(Lost::NoFrame))),
         }
     }
@@ -271,81 +323,6 @@ impl Link {
     #[inline]
     pub fn put_count(&self) -> u64 {
         self.master.figures().put
-    }
-
-    /// Takes back what the function is done with, into `outlet`; says how much that was.
-    #[inline]
-    pub fn collect(
-        &mut self,
-        cx: &mut Cx<'_>,
-        outlet: &mut Outlet,
-        entries: &mut Option<Entries>,
-        limit: u32,
-    ) -> Result<u32, PeerFault> {
-        let headroom = self.end.storage.layout().shape.headroom;
-        let Link { master, parked, marks, frames, news, aux_lost, .. } = self;
-        let now = cx.now();
-        outlet.open_hops();
-        let taken = master.poll(now as u64, limit, |token| match token.origin {
-            Origin::Slot(slot) | Origin::Dropped(slot) if news.released(slot).is_some() => {
-                // However it came back, and whatever it says.
-                match token.origin {
-                    Origin::Dropped(_) => news.dropped += 1,
-                    _ => news.returned += 1,
-                }
-                if let (Some(fcb), Some(entries)) = (news.released(slot), entries.as_mut()) {
-                    entries.release(fcb);
-                }
-            }
-            Origin::Slot(slot) | Origin::Dropped(slot) if !marks.is_empty() => {
-                let streams = entries.as_mut().zip(parked[slot as usize].take());
-                if let Some((entries, packet)) = streams {
-                    let came = Came { token: &token, entered: headroom, frames: None };
-                    outlet.take_back_stream(cx, entries, (marks[slot as usize], packet), &came);
-                }
-            }
-            Origin::Slot(slot) => {
-                let framed =
-                    frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
-                let entered = framed.map_or(headroom, |(_, framed)| framed.start);
-                let stays = match parked[slot as usize].take() {
-                    Some(packet) => {
-                        let came = Came { token: &token, entered, frames: framed.map(|of| of.0) };
-                        outlet.take_back(cx, packet, &came)
-                    }
-                    None => true,
-                };
-                if let Some((frames, Framed { frame, .. })) = framed
-                    && stays
-                {
-                    frames.with(|free| free.push(frame));
-                }
-            }
-            Origin::Dropped(slot) => {
-                outlet.dropped.extend(parked[slot as usize].take());
-                outlet.parent_dropped = true;
-                if let Some((frames, of_slot)) = frames {
-                    frames.with(|free| free.push(of_slot[slot as usize].frame));
-                }
-            }
-            Origin::Aux(_) | Origin::Injected if !marks.is_empty() => {
-                cx.count_drops(Lost::Stray, 1);
-            }
-            Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
-        });
-        let injected = match taken {
-            Ok(_) => master.poll_injected(limit, |token| match marks.is_empty() {
-                true => outlet.take_new(cx, &token),
-                false => cx.count_drops(Lost::Stray, 1),
-            }),
-            Err(fault) => Err(fault),
-        };
-        count_aux_lost(cx, master.figures().aux_lost, aux_lost);
-        // What came before a fault was good.
-        outlet.flush(cx);
-        outlet.clear_dropped(cx);
-        outlet.close_hops(cx);
-        Ok(taken? + injected?)
     }
 
     /// Puts what another function gave into the next slot, without a way over the packet memory:
@@ -433,14 +410,5 @@ impl Link {
     pub fn quiet_late(&mut self) {
         self.is_rung = true;
         self.quiet();
-    }
-}
-
-/// Counts packets that the function could not add, in all, beyond those counted before.
-#[inline]
-fn count_aux_lost(cx: &mut Cx<'_>, all: u64, counted: &mut u64) {
-    let lost = all - std::mem::replace(counted, all);
-    if lost > 0 {
-        cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
     }
 }

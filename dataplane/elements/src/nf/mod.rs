@@ -2,6 +2,7 @@
 
 mod backend;
 mod carried;
+mod collect;
 mod framed;
 mod group;
 mod hang;

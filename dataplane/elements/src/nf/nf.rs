@@ -236,10 +236,7 @@ impl Element for Nf {
         self.mark(cx, input, batch);
         if matches!(&self.running, Some(State { link: Some(_), .. })) {
             self.be_awake();
-            for (nth, packet) in batch.drain().enumerate() {
-                let mark = self.mark_of(nth, input);
-                self.offer(cx, mark, packet);
-            }
+            self.offer_all(cx, input, batch);
             if let Some(state) = &mut self.running {
                 state.publish(cx);
             }

@@ -23,8 +23,8 @@ pub(super) struct Outlet {
     port: usize,
     /// Packets that the function dropped, and whether the last slot's was: auxiliary packets are
     /// its children.
-    pub dropped: Batch,
-    pub parent_dropped: bool,
+    dropped: Batch,
+    parent_dropped: bool,
     /// What is known of the packet that the last token hopped with.
     hopped: Option<([u8; CARRIED_LEN], u32)>,
     /// Per output: the function that it leads to, if it does so directly.
@@ -139,6 +139,13 @@ impl Outlet {
         token.copy_to(packet.data_mut());
         self.give(cx, port, packet);
         true
+    }
+
+    /// The packet of a slot that the function dropped.
+    #[inline]
+    pub fn end(&mut self, packet: Option<Packet>) {
+        self.dropped.extend(packet);
+        self.parent_dropped = true;
     }
 
     /// A packet of which a function of streams has left the content in its slot, or dropped it,
@@ -257,6 +264,9 @@ impl Outlet {
 #[inline]
 fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
     let len = span.len as usize;
+    if span.start == entered && len == packet.len() {
+        return true;
+    }
     if span.start < entered && !packet.push((entered - span.start) as usize) {
         return false;
     }

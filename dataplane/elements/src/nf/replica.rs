@@ -412,6 +412,24 @@ impl Nf {
         }
     }
 
+    /// Hands a batch over, whose marks were found; what finds the ring full waits.
+    #[inline]
+    pub fn offer_all(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
+        let mut packets = batch.drain();
+        if let Some(state) = &mut self.running
+            && state.is_plain()
+        {
+            let mark = Mark { input, ..Mark::NONE };
+            let left = state.put_all(cx, mark, &mut packets);
+            left.into_iter().chain(packets).for_each(|packet| self.offer(cx, mark, packet));
+            return;
+        }
+        for (nth, packet) in packets.enumerate() {
+            let mark = self.mark_of(nth, input);
+            self.offer(cx, mark, packet);
+        }
+    }
+
     #[inline]
     pub fn offer(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
         let Some(state) = &mut self.running else { return };

@@ -152,6 +152,33 @@ impl State {
         }
     }
 
+    /// Whether what is handed over now are packets that go as their bytes, with nothing beside them
+    /// and nothing in front of them.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.entries.is_none()
+            && self.backlog.is_empty()
+            && !self.outlet.carries()
+            && self.link.as_ref().is_some_and(Link::is_plain)
+    }
+
+    /// Hands over packets while all [is plain](Self::is_plain); gives the one that finds the ring
+    /// full.
+    #[inline]
+    pub fn put_all(
+        &mut self,
+        cx: &mut Cx<'_>,
+        mark: Mark,
+        packets: &mut impl Iterator<Item = Packet>,
+    ) -> Option<Packet> {
+        loop {
+            match self.link.as_mut()?.put_all(mark, packets)? {
+                (packet, Refused::Full) => return Some(packet),
+                (packet, Refused::Never(why)) => self.lose(cx, mark, packet, why),
+            }
+        }
+    }
+
     /// Loses a packet: where it is part of a stream, its connection ends.
     pub fn lose(&mut self, cx: &mut Cx<'_>, mark: Mark, mut packet: Packet, why: Lost) {
         let now = cx.now();

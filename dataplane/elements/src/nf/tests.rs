@@ -1,5 +1,8 @@
 //! The element over a function that the test itself plays.
 
+mod hop;
+mod refusals;
+
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
@@ -99,7 +102,12 @@ const SHAPE: LinkShape =
 
 impl Stage {
     fn new(more: &[&str]) -> Stage {
-        let texts = ["EXEC /bin/true", "SLOTS 8", "WORKER_THRESHOLD 1"];
+        Stage::of(&SHAPE, more)
+    }
+
+    fn of(shape: &LinkShape, more: &[&str]) -> Stage {
+        let slots = format!("SLOTS {}", shape.slots);
+        let texts = ["EXEC /bin/true", &slots, "WORKER_THRESHOLD 1"];
         let texts: Vec<String> = texts.iter().chain(more).map(|&text| text.into()).collect();
         let (addresses, shared) = (Addresses::default(), Shared::default());
         let env = Env {
@@ -128,7 +136,7 @@ impl Stage {
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
         nf.shared_state().start(|| Ok(played)).unwrap();
-        let storage = Mapped::create(&SHAPE, None, Pages::Normal).unwrap();
+        let storage = Mapped::create(shape, None, Pages::Normal).unwrap();
         function.generation.store(1, Ordering::Relaxed);
         *function.ready.lock().unwrap() = Some(storage.clone());
         let rig = Rig::around(Box::new(nf), &ENTRY, 2).unwrap();
@@ -468,28 +476,4 @@ fn handlers_lead_to_the_function() {
     assert_eq!(stage.function.threshold.load(Ordering::Relaxed), 5);
     stage.rig.write("age", "5us").unwrap();
     assert_eq!(stage.rig.read("age", "").unwrap(), "5000");
-}
-
-#[test]
-fn wrong_arguments_name_the_remedy() {
-    for (texts, why) in [
-        (&["/no/such/program"][..], "there is no program '/no/such/program'"),
-        (&["/etc/passwd"], "chmod +x"),
-        (&["/bin"], "is not a file"),
-        (&["/bin/true", "SLOTS 100"], "SLOTS: 100 is not a number of slots: a power of two"),
-        (&["/bin/true", "SLOTS 16"], "WORKER_THRESHOLD: 32 is not below SLOTS (16)"),
-        (&["/bin/true", "SLOTS 64", "MASTER_THRESHOLD 100"], "or give SLOTS 128"),
-        (&["/bin/true", "AUX_SLOTS 3"], "AUX_SLOTS: 3 is not"),
-        (&["/bin/true", "MODE group"], "GROUP NAME"),
-        (&["/bin/true", "MODE group", "GROUP g"], "TrustGroup(g"),
-        (&["/bin/true", "GROUP g"], "needs MODE group"),
-        (&["/bin/true", "MODE grouped"], "isolated, group"),
-        (&["/bin/true", "MEMORY 5"], "at least 1M"),
-        (&["/bin/true", "CPUS x"], "CPUS \"1 2\""),
-        (&["/bin/true", "OUTPUTS 1"], "2 outputs are connected"),
-        (&["/bin/true", "OUTPUTS 1000"], "1 to 256"),
-    ] {
-        let error = Rig::new(&ENTRY, texts, 2).err().expect(why).to_string();
-        assert!(error.contains(why), "{texts:?}: {error}");
-    }
 }

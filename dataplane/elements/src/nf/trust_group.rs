@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry {
     },
     declare: Some(declare),
     shares: None,
+    handler_calls: None,
 };
 
 /// Most frames of a group.

@@ -37,6 +37,7 @@ macro_rules! taken {
             $crate::rewriters::build::DST_ANNO,
             $crate::rewriters::build::REPLY_ANNO,
             $crate::rewriters::build::SET_AGGREGATE,
+            $crate::dialect::ignored("HANDLE_MIGRATION"),
         ]
     };
 }

@@ -271,7 +271,7 @@ impl Class {
 
 /// A packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quoted {
+pub(crate) struct Quoted {
     pub src: u32,
     pub dst: u32,
     pub protocol: u8,

@@ -98,7 +98,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 /// The packet that an ICMP error carries; `None` if it is none, or carries too little.
-pub(super) fn quoted(message: &[u8]) -> Option<Quoted> {
+pub(crate) fn quoted(message: &[u8]) -> Option<Quoted> {
     use icmp_type::{PARAMETER_PROBLEM, REDIRECT, SOURCE_QUENCH, TIME_EXCEEDED, UNREACHABLE};
     let (header, body) = IcmpHeader::ref_from_prefix(message).ok()?;
     let errors = [UNREACHABLE, SOURCE_QUENCH, REDIRECT, TIME_EXCEEDED, PARAMETER_PROBLEM];

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(declare),
     shares: None,
+    handler_calls: None,
 };
 
 struct IpRewriterPatterns;

@@ -27,6 +27,7 @@ mod tests;
 mod thread_ip_mapper;
 mod udp_rewriter;
 
+pub(crate) use icmp_rewriter::quoted;
 use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.

@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(|element, args, names| mapper::declare(ROUND_ROBIN, element, args, names)),
     shares: None,
+    handler_calls: None,
 };
 
 struct RoundRobinIpMapper;

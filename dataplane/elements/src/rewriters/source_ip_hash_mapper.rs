@@ -41,6 +41,7 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(|element, args, names| mapper::declare(SOURCE_HASH, element, args, names)),
     shares: None,
+    handler_calls: None,
 };
 
 struct SourceIpHashMapper;

@@ -22,4 +22,5 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(|element, args, names| mapper::declare(THREAD, element, args, names)),
     shares: None,
+    handler_calls: None,
 };

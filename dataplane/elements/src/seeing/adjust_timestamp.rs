@@ -1,49 +1,46 @@
 //! AdjustTimestamp: packets' times moved by a constant.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation, Replicas,
+    Spec, Topic, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 use super::text::timestamp;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "AdjustTimestamp",
-        topic: Topic::Seeing,
-        summary: "moves the timestamps of packets",
-        docs: "Adds TIME, which may be negative, to each packet's timestamp; with FIRST, to the \
-               annotation of the first timestamp. Packets without one (zero) are left alone unless \
-               ALL. Times end at the earliest and latest that can be told, about 292 years from \
-               1970.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5) -> AdjustTimestamp(-1.5) \
-                  -> Print(TIMESTAMP true) -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("TIME", Ty::Time, "what is added"),
-            Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is moved").or("false"),
-            Arg::keyword("ALL", Ty::Bool, "whether a timestamp of zero is moved too").or("false"),
-        ],
-        handlers: &[Handler::both("time", "what is added, in seconds")],
-        changes: Changes::Nothing,
-        cost: &[Operation::Clock.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<AdjustTimestamp>(Spec {
+    name: "AdjustTimestamp",
+    topic: Topic::Seeing,
+    summary: "moves the timestamps of packets",
+    docs: "Adds TIME, which may be negative, to each packet's timestamp; with FIRST, to the \
+           annotation of the first timestamp. Packets without one (zero) are left alone unless \
+           ALL. Times end at the earliest and latest that can be told, about 292 years from \
+           1970.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5) -> AdjustTimestamp(-1.5) \
+              -> Print(TIMESTAMP true) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Clock.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "time", "what is added, in seconds", get = timestamp(self.time),
+    write = self.write_time(value)
+)]
 struct AdjustTimestamp {
+    /// what is added
+    #[arg(required, as = Nanos)]
     time: i64,
+    /// whether the first timestamp is moved
+    #[arg(keyword, or = "false")]
     first: bool,
+    /// whether a timestamp of zero is moved too
+    #[arg(keyword, or = "false")]
     all: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let Nanos(time) = args.get("TIME")?;
-    Ok(Box::new(AdjustTimestamp { time, first: args.get("FIRST")?, all: args.get("ALL")? }))
 }
 
 impl AdjustTimestamp {
@@ -65,28 +62,18 @@ impl AdjustTimestamp {
     }
 }
 
+impl AdjustTimestamp {
+    fn write_time(&mut self, value: &str) -> Result<(), HandlerError> {
+        let Nanos(time) = handler_value("time", value)?;
+        self.time = time;
+        Ok(())
+    }
+}
+
 impl Element for AdjustTimestamp {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch {
             self.adjust(packet);
-        }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "time" => Ok(timestamp(self.time)),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "time" => {
-                let Nanos(time) = handler_value(name, value)?;
-                self.time = time;
-                Ok(())
-            }
-            _ => Err(HandlerError::no_write(name)),
         }
     }
 }

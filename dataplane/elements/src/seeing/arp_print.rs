@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -15,7 +15,7 @@ use super::lines::{self, Lines, write_ether};
 use super::text::timestamp;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ArpPrint>(
     Spec {
         name: "ARPPrint",
         topic: Topic::Seeing,
@@ -32,7 +32,6 @@ pub static ENTRY: Entry = Entry::new(
             lines::OUTFILE,
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
         ],
-        handlers: &[Handler::both("active", "whether anything is printed")],
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Alike,
@@ -48,11 +47,14 @@ const ETHERNET: u16 = 1;
 /// Ethernet type of trailer encapsulation (RFC 893).
 const TRAILER: u16 = 0x1000;
 
+#[derive(Handlers)]
 struct ArpPrint {
     label: String,
     timestamp: bool,
     ether: bool,
     lines: Lines,
+    /// whether anything is printed
+    #[handler(both)]
     active: bool,
 }
 
@@ -146,21 +148,6 @@ impl Element for ArpPrint {
             let line = self.line(packet);
             self.lines.show(cx, &line);
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {

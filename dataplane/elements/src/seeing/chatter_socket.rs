@@ -8,8 +8,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +18,7 @@ use super::door::{self, Door, lock};
 use super::management::Post;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
     Spec {
         name: "ChatterSocket",
         topic: Topic::Seeing,
@@ -56,10 +55,6 @@ pub static ENTRY: Entry = Entry::new(
             door::RETRIES,
             door::RETRY_WARNINGS,
         ],
-        handlers: &[
-            Handler::read("port", "the TCP port, or the file name"),
-            Handler::read("clients", "clients that are connected"),
-        ],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
@@ -67,6 +62,11 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
+#[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
+#[handler(
+    read, name = "clients", "clients that are connected", get = self.clients.load(Ordering::Acquire)
+)]
 struct ChatterSocket {
     post: Post<Server>,
     /// Whether the channel is the one that lines are written to.
@@ -100,14 +100,6 @@ impl Element for ChatterSocket {
             cx.host().hear(Arc::new(move |line| log.add(line)));
         }
         self.post.begin(cx, server)
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "port" => Ok(lock(&self.name).clone()),
-            "clients" => Ok(self.clients.load(Ordering::Acquire).to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

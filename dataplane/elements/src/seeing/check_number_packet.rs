@@ -1,7 +1,7 @@
 //! CheckNumberPacket: counts which numbers came back.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
     Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
@@ -9,7 +9,7 @@ use thruway_packet::Batch;
 use super::number_packet::{self, Place};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<CheckNumberPacket>(
     Spec {
         name: "CheckNumberPacket",
         topic: Topic::Seeing,
@@ -28,12 +28,6 @@ pub static ENTRY: Entry = Entry::new(
             number_packet::NET_ORDER,
         ],
         drops: Unexpected::DROPS,
-        handlers: &[
-            Handler::read("min", "the number that came least often, and how often"),
-            Handler::read("max", "the number that came most often, and how often"),
-            Handler::both("count", "numbers to expect"),
-            Handler::read("dump", "how often each came, a line each"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
         replicas: Replicas::OneThread("it counts how often each number comes, in one table"),
@@ -52,6 +46,20 @@ reasons! {
 
 const COUNT_MAX: usize = 1 << 24;
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "min", "the number that came least often, and how often",
+    get = pick(&self.seen, |times, least| times < least)
+)]
+#[handler(
+    read, name = "max", "the number that came most often, and how often",
+    get = pick(&self.seen, |times, most| times > most)
+)]
+#[handler(
+    both, name = "count", "numbers to expect", get = self.seen.len(),
+    write = self.write_count(value)
+)]
+#[handler(read, name = "dump", "how often each came, a line each", read = self.read_dump())]
 struct CheckNumberPacket {
     place: Place,
     seen: Vec<u32>,
@@ -77,6 +85,21 @@ fn pick(seen: &[u32], better: impl Fn(u32, u32) -> bool) -> String {
     best.map_or("[-1] : -1".to_owned(), |(number, times)| format!("[{number}] : {times}"))
 }
 
+impl CheckNumberPacket {
+    fn read_dump(&mut self) -> Result<String, HandlerError> {
+        let lines = self.seen.iter().enumerate();
+        Ok(lines.map(|(number, times)| format!("{number}: {times}\n")).collect())
+    }
+
+    fn write_count(&mut self, value: &str) -> Result<(), HandlerError> {
+        match handler_value("count", value)? {
+            count @ 0..=COUNT_MAX => self.seen.resize(count, 0),
+            _ => return Err(HandlerError::refused(format!("count: at most {COUNT_MAX}"))),
+        }
+        Ok(())
+    }
+}
+
 impl Element for CheckNumberPacket {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (place, seen) = (self.place, &mut self.seen);
@@ -90,29 +113,5 @@ impl Element for CheckNumberPacket {
             }
             Verdict::Pass
         });
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "min" => Ok(pick(&self.seen, |times, least| times < least)),
-            "max" => Ok(pick(&self.seen, |times, most| times > most)),
-            "count" => Ok(self.seen.len().to_string()),
-            "dump" => {
-                let lines = self.seen.iter().enumerate();
-                Ok(lines.map(|(number, times)| format!("{number}: {times}\n")).collect())
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "count" => match handler_value(name, value)? {
-                count @ 0..=COUNT_MAX => self.seen.resize(count, 0),
-                _ => return Err(HandlerError::refused(format!("count: at most {COUNT_MAX}"))),
-            },
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
     Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
@@ -15,7 +15,7 @@ use super::ewma::Rate;
 use super::sums::{SYNC, Sums};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Counter>(
     Spec {
         name: "Counter",
         aliases: &[
@@ -58,20 +58,6 @@ pub static ENTRY: Entry = Entry::new(
             ignored("BATCH_PRECISE"),
             Arg::keyword("SYNC", Ty::Choice(SYNC), "how threads count together").or("per-thread"),
         ],
-        handlers: &[
-            Handler::sum("count", "packets"),
-            Handler::sum("byte_count", "bytes"),
-            Handler::sum("rate", "packets a second, lately"),
-            Handler::sum("byte_rate", "bytes a second, lately"),
-            Handler::sum("bit_rate", "bits a second, lately"),
-            Handler::both(
-                "count_call",
-                "the count at which COUNT_CALL is made; N [HANDLER [VALUE]]",
-            ),
-            Handler::write("byte_count_call", "sets BYTE_COUNT_CALL: N [HANDLER [VALUE]]"),
-            Handler::write("reset", "sets counts and rates to zero"),
-            Handler::write("reset_counts", "sets counts and rates to zero"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Count.once()],
         replicas: Replicas::Apart(
@@ -110,6 +96,26 @@ impl Trigger {
     }
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "count", "packets", get = self.sums.part()[0])]
+#[handler(sum, name = "byte_count", "bytes", get = self.sums.part()[1])]
+#[handler(sum, name = "rate", "packets a second, lately", get = self.rate.unparse(cx.now(), 1))]
+#[handler(
+    sum, name = "byte_rate", "bytes a second, lately", get = self.byte_rate.unparse(cx.now(), 1)
+)]
+#[handler(
+    sum, name = "bit_rate", "bits a second, lately", get = self.byte_rate.unparse(cx.now(), 8)
+)]
+#[handler(
+    both, name = "count_call", "the count at which COUNT_CALL is made; N [HANDLER [VALUE]]",
+    read = self.read_count_call(), write = self.set_call(cx, 0, value)
+)]
+#[handler(
+    write, name = "byte_count_call", "sets BYTE_COUNT_CALL: N [HANDLER [VALUE]]",
+    write = self.set_call(cx, 1, value)
+)]
+#[handler(write, name = "reset", "sets counts and rates to zero", run = self.reset())]
+#[handler(write, name = "reset_counts", "sets counts and rates to zero", run = self.reset())]
 struct Counter {
     sums: Sums,
     /// One thread brings packets.
@@ -183,6 +189,12 @@ struct Counts {
     byte_rate: Rate,
 }
 
+impl Counter {
+    fn read_count_call(&mut self) -> Result<String, HandlerError> {
+        Ok(self.calls[0].as_ref().map_or(String::new(), |trigger| trigger.at.to_string()))
+    }
+}
+
 impl Element for Counter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
@@ -194,30 +206,6 @@ impl Element for Counter {
         if self.calls.iter().flatten().any(|trigger| !trigger.done) {
             self.call(cx);
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.sums.part()[0].to_string()),
-            "byte_count" => Ok(self.sums.part()[1].to_string()),
-            "rate" => Ok(self.rate.unparse(cx.now(), 1)),
-            "byte_rate" => Ok(self.byte_rate.unparse(cx.now(), 1)),
-            "bit_rate" => Ok(self.byte_rate.unparse(cx.now(), 8)),
-            "count_call" => {
-                Ok(self.calls[0].as_ref().map_or(String::new(), |trigger| trigger.at.to_string()))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "count_call" => self.set_call(cx, 0, value)?,
-            "byte_count_call" => self.set_call(cx, 1, value)?,
-            "reset" | "reset_counts" => self.reset(),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -1,13 +1,13 @@
 //! Discard: the end of the way.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Replicas, Run, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Discard>(
     Spec {
         name: "Discard",
         topic: Topic::Seeing,
@@ -21,11 +21,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BURST", Ty::UInt, "packets to pull at once; 0 for all (pull input only)")
                 .or("1"),
         ],
-        handlers: &[
-            Handler::sum("count", "packets discarded"),
-            Handler::both("active", "whether it pulls"),
-            Handler::write("reset_counts", "sets count to zero"),
-        ],
         task: true,
         task_pulls: true,
         changes: Changes::Nothing,
@@ -36,6 +31,10 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets discarded")]
+#[handler(both, field = active, "whether it pulls")]
+#[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
 struct Discard {
     active: bool,
     burst: usize,
@@ -74,22 +73,5 @@ impl Element for Discard {
         self.count += self.batch.len() as u64;
         self.batch.clear();
         Run::Again
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            "reset_counts" => self.count = 0,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,30 +1,27 @@
 //! Idle: nothing comes out of it.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, reasons,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Idle",
-        topic: Topic::Seeing,
-        summary: "never makes a packet, drops all it gets",
-        docs: "Never pushes a packet nor pulls one; packets pushed into it are dropped. Takes the \
-               place of a neighbour that must be connected.",
-        example: "Idle -> Discard; InfiniteSource(LIMIT 1, STOP true) -> Idle",
-        ports: "-/-",
-        processing: "a/a",
-        flow: "x/y",
-        drops: Sink::DROPS,
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Idle>(Spec {
+    name: "Idle",
+    topic: Topic::Seeing,
+    summary: "never makes a packet, drops all it gets",
+    docs: "Never pushes a packet nor pulls one; packets pushed into it are dropped. Takes the \
+           place of a neighbour that must be connected.",
+    example: "Idle -> Discard; InfiniteSource(LIMIT 1, STOP true) -> Idle",
+    ports: "-/-",
+    processing: "a/a",
+    flow: "x/y",
+    drops: Sink::DROPS,
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet is dropped.
@@ -33,11 +30,8 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct Idle;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Idle))
-}
 
 impl Element for Idle {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -13,7 +13,7 @@ use super::lines::{self, Lines, write_ether};
 use super::text::{Contents, timestamp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpPrint>(
     Spec {
         name: "IPPrint",
         topic: Topic::Seeing,
@@ -47,7 +47,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("CHANNEL", Ty::Str, "accepted for Click's sake"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
         ],
-        handlers: &[Handler::both("active", "whether anything is printed")],
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Alike,
@@ -56,6 +55,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct IpPrint {
     label: String,
     fields: Fields,
@@ -66,6 +66,8 @@ struct IpPrint {
     contents: Contents,
     payload: Contents,
     max: usize,
+    /// whether anything is printed
+    #[handler(both)]
     active: bool,
     lines: Lines,
 }
@@ -166,21 +168,6 @@ impl Element for IpPrint {
                 self.lines.show(cx, &line);
             }
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 use super::text::{Contents, timestamp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Print>(
     Spec {
         name: "Print",
         topic: Topic::Seeing,
@@ -34,7 +34,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("CPU", Ty::Bool, "whether the thread is shown").or("false"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
         ],
-        handlers: &[Handler::both("active", "whether anything is printed")],
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Alike,
@@ -43,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
 struct Print {
     label: String,
     max: usize,
@@ -52,6 +52,8 @@ struct Print {
     headroom: bool,
     /// The thread to show.
     thread: Option<usize>,
+    /// whether anything is printed
+    #[handler(both)]
     active: bool,
 }
 
@@ -111,20 +113,5 @@ impl Element for Print {
                 cx.chatter(&self.line(packet));
             }
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "active" => Ok(self.active.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

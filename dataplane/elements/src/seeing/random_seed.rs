@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry {
     build,
     declare: Some(declare),
     shares: None,
+    handler_calls: None,
 };
 
 struct RandomSeed;

@@ -1,42 +1,36 @@
 //! SetTimestamp: notes the time on packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Nanos, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Nanos, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SetTimestamp",
-        topic: Topic::Seeing,
-        summary: "sets the timestamp of packets",
-        docs: "Sets each packet's timestamp to TIMESTAMP, seconds since 1970, or to the present time. \
-               With FIRST, it is the annotation of the first timestamp that is set; it has room \
-               where an IPv6 destination annotation would be.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> Print(TIMESTAMP true) \
-                  -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("TIMESTAMP", Ty::Time, "the time; the present if not given"),
-            Arg::keyword("FIRST", Ty::Bool, "whether the first timestamp is set").or("false"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Clock.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<SetTimestamp>(Spec {
+    name: "SetTimestamp",
+    topic: Topic::Seeing,
+    summary: "sets the timestamp of packets",
+    docs: "Sets each packet's timestamp to TIMESTAMP, seconds since 1970, or to the present time. \
+           With FIRST, it is the annotation of the first timestamp that is set; it has room \
+           where an IPv6 destination annotation would be.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> Print(TIMESTAMP true) \
+              -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Clock.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct SetTimestamp {
+    /// the time; the present if not given
+    #[arg(optional, name = "TIMESTAMP", ty = Ty::Time)]
+    #[new(args.opt("TIMESTAMP")?.map(|Nanos(ns)| ns))]
     time: Option<i64>,
+    /// whether the first timestamp is set
+    #[arg(keyword, or = "false")]
     first: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let time = args.opt("TIMESTAMP")?.map(|Nanos(ns)| ns);
-    Ok(Box::new(SetTimestamp { time, first: args.get("FIRST")? }))
 }
 
 impl Element for SetTimestamp {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -12,35 +11,34 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 use super::text::timestamp;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SetTimestampDelta",
-        topic: Topic::Seeing,
-        summary: "makes timestamps count from the first",
-        docs: "Subtracts the first timestamp that it sees from all. Timestamps of zero are left \
-               alone and do not count as the first. A thread counts from the first that it saw \
-               itself.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> SetTimestampDelta \
-                  -> Print(TIMESTAMP true) -> Discard",
-        handlers: &[
-            Handler::read("first", "the first timestamp, 0.000000 for none yet"),
-            Handler::write("reset", "counts from the next timestamp").shared(),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Clock.once()],
-        replicas: Replicas::Sharing("the time of the first packet"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<SetTimestampDelta>(Spec {
+    name: "SetTimestampDelta",
+    topic: Topic::Seeing,
+    summary: "makes timestamps count from the first",
+    docs: "Subtracts the first timestamp that it sees from all. Timestamps of zero are left \
+           alone and do not count as the first. A thread counts from the first that it saw \
+           itself.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> SetTimestampDelta \
+              -> Print(TIMESTAMP true) -> Discard",
+    changes: Changes::Nothing,
+    cost: &[Operation::Clock.once()],
+    replicas: Replicas::Sharing("the time of the first packet"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    read, name = "first", "the first timestamp, 0.000000 for none yet",
+    get = timestamp(self.first.load(Ordering::Relaxed) as i64)
+)]
+#[handler(
+    write, shared, name = "reset", "counts from the next timestamp",
+    run = self.first.store(0, Ordering::Relaxed)
+)]
 struct SetTimestampDelta {
     /// That of all threads, as two's complement; 0 before there was one.
+    #[new(args.shared("first", || AtomicU64::new(0)))]
     first: Arc<AtomicU64>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(SetTimestampDelta { first: args.shared("first", || AtomicU64::new(0)) }))
 }
 
 impl SetTimestampDelta {
@@ -67,20 +65,5 @@ impl Element for SetTimestampDelta {
             }
             packet.set_timestamp(time.saturating_sub(first));
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "first" => Ok(timestamp(self.first.load(Ordering::Relaxed) as i64)),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _: &str) -> Result<(), HandlerError> {
-        match name {
-            "reset" => self.first.store(0, Ordering::Relaxed),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

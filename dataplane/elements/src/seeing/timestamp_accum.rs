@@ -1,15 +1,14 @@
 //! TimestampAccum: adds up how old packets are.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use super::text::general;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TimestampAccum>(
     Spec {
         name: "TimestampAccum",
         topic: Topic::Seeing,
@@ -18,14 +17,6 @@ pub static ENTRY: Entry = Entry::new(
                these times up. The present is read once a round, not for each packet.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> a :: TimestampAccum \
                   -> Discard",
-        handlers: &[
-            Handler::sum("count", "packets"),
-            Handler::sum("time", "the sum of all times, seconds"),
-            Handler::read("average_time", "time by count").lines(),
-            Handler::read("min", "the shortest, seconds").lines(),
-            Handler::read("max", "the longest, seconds").lines(),
-            Handler::write("reset_counts", "forgets all packets"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Clock.once()],
         replicas: Replicas::Apart(
@@ -37,7 +28,22 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Handlers)]
+#[handler(sum, field = count, "packets")]
+#[handler(sum, name = "time", "the sum of all times, seconds", get = seconds(self.sum as f64))]
+#[handler(
+    read, lines, name = "average_time", "time by count",
+    get = seconds(self.sum as f64 / self.count as f64)
+)]
+#[handler(
+    read, lines, name = "min", "the shortest, seconds", get = seconds(self.min.unwrap_or(0) as f64)
+)]
+#[handler(
+    read, lines, name = "max", "the longest, seconds", get = seconds(self.max.unwrap_or(0) as f64)
+)]
+#[handler(
+    write, name = "reset_counts", "forgets all packets", run = *self = TimestampAccum::default()
+)]
 struct TimestampAccum {
     count: u64,
     sum: i128,
@@ -68,25 +74,6 @@ impl Element for TimestampAccum {
         for packet in batch.iter() {
             self.see(cx.now().saturating_sub(packet.timestamp()));
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "time" => Ok(seconds(self.sum as f64)),
-            "average_time" => Ok(seconds(self.sum as f64 / self.count as f64)),
-            "min" => Ok(seconds(self.min.unwrap_or(0) as f64)),
-            "max" => Ok(seconds(self.max.unwrap_or(0) as f64)),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => *self = TimestampAccum::default(),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

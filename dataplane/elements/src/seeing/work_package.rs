@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use thruway_element::cost::Access;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
+    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, HandlerError, Handlers, Load,
     Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet, cycles, fallible};
@@ -16,7 +16,7 @@ use crate::random::{Random, fresh_seed};
 use mersenne::Mersenne;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<WorkPackage>(
     Spec {
         name: "WorkPackage",
         topic: Topic::Seeing,
@@ -42,10 +42,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ANALYSIS", Ty::Bool, "whether cycles_work and cycles_per_work are told")
                 .or("false"),
         ],
-        handlers: &[
-            Handler::sum("cycles_work", "numbers drawn, with ANALYSIS"),
-            Handler::read("cycles_per_work", "clock cycles for each, reads included (one thread)"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],
         replicas: Replicas::Sharing("the array"),
@@ -66,6 +62,12 @@ const WORD: usize = 4;
 /// Filled by the first thread that is initialised.
 type Array = Arc<OnceLock<Result<Vec<u32>, String>>>;
 
+#[derive(Handlers)]
+#[handler(sum, field = draws, name = "cycles_work", "numbers drawn, with ANALYSIS")]
+#[handler(
+    read, name = "cycles_per_work", "clock cycles for each, reads included (one thread)",
+    read = self.read_cycles_per_work()
+)]
 struct WorkPackage {
     work: Work,
     random: Mersenne,
@@ -164,6 +166,12 @@ fn read(bytes: &[u8], number: u32) -> u32 {
     word.map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
+impl WorkPackage {
+    fn read_cycles_per_work(&mut self) -> Result<String, HandlerError> {
+        Ok(format!("{:.1}", self.cycles as f64 / self.draws.max(1) as f64))
+    }
+}
+
 impl Element for WorkPackage {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         let array = self.array.get_or_init(|| filled(self.array_words, self.seed));
@@ -194,16 +202,6 @@ impl Element for WorkPackage {
             of_array.reaching(bytes, 1.0, Access::Dependent),
             Operation::ArrayLookup.times(of_packet),
         ])
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "cycles_work" => Ok(self.draws.to_string()),
-            "cycles_per_work" => {
-                Ok(format!("{:.1}", self.cycles as f64 / self.draws.max(1) as f64))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

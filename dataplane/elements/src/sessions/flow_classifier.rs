@@ -106,6 +106,9 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::sum("sessions", "sessions now"),
             Handler::sum("count", "the same, by FastClick's name"),
+            Handler::sum("count_fids", "sessions of the fullest sort that may still begin"),
+            Handler::read("capacity", "most sessions of one sort in one thread"),
+            Handler::sum("total_capacity", "the same in all threads"),
             Handler::sum("embryonic", "embryonic ones among them"),
             Handler::sum("created", "sessions begun"),
             Handler::sum("expired", "sessions that timed out"),
@@ -378,8 +381,12 @@ impl Element for FlowClassifier {
         let levels = 0..flows.plan().levels.len() as u8;
         let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
         let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();
+        let most = u64::from(self.settings.bounds.sessions_max);
+        let now_of_fullest = counts.iter().map(|(now, ..)| u64::from(*now)).max().unwrap_or(0);
         let number = match name {
             "sessions" | "count" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
+            "capacity" | "total_capacity" => most,
+            "count_fids" => most.saturating_sub(now_of_fullest),
             "embryonic" => counts.iter().map(|(_, embryonic, _)| u64::from(*embryonic)).sum(),
             "created" => sum(|c| c.created),
             "expired" => sum(|c| c.timed_out),

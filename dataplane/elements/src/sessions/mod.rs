@@ -7,6 +7,8 @@ mod connection_limiter;
 mod flow_classifier;
 mod flow_dispatcher;
 mod flow_hyper_scan;
+mod flow_ip_nat;
+mod flow_ip_nat_reverse;
 mod flow_manager;
 mod flow_print;
 mod ip_len;
@@ -28,6 +30,8 @@ pub static ELEMENTS: &[&Entry] = &[
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,
     &flow_hyper_scan::ENTRY,
+    &flow_ip_nat::ENTRY,
+    &flow_ip_nat_reverse::ENTRY,
     &flow_manager::ENTRY,
     &flow_print::ENTRY,
     &load_balancer::ENTRY,

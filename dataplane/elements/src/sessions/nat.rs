@@ -5,7 +5,7 @@ mod blocks;
 mod chains;
 mod embryonic;
 mod eviction;
-mod kind;
+pub(super) mod kind;
 mod lane;
 mod log;
 mod mapping;

@@ -28,6 +28,8 @@ const BUSY_POLL_FAILS: &str = "BUSY_POLL has no effect, since its driver does no
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drops {
     pub(super) ring_full: u64,
+    /// Of these, those of the preferred rings.
+    pub(super) preferred: u64,
     pub(super) too_long: u64,
     pub(super) offload: u64,
 }
@@ -179,7 +181,9 @@ impl DeviceIn {
     /// Lets the thread's sleep end when packets come.
     pub(super) fn watch(&self, cx: &mut Cx<'_>) -> Result<(), String> {
         let watched = match &self.socket {
-            Socket::Packet(socket) => cx.watch(socket.as_ref()),
+            Socket::Packet(socket) => {
+                socket.sockets().into_iter().try_for_each(|socket| cx.watch(socket))
+            }
             Socket::Xdp(receiver) => cx.watch(receiver.as_ref()),
             Socket::None(_) => Ok(()),
         };
@@ -189,7 +193,7 @@ impl DeviceIn {
     /// Ends [`DeviceIn::watch`].
     pub(super) fn unwatch(&self, cx: &mut Cx<'_>) {
         match &self.socket {
-            Socket::Packet(socket) => cx.unwatch(socket.as_ref()),
+            Socket::Packet(socket) => socket.sockets().into_iter().for_each(|s| cx.unwatch(s)),
             Socket::Xdp(receiver) => cx.unwatch(receiver.as_ref()),
             Socket::None(_) => {}
         }
@@ -240,18 +244,32 @@ impl DeviceIn {
         match &mut self.socket {
             Socket::Packet(socket) => {
                 let PacketStatistics {
-                    dropped_ring_full, dropped_too_long, dropped_offload, ..
+                    dropped_ring_full,
+                    dropped_preferred,
+                    dropped_too_long,
+                    dropped_offload,
+                    ..
                 } = socket.statistics();
                 Drops {
                     ring_full: dropped_ring_full,
+                    preferred: dropped_preferred,
                     too_long: dropped_too_long,
                     offload: dropped_offload,
                 }
             }
             Socket::Xdp(receiver) => {
-                let ReceiverStatistics { dropped_ring_full, dropped_too_long, .. } =
-                    receiver.statistics();
-                Drops { ring_full: dropped_ring_full, too_long: dropped_too_long, offload: 0 }
+                let ReceiverStatistics {
+                    dropped_ring_full,
+                    dropped_preferred,
+                    dropped_too_long,
+                    ..
+                } = receiver.statistics();
+                Drops {
+                    ring_full: dropped_ring_full,
+                    preferred: dropped_preferred,
+                    too_long: dropped_too_long,
+                    offload: 0,
+                }
             }
             Socket::None(_) => Drops::default(),
         }

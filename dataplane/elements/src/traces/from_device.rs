@@ -81,6 +81,11 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("byte_count", "bytes in"),
             Handler::write("reset_counts", "sets the counts to zero"),
             Handler::sum("kernel_drops", "packets the kernel dropped before they were read"),
+            Handler::sum(
+                "preferred_drops",
+                "of these, segments of TCP connections that may be open, ARP and neighbour \
+                 discovery, which have a ring of their own",
+            ),
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
@@ -409,6 +414,10 @@ impl Element for FromDevice {
                     let drops = live.drops();
                     (drops.ring_full + drops.too_long).to_string()
                 }
+                _ => "0".to_owned(),
+            }),
+            "preferred_drops" => Ok(match &mut self.source {
+                Source::Live(live) => live.drops().preferred.to_string(),
                 _ => "0".to_owned(),
             }),
             "method" => Ok(match &self.source {

@@ -61,6 +61,7 @@ const ARGS: &[Arg] = &[
     Arg::keyword("DATA", Ty::Str, "the summary itself, instead of a file"),
     Arg::keyword("ALLOW_NONEXISTENT", Ty::Bool, "whether the file may be missing").or("false"),
     Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
+    ignored("MIGRATE"),
     ignored("TIMESTAMP"),
 ];
 

@@ -30,9 +30,10 @@ pub static ENTRY: Entry = Entry::new(
                to be fragmented) ip_opt ip_capture_len; sport dport; tcp_seq tcp_ack tcp_off \
                tcp_flags (letters of FSRPAUECN) tcp_opt tcp_ntopt tcp_sack tcp_window tcp_urp; \
                udp_len; icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq \
-               icmp_nextmtu; payload payload_len; count aggregate link direction; eth_src eth_dst \
-               wire_len; none. `ip_` may be left out, and blanks in quotes stand for underscores.\n\
-               BINARY and the fields payload_md5, first_timestamp and thread are not supported.",
+               icmp_nextmtu; payload payload_len payload_md5 payload_md5_hex; count aggregate link direction; eth_src eth_dst \
+               wire_len; thread (the number of the one that writes); none. `ip_` may be left out, and \
+               blanks in quotes stand for underscores.\n\
+               BINARY and the field first_timestamp are not supported.",
         example: "FromDump(in.pcap, STOP true, FORCE_IP true) \
                   -> ToIPSummaryDump(-, FIELDS ip_src ip_dst ip_len)",
         ports: "1/0-1",
@@ -119,6 +120,8 @@ impl Out {
 /// What lines are made of.
 struct Format {
     fields: Vec<Field>,
+    /// That of this replica.
+    thread: usize,
     multipacket: bool,
     bad_packets: bool,
     careful: bool,
@@ -160,6 +163,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         path: args.get("FILENAME")?,
         format: Format {
             fields,
+            thread: args.env().thread,
             multipacket,
             bad_packets: args.get("BAD_PACKETS")?,
             careful: args.get("CAREFUL_TRUNC")?,
@@ -195,6 +199,11 @@ impl Format {
         for (at, field) in self.fields.iter().enumerate() {
             if at > 0 {
                 out.push(' ');
+            }
+            if *field == Field::Thread {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{}", self.thread);
+                continue;
             }
             let missing = view.write(*field, out);
             bad = bad.or(missing);

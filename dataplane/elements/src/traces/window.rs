@@ -1,7 +1,7 @@
 //! Which part of a trace is wanted: from when, until when, and what share of it.
 
 use crate::random::Random;
-use thruway_element::{ArgErrors, Args, FromArg, Nanos};
+use thruway_element::{ArgErrors, Args, FromArg, Nanos, Ty};
 
 /// The moment that `text` names in seconds since 1970 with up to nine decimals, in nanoseconds.
 /// (A floating-point number of seconds would be some hundred nanoseconds off.)
@@ -22,6 +22,8 @@ pub(super) fn parse_instant(text: &str) -> Option<i64> {
 struct Instant(i64);
 
 impl FromArg for Instant {
+    const TY: Ty = Ty::Time;
+
     fn from_arg(text: &str, env: &thruway_element::Env<'_>) -> Result<Instant, String> {
         let exact = parse_instant(text).map(Instant);
         exact.map_or_else(|| Nanos::from_arg(text, env).map(|time| Instant(time.0)), Ok)

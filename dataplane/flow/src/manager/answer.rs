@@ -2,7 +2,7 @@
 
 use thruway_wire::flow::FiveTuple;
 
-use crate::manager::Manager;
+use crate::manager::flow_manager::Manager;
 use crate::manager::level::{FORWARD_EXCHANGED, REPLY_EXCHANGED};
 use crate::manager::reader::{Key, Reader};
 use crate::manager::state::At;

@@ -1,18 +1,9 @@
 //! What happened to sessions, by the class of their packets.
 
 use crate::life::Ended;
-use crate::manager::Manager;
-use crate::manager::level::Counts;
+use crate::manager::counts::ClassCounts;
+use crate::manager::flow_manager::Manager;
 use crate::plan::LeafId;
-
-/// Sessions of one class: the class of the last packet counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassCounts {
-    /// Sessions now.
-    pub now: u32,
-    /// What happened to them.
-    pub counts: Counts,
-}
 
 impl Manager {
     /// A session has begun.

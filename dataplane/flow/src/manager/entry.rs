@@ -6,17 +6,20 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::fcb::{Direction, Fcb};
 use crate::key::PacketView;
-use crate::life::{Ended, Life, TCP_SYN};
+use crate::life::{Ended, Life};
+use crate::manager::flow_manager::{EndedSession, Manager};
 use crate::manager::headers::{self, Kind, ParsedHeaders, USUAL_NETWORK, USUAL_TRANSPORT};
 use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
-use crate::manager::owners::{HERE, HandoffContext, Served, here};
-use crate::manager::reader::{self, Key, Narrow, Reader, Wide};
+use crate::manager::owners::Served;
+use crate::manager::ownership::{HERE, HandoffContext, here};
+use crate::manager::reader::Key;
 use crate::manager::reply_headers::ReplyHeaders;
+use crate::manager::settings::ticks;
 use crate::manager::shared_records::Begin;
-use crate::manager::{EndedSession, Manager, ticks};
+use crate::manager::work::{Item, forward_flag};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
-use crate::tcp::Segment;
+use crate::tcp_flags::TCP_SYN;
 
 /// How packets begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -39,50 +42,6 @@ pub enum Refusal {
     NoRoom,
     /// This other thread serves its session, and is to have it.
     Elsewhere(u16),
-}
-
-/// One packet that looks for its session.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
-    /// Its place in the batch.
-    at: u16,
-    pub leaf: LeafId,
-    pub protocol: u8,
-    pub segment: Segment,
-    pub exchanged: bool,
-    /// It quotes a packet of the session.
-    pub related: bool,
-}
-
-/// The flag of a new session that says how its key stands: as the packet that opened it has it,
-/// wherever that was. This one goes in `direction`.
-pub(super) fn forward_flag(item: &Item, direction: Direction) -> u8 {
-    let exchanged = item.exchanged != (direction == Direction::Reply);
-    if exchanged { FORWARD_EXCHANGED } else { 0 }
-}
-
-/// The packets of a batch that look for sessions of one level.
-#[derive(Default)]
-pub(super) struct Work {
-    items: Vec<Item>,
-    narrow: Vec<Narrow>,
-    wide: Vec<Wide>,
-    found: Vec<Found>,
-}
-
-impl Work {
-    fn clear(&mut self) {
-        self.items.clear();
-        self.narrow.clear();
-        self.wide.clear();
-    }
-
-    fn key(&self, at: usize) -> Key {
-        match self.narrow.get(at) {
-            Some(key) => Key::Narrow(*key),
-            None => Key::Wide(self.wide[at]),
-        }
-    }
 }
 
 /// Marks of packets that are refused, in their FCB word while a batch is under way: there are not
@@ -456,24 +415,6 @@ impl Manager {
         head.flags |= if exchanged { FORWARD_EXCHANGED } else { 0 };
         head.leaf = LeafId::MAX;
         Ok(index)
-    }
-}
-
-impl Work {
-    #[inline]
-    fn add(&mut self, item: Item, reader: &Reader, headers: &ParsedHeaders, view: &PacketView<'_>) {
-        let exchanged = if reader.is_narrow {
-            let ends = reader::narrow_ends(headers, view.network);
-            let (key, exchanged) = reader.narrow(&ends, headers.protocol);
-            self.narrow.push(key);
-            exchanged
-        } else {
-            let ends = reader::wide_ends(headers, view.network);
-            let (key, exchanged) = reader.wide(&ends, headers.protocol, view);
-            self.wide.push(key);
-            exchanged
-        };
-        self.items.push(Item { exchanged, ..item });
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::fcb::RECORDS_MAX;
 use crate::life::{Ended, Life, Phase};
-use crate::manager::numbers::SIDE_WORDS;
+use crate::manager::counts::Counts;
 use crate::manager::reader::{Key, is_narrow};
 use crate::plan::{Serving, SessionTable};
 use crate::shared_flows::SharedFlows;
 use crate::table::{Found, Pool, Refused, Shape};
+use crate::tcp::SIDE_WORDS;
 
 /// Records beyond the bound, for sessions that have ended and are still to be told to functions.
 const SPARE: u32 = 1024;
@@ -23,34 +24,6 @@ pub struct Bounds {
     pub sessions_max: u32,
     /// Embryonic ones among them.
     pub embryonic_max: u32,
-}
-
-/// What happened to sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Begun.
-    pub created: u64,
-    /// Ended for lack of packets.
-    pub timed_out: u64,
-    /// Ended by their protocol or a function.
-    pub closed: u64,
-    /// Ended because another needed the place.
-    pub evicted: u64,
-    /// Ended by a handler or a new configuration.
-    pub removed: u64,
-    /// Not begun, for lack of room.
-    pub refused: u64,
-}
-
-impl Counts {
-    pub(super) fn count(&mut self, why: Ended) {
-        *match why {
-            Ended::TimedOut => &mut self.timed_out,
-            Ended::Closed => &mut self.closed,
-            Ended::Evicted => &mut self.evicted,
-            Ended::Removed => &mut self.removed,
-        } += 1;
-    }
 }
 
 /// Which way round a record's keys are: bits of [`crate::table::Head::flags`].

@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thruway_wire::ip_protocol;
 
 use crate::life::{Life, Phase};
+use crate::manager::flow_manager::Manager;
 use crate::manager::level::{ENDING, FORWARD_EXCHANGED, REPLY_EXCHANGED};
-use crate::manager::reader::{is_narrow, tuple_words};
-use crate::manager::{Manager, TICK_NS, ticks};
+use crate::manager::reader::{TupleWords, is_narrow, tuple_words};
+use crate::manager::settings::{TICK_NS, ticks};
 use crate::plan::{Family, LeafId, SessionTable};
 use crate::session::KeyField;
 
@@ -114,15 +115,6 @@ impl Manager {
 
 fn seconds(ticks: u32) -> u32 {
     (i64::from(ticks) * TICK_NS / 1_000_000_000) as u32
-}
-
-/// The parts of a key, as a packet has them: source and destination (4 words each), ports,
-/// protocol.
-pub(super) struct TupleWords {
-    pub src: [u32; 4],
-    pub dst: [u32; 4],
-    pub ports: u32,
-    pub protocol: u32,
 }
 
 fn address(words: &[u32; 4], family: Family) -> IpAddr {

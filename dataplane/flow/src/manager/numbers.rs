@@ -2,16 +2,14 @@
 //! [`crate::tcp`].
 
 use crate::fcb::Direction;
-use crate::life::{Life, TCP_ACK, TCP_SYN};
-use crate::manager::entry::Item;
+use crate::life::Life;
 use crate::manager::level::LevelState;
 use crate::manager::shared_records::SharedRecord;
+use crate::manager::work::Item;
 use crate::shared_flows::{RecordId, SharedFlows};
-use crate::tcp::{Segment, Side, UNSOUND};
+use crate::tcp::{SIDE_WORDS, Segment, Side};
+use crate::tcp_flags::{TCP_ACK, TCP_SYN, UNSOUND};
 use zerocopy::FromBytes;
-
-/// Words of a [`Side`].
-pub(super) const SIDE_WORDS: usize = size_of::<Side>() / 4;
 
 /// Both sides of a connection.
 type Sides = [Side; 2];

@@ -8,7 +8,6 @@ use crate::ast::Base;
 use crate::key::PacketView;
 use crate::manager::headers::{Kind, ParsedHeaders};
 use crate::manager::http;
-use crate::manager::list::TupleWords;
 use crate::plan::{Family, KeyPlan, LevelId, Orientation, SessionTable};
 use crate::session::{KeyField, KeyProgram, KeyWord};
 
@@ -213,6 +212,15 @@ impl Reader {
         let mask = [dst, src, ports.rotate_left(16), proto];
         Reader { orientation, mask, ..self.clone() }
     }
+}
+
+/// The parts of a key, as a packet has them: source and destination (4 words each), ports,
+/// protocol.
+pub(super) struct TupleWords {
+    pub src: [u32; 4],
+    pub dst: [u32; 4],
+    pub ports: u32,
+    pub protocol: u32,
 }
 
 /// The parts of a key; `exchanged`: as a packet has them whose key stands the other way round.

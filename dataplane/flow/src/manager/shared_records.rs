@@ -1,16 +1,15 @@
 //! Sessions with packets in several threads: each has a session of its own, and all hold one record
 //! of the level's shared flow table: the others' state, and the owner of each direction
-//! ([`crate::manager::owners`]).
+//! ([`crate::manager::ownership`]).
 
 use std::sync::Arc;
 
 use crate::fcb::Direction;
 use crate::life::Life;
 use crate::manager::level::LevelState;
-use crate::manager::owners::{HERE, HandoffContext, OWNERS, RECORD};
+use crate::manager::ownership::{HERE, HandoffContext, OWNERS, RECORD};
 use crate::manager::reader::Key;
-use crate::manager::state::At;
-use crate::manager::{Manager, Settings};
+use crate::manager::settings::Settings;
 use crate::plan::{Plan, ScratchSlot};
 use crate::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows, SharedFlowsError};
 
@@ -27,7 +26,7 @@ const RETIRED: u32 = 1 << 8;
 /// Where functions' words begin.
 const FIRST_WORD: usize = 1;
 /// Most words of one function.
-const WORDS_MAX: usize = 4;
+pub(super) const WORDS_MAX: usize = 4;
 
 /// One table of shared flow records per level whose sessions may have packets in several threads.
 pub type SharedFlowsByLevel = Vec<Option<Arc<SharedFlows>>>;
@@ -354,33 +353,28 @@ impl LevelState {
         }
         is_done
     }
-}
 
-impl Manager {
-    /// What the function published for the session in the thread that serves its other direction.
-    pub fn published(&self, at: &At) -> Option<[u64; 4]> {
-        let state = &self.levels[usize::from(at.level)];
-        let (shared_flows, record) = state.record(at.index)?;
-        let bits_set = u64::from(at.opened_bit()) << PUBLISHED_SHIFT;
-        if shared_flows.word(record, 0) & bits_set == 0 {
+    /// The words that a function published for a session, by its `bit` and the place of its words.
+    pub(super) fn published(&self, index: u32, bit: u32, at: usize) -> Option<[u64; WORDS_MAX]> {
+        let (shared_flows, record) = self.record(index)?;
+        if shared_flows.word(record, 0) & u64::from(bit) << PUBLISHED_SHIFT == 0 {
             return None;
         }
-        let first = FIRST_WORD + at.shared_at();
+        let first = FIRST_WORD + at;
         let len = shared_flows.words_each().saturating_sub(first).min(WORDS_MAX);
         Some(std::array::from_fn(
             |n| if n < len { shared_flows.word(record, first + n) } else { 0 },
         ))
     }
 
-    /// Publishes what the other direction's thread has to know of the session.
-    pub fn publish(&mut self, at: &At, words: &[u64]) {
-        let state = &self.levels[usize::from(at.level)];
-        let Some((shared_flows, record)) = state.record(at.index) else { return };
-        let first = FIRST_WORD + at.shared_at();
+    /// Publishes the words of a function for a session; the first [`WORDS_MAX`] of them.
+    pub(super) fn publish(&self, index: u32, bit: u32, at: usize, words: &[u64]) {
+        let Some((shared_flows, record)) = self.record(index) else { return };
+        let first = FIRST_WORD + at;
         let len = shared_flows.words_each().saturating_sub(first).min(WORDS_MAX);
         for (n, word) in words.iter().take(len).enumerate() {
             shared_flows.set_word(record, first + n, *word);
         }
-        shared_flows.add_to_word(record, 0, u64::from(at.opened_bit()) << PUBLISHED_SHIFT);
+        shared_flows.add_to_word(record, 0, u64::from(bit) << PUBLISHED_SHIFT);
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::fcb::{Direction, Fcb};
 use crate::life::{Ended, Life, Phase, Transport};
-use crate::manager::Manager;
+use crate::manager::flow_manager::Manager;
 use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
+use crate::manager::shared_records::WORDS_MAX;
 use crate::plan::{Access, LEVELS_MAX, LevelId};
 
 /// Where a function's state for a packet's session is.
@@ -27,18 +28,6 @@ pub struct At {
 pub type AccessByLevel = [Option<Access>; LEVELS_MAX];
 
 const NO_ACCESS: &AccessByLevel = &[None; LEVELS_MAX];
-
-impl At {
-    /// The function's bit among those that have opened the session.
-    pub(super) fn opened_bit(&self) -> u32 {
-        self.opened
-    }
-
-    /// Where its published words begin.
-    pub(super) fn shared_at(&self) -> usize {
-        usize::from(self.shared_at)
-    }
-}
 
 impl Manager {
     /// How `node` comes to its state.
@@ -179,5 +168,17 @@ impl Manager {
     /// Has the session ended before its next packet, or when its time is up.
     pub fn ask_end(&mut self, at: &At) {
         self.levels[usize::from(at.level)].pool.head_mut(at.index).flags |= END_ASKED;
+    }
+
+    /// What the function published for the session in the thread that serves its other direction.
+    pub fn published(&self, at: &At) -> Option<[u64; WORDS_MAX]> {
+        let state = &self.levels[usize::from(at.level)];
+        state.published(at.index, at.opened, usize::from(at.shared_at))
+    }
+
+    /// Publishes what the other direction's thread has to know of the session.
+    pub fn publish(&mut self, at: &At, words: &[u64]) {
+        let state = &self.levels[usize::from(at.level)];
+        state.publish(at.index, at.opened, usize::from(at.shared_at), words);
     }
 }

@@ -2,8 +2,9 @@
 //! time, and functions are told before a record is used again.
 
 use crate::life::Ended;
+use crate::manager::flow_manager::{EndedSession, Manager};
 use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
-use crate::manager::{EndedSession, Manager, ticks};
+use crate::manager::settings::ticks;
 use crate::plan::{LeafId, LevelId};
 
 /// How long one way round all records takes while there is time, in nanoseconds.

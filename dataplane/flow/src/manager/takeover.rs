@@ -1,7 +1,7 @@
 //! A new configuration's manager takes the sessions of the one before.
 
 use crate::fcb::Fcb;
-use crate::manager::Manager;
+use crate::manager::flow_manager::Manager;
 use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED};
 use crate::manager::reader::Reader;
 use crate::plan::{LeafId, LevelId, ScratchSlot, SessionTable};

@@ -5,8 +5,8 @@ use std::iter;
 use thruway_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::index::Which;
+use super::key::{KEY_WORDS, Key};
 use super::memory::{Lines, pairs, words};
-use super::{KEY_WORDS, Key};
 
 /// A key as it is stored.
 const STORED: usize = KEY_WORDS / 2;

@@ -9,8 +9,8 @@
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
+use super::key::RecordId;
 use super::memory::words;
-use super::{RecordId, SharedFlows};
 use crate::fcb::Direction;
 use crate::tcp::Side;
 
@@ -39,35 +39,28 @@ impl Sides {
             words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
     }
-}
 
-fn numbers(side: &Side) -> u64 {
-    u64::from(side.end) << 32 | u64::from(side.ack)
-}
-
-impl SharedFlows {
-    /// What is known of a side of a record that the caller holds.
+    /// What is known of a side of a record.
     #[inline]
-    pub fn side(&self, record: RecordId, direction: Direction) -> Side {
-        let Some(sides) = &self.sides else { return Side::default() };
+    pub fn get(&self, record: RecordId, direction: Direction) -> Side {
         let [numbers, meta] =
-            sides.of(record, direction).each_ref().map(|word| word.load(Ordering::Relaxed));
+            self.of(record, direction).each_ref().map(|word| word.load(Ordering::Relaxed));
         Side { end: (numbers >> 32) as u32, ack: numbers as u32, meta: meta as u32 }
     }
 
     /// Notes what is known of a side.
-    pub fn set_side(&self, record: RecordId, direction: Direction, side: &Side) {
+    pub fn set(&self, record: RecordId, direction: Direction, side: &Side) {
         self.set_numbers(record, direction, side);
-        if let Some(sides) = &self.sides {
-            sides.of(record, direction)[1].store(u64::from(side.meta), Ordering::Relaxed);
-        }
+        self.of(record, direction)[1].store(u64::from(side.meta), Ordering::Relaxed);
     }
 
     /// The same where only numbers have changed.
     #[inline]
     pub fn set_numbers(&self, record: RecordId, direction: Direction, side: &Side) {
-        if let Some(sides) = &self.sides {
-            sides.of(record, direction)[0].store(numbers(side), Ordering::Relaxed);
-        }
+        self.of(record, direction)[0].store(numbers(side), Ordering::Relaxed);
     }
+}
+
+fn numbers(side: &Side) -> u64 {
+    u64::from(side.end) << 32 | u64::from(side.ack)
 }

@@ -3,7 +3,7 @@
 use thruway_packet::prefetch_bytes;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::table::Shape;
+use crate::table::shape::Shape;
 
 /// Bytes of address space of a segment. Memory is only touched as records are used for the first
 /// time, so that no insertion waits for more pages than its record has.

@@ -70,6 +70,9 @@ pub struct PacketStatistics {
     pub received: u64,
     /// Dropped by the kernel because the ring was full.
     pub dropped_ring_full: u64,
+    /// Of these, those that a flood should not displace: segments of TCP connections that may be
+    /// open, ARP and neighbour discovery.
+    pub dropped_preferred: u64,
     /// Dropped because they fitted no slot, and the kernel had no room for them elsewhere.
     pub dropped_too_long: u64,
     /// Dropped because a sender's offload is one that is not done here (a tunnel, a fragment).

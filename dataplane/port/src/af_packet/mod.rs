@@ -6,13 +6,15 @@
 //! is one that could have been on a wire. No offload is switched off, so nothing of an interface's
 //! settings has to be put back, also after a crash; the socket's own (promiscuous mode) go with it.
 //!
-//! A ring for each direction, shared with the kernel: see ADR 24.
+//! A ring to send and two to receive, shared with the kernel: see ADR 24, and ADR 47 for why there
+//! are two.
 
 mod finish;
 mod frame;
 mod group;
 mod messages;
 mod options;
+mod queues;
 mod ring;
 mod segment;
 mod sender;
@@ -31,8 +33,9 @@ use crate::bpf;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use finish::Finisher;
-use ring::Ring;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use group::Group;
+use queues::Queues;
+use std::os::fd::OwnedFd;
 
 /// A frame to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -55,11 +58,9 @@ impl<'a> From<&'a [u8]> for OutFrame<'a> {
     }
 }
 
-/// A packet socket that only receives.
+/// Packet sockets that only receive, one for each class of frames (ADR 47).
 pub struct PacketSocket {
-    // Declared before the socket: dropped first.
-    ring: Ring,
-    receive: OwnedFd,
+    queues: Queues,
     interface: Interface,
     finisher: Finisher,
     /// Keeps the stack from what it receives.
@@ -73,7 +74,9 @@ impl PacketSocket {
     /// There is no such interface, it is down, the process may not open packet sockets, or the
     /// kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
-        PacketSocket::make(name, options, options::attach)
+        let socket = PacketSocket::make(name, options, None)?;
+        socket.queues.open_up(&socket.interface)?;
+        Ok(socket)
     }
 
     /// Opens `name` for `count` threads: each frame goes to one of the sockets, those of a flow to
@@ -90,16 +93,14 @@ impl PacketSocket {
         if count < 2 {
             return Ok(vec![PacketSocket::open(name, options)?]);
         }
-        let mut group = group::Group::new();
+        // One of each class: members join both in the same order, so a flow has one thread.
+        let mut groups = [Group::new(), Group::new()];
         let mut sockets = Vec::new();
         for _ in 0..count {
-            let attach = |socket: &OwnedFd, interface: &Interface, options: &PacketOptions| {
-                group.join(socket, interface, options)
-            };
-            sockets.push(PacketSocket::make(name, options, attach)?);
+            sockets.push(PacketSocket::make(name, options, Some(&mut groups))?);
         }
         for socket in &sockets {
-            group::open_up(&socket.receive, name)?;
+            socket.queues.open_up(&socket.interface)?;
         }
         Ok(sockets)
     }
@@ -107,19 +108,16 @@ impl PacketSocket {
     fn make(
         name: &str,
         options: &PacketOptions,
-        attach: impl FnOnce(&OwnedFd, &Interface, &PacketOptions) -> Result<(), PortError>,
+        groups: Option<&mut [Group; 2]>,
     ) -> Result<PacketSocket, PortError> {
         let interface = interface::find(name)?;
         if !interface.is_up {
             return Err(PortError::Down { name: name.to_owned() });
         }
-        let frame_len = interface::mtu(name)? + 18;
-        let receive = options::receive_socket(name, options)?;
-        let ring = Ring::new(name, &receive, (options.ring_len, frame_len))?;
-        attach(&receive, &interface, options)?;
+        let queues = Queues::new(&interface, options, groups)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
         let hidden = options.exclusive.then(|| bpf::hide(name, interface.index)).transpose()?;
-        Ok(PacketSocket { ring, receive, interface, finisher, _hidden: hidden })
+        Ok(PacketSocket { queues, interface, finisher, _hidden: hidden })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
@@ -128,6 +126,7 @@ impl PacketSocket {
         let mut left = count_max;
         // Frames that are passed over count as well, so that a call always ends.
         let mut slots_left = count_max;
+        self.queues.look();
         while left > 0 {
             if self.finisher.has_segments() {
                 left -= self.finisher.give_segments(left, &mut take);
@@ -137,13 +136,13 @@ impl PacketSocket {
                 break;
             }
             slots_left -= 1;
-            let Some(mut slot) = self.ring.next_slot() else { break };
+            let Some((mut slot, socket)) = self.queues.next() else { break };
             let header = slot.header();
             let is_whole = header.captured_len >= header.wire_len;
             let given = if is_whole {
                 self.finisher.finish_slot(slot.bytes(), &header, &mut take)
             } else {
-                self.finisher.finish_queued(&self.receive, &header, &mut take)
+                self.finisher.finish_queued(socket, &header, &mut take)
             };
             left -= usize::from(given);
         }
@@ -159,17 +158,20 @@ impl PacketSocket {
     /// The error that was pending, [`PortError::Down`] mostly.
     pub fn take_error(&self) -> Result<(), PortError> {
         let name = &self.interface.name;
-        match rustix::net::sockopt::socket_error(&self.receive) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(e)) | Err(e) => Err(PortError::system(name, "receiving", e.into())),
-        }
+        // Each is asked, so that neither keeps an error that was told of.
+        let results =
+            self.sockets().map(|socket| match rustix::net::sockopt::socket_error(socket) {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(e)) | Err(e) => Err(PortError::system(name, "receiving", e.into())),
+            });
+        results.into_iter().collect()
     }
 
     /// Counts since opening. Asks the kernel for its drops.
     pub fn statistics(&mut self) -> PacketStatistics {
-        // The kernel's count starts anew with every call.
-        let drops = options::take_drops(&self.receive);
-        self.finisher.statistics.dropped_ring_full += drops;
+        let [preferred, other] = self.queues.drops();
+        self.finisher.statistics.dropped_ring_full = preferred + other;
+        self.finisher.statistics.dropped_preferred = preferred;
         self.finisher.statistics
     }
 
@@ -177,17 +179,9 @@ impl PacketSocket {
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
-}
 
-impl AsFd for PacketSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.receive.as_fd()
-    }
-}
-
-impl AsRawFd for PacketSocket {
-    /// For `poll`: readable when a frame is there.
-    fn as_raw_fd(&self) -> RawFd {
-        self.receive.as_raw_fd()
+    /// For `poll`: one of them is readable when a frame is there.
+    pub fn sockets(&self) -> [&OwnedFd; 2] {
+        self.queues.both().map(|queue| &queue.socket)
     }
 }

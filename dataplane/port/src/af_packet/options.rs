@@ -13,7 +13,7 @@ pub struct PacketOptions {
     pub promiscuous: bool,
     /// Do not receive what this host sends through the interface.
     pub ignore_outgoing: bool,
-    /// Size of the receive ring, in bytes.
+    /// Size of each of the two receive rings, in bytes.
     pub ring_len: usize,
     /// Give TCP frames that their senders, or the kernel's merging (GRO), left to be cut as they
     /// are: of up to 64 kB, with right lengths and checksums. Others are cut here.
@@ -92,22 +92,13 @@ fn set_buffer(socket: &OwnedFd, options: [i32; 2], len: i32) {
 }
 
 /// Starts reception from `interface`, and from no other.
-pub(super) fn attach(
-    socket: &OwnedFd,
-    interface: &Interface,
-    options: &PacketOptions,
-) -> Result<(), PortError> {
-    let name = &interface.name;
+pub(super) fn attach(socket: &OwnedFd, interface: &Interface) -> Result<(), PortError> {
     bind(socket, interface, libc::ETH_P_ALL as u16)
-        .map_err(|e| PortError::system(name, "bind", e))?;
-    if options.promiscuous {
-        promiscuous(socket, interface)?;
-    }
-    Ok(())
+        .map_err(|e| PortError::system(&interface.name, "bind", e))
 }
 
 /// Lets `interface` receive frames for other hosts as long as the socket is open.
-fn promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), PortError> {
+pub(super) fn promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), PortError> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface.index.cast_signed(),
         mr_type: libc::PACKET_MR_PROMISC as u16,

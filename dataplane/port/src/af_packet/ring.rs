@@ -29,13 +29,41 @@ impl Ring {
         Ok(Ring { slots: Slots::new(name, socket, Direction::Receive, lens)?, head: 0 })
     }
 
-    /// The next frame, if the kernel has handed one over.
-    pub(super) fn next_slot(&mut self) -> Option<Slot<'_>> {
+    /// Whether the kernel has handed a frame over.
+    #[inline]
+    pub(super) fn has_frame(&self) -> bool {
+        self.is_ours(self.head)
+    }
+
+    /// Whether frames wait in half of the slots: the kernel fills them in order.
+    #[inline]
+    pub(super) fn is_half_full(&self) -> bool {
+        let distance = self.head + self.slots.count() / 2;
+        self.is_ours(distance.checked_sub(self.slots.count()).unwrap_or(distance))
+    }
+
+    /// When the next frame came, as seconds and nanoseconds since 1970: there must be one.
+    #[inline]
+    pub(super) fn arrival(&self) -> (u32, u32) {
+        let header = self.slots.at(self.head).cast::<libc::tpacket2_hdr>();
+        // JUSTIFICATION: the header is shared with the kernel.
+        // SAFETY: it lies at the slot's start, aligned; any bytes are a valid header. The kernel
+        // does not write to it while the slot is ours, as callers have seen that it is.
+        let header = unsafe { header.read() };
+        (header.tp_sec, header.tp_nsec)
+    }
+
+    #[inline]
+    fn is_ours(&self, number: usize) -> bool {
         // Acquire: pairs with the kernel's write barrier before it sets the status (tpacket_rcv),
         // so that the slot's header and bytes are seen as the kernel wrote them.
-        let status = self.slots.status(self.head).load(Ordering::Acquire);
-        let is_ours = status & libc::TP_STATUS_USER != 0;
-        is_ours.then(|| Slot { base: self.slots.at(self.head), ring: self })
+        self.slots.status(number).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// The next frame, if the kernel has handed one over.
+    #[inline]
+    pub(super) fn next_slot(&mut self) -> Option<Slot<'_>> {
+        self.has_frame().then(|| Slot { base: self.slots.at(self.head), ring: self })
     }
 }
 

@@ -54,7 +54,8 @@ fn receive(socket: &mut PacketSocket, count: usize) -> Vec<Vec<u8>> {
     while frames.len() < count {
         assert!(Instant::now() < end, "{} of {count} came", frames.len());
         let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-        poll(&mut [PollFd::new(&*socket, PollFlags::IN)], Some(&moment)).expect("poll");
+        let mut ready = socket.sockets().map(|socket| PollFd::new(socket, PollFlags::IN));
+        poll(&mut ready, Some(&moment)).expect("poll");
         socket.receive(256, |frame| {
             if frame.bytes[12..14] == [0x88, 0xB5] {
                 frames.push(frame.bytes.to_vec());

@@ -50,9 +50,10 @@ pub struct Device {
     _promiscuous: Option<OwnedFd>,
 }
 
-/// A queue's socket and those of its ends that nobody has.
+/// A queue's sockets and those of its ends that nobody has.
 struct Queue {
-    socket: OwnedFd,
+    /// In the order of [`Class::ALL`](crate::classes::Class::ALL): the first also sends.
+    sockets: [OwnedFd; 2],
     rx: Mutex<Option<RxEnd>>,
     tx: Mutex<Option<TxEnd>>,
 }
@@ -248,9 +249,14 @@ impl Device {
         }
     }
 
-    /// The socket of a queue.
+    /// The sockets of a queue, in the order of [`Class::ALL`](crate::classes::Class::ALL).
+    pub(super) fn sockets(&self, queue: u32) -> &[OwnedFd; 2] {
+        &self.queues[queue as usize].sockets
+    }
+
+    /// The one of them that sends, and by which the kernel is woken.
     pub(super) fn socket(&self, queue: u32) -> &OwnedFd {
-        &self.queues[queue as usize].socket
+        &self.sockets(queue)[0]
     }
 
     /// The interface, as it was when the device was opened.
@@ -309,7 +315,7 @@ impl Device {
     }
 }
 
-/// Sockets on `count` queues; they share the memory that the first one registers.
+/// Two sockets on each of `count` queues; they share the memory that the first one registers.
 fn bind_all(
     binding: Binding<'_>,
     count: u32,
@@ -319,12 +325,16 @@ fn bind_all(
     let frames = (capacity / FILL_SHARE / count as usize).max(1);
     let mut queues: Vec<Queue> = Vec::new();
     for queue in 0..count {
-        let shared = queues.first().map(|first| &first.socket);
+        let shared = queues.first().map(|first| &first.sockets[0]);
         let (socket, rings) = socket::open(Binding { queue, shared, ..binding }, options)?;
         let Rings { received, fill, transmit, done } = rings;
-        let rx = RxEnd::new(received, fill, frames);
+        let beside = Binding { queue, shared: Some(&socket), ..binding };
+        let slots = socket::slots_of_others(options, frames.min(fill.slots()));
+        let (other, others) = socket::open_beside(beside, slots, options)?;
+        let rx = RxEnd::new([received, others], fill, frames);
         let tx = TxEnd { transmit, done, lent: Lending::new() };
-        queues.push(Queue { socket, rx: Mutex::new(Some(rx)), tx: Mutex::new(Some(tx)) });
+        let sockets = [socket, other];
+        queues.push(Queue { sockets, rx: Mutex::new(Some(rx)), tx: Mutex::new(Some(tx)) });
     }
     Ok(queues)
 }
@@ -347,7 +357,7 @@ impl Drop for Device {
 }
 
 impl Queue {
-    /// Closes the socket, and gives the frames that it had: from then on nobody has them (but see
+    /// Closes the sockets, and gives the frames that it had: from then on nobody has them (but see
     /// [`LINGERING`]).
     fn close(self) -> Vec<Lending> {
         fn end<T>(binding: Mutex<Option<T>>) -> Option<T> {
@@ -356,7 +366,7 @@ impl Queue {
         // Every mapping of a ring keeps the socket open, too; they go here.
         let rx = end(self.rx).map(RxEnd::into_lent);
         let tx = end(self.tx).map(TxEnd::into_lent);
-        drop(self.socket);
+        drop(self.sockets);
         rx.into_iter().chain(tx).collect()
     }
 }

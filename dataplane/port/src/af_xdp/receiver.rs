@@ -4,6 +4,7 @@ use super::Device;
 use super::repair;
 use super::socket::RxEnd;
 use super::steering::Steering;
+use crate::classes::Class;
 use crate::error::PortError;
 use crate::interface::Interface;
 use crate::system;
@@ -20,6 +21,9 @@ pub struct ReceiverStatistics {
     pub received: u64,
     /// Dropped by the kernel because they came faster than they were taken.
     pub dropped_ring_full: u64,
+    /// Of these, those that a flood should not displace: segments of TCP connections that may be
+    /// open, ARP and neighbour discovery.
+    pub dropped_preferred: u64,
     /// Dropped by the kernel because they were longer than a frame.
     pub dropped_too_long: u64,
     /// Checksums that were completed here for a local sender.
@@ -70,14 +74,15 @@ impl Receiver {
         };
         for (queue, end) in &mut receiver.ends {
             end.refill();
-            let socket = receiver.device.socket(*queue);
-            let data = epoll::EventData::new_u64(u64::from(*queue));
-            epoll::add(&receiver.poll, socket, data, epoll::EventFlags::IN)
-                .map_err(|e| failed("epoll_ctl")(e.into()))?;
             let steering = receiver.steering.as_ref().expect("just given");
-            steering
-                .set(*queue, socket.as_fd())
-                .map_err(failed("bpf(BPF_MAP_UPDATE_ELEM) of the socket map"))?;
+            for (socket, class) in receiver.device.sockets(*queue).iter().zip(Class::ALL) {
+                let data = epoll::EventData::new_u64(u64::from(*queue));
+                epoll::add(&receiver.poll, socket, data, epoll::EventFlags::IN)
+                    .map_err(|e| failed("epoll_ctl")(e.into()))?;
+                steering
+                    .set(*queue, class, socket.as_fd())
+                    .map_err(failed("bpf(BPF_MAP_UPDATE_ELEM) of the socket map"))?;
+            }
         }
         Ok(receiver)
     }
@@ -131,13 +136,13 @@ impl Receiver {
         if !self.is_driven || self.received == 0 {
             return false;
         }
-        let is_known = |(queue, _): &(u32, RxEnd)| {
-            let socket = self.device.socket(*queue);
+        let is_known = |socket: &OwnedFd| {
             let id = system::option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID);
             id.is_ok_and(|id| id != 0)
         };
-        self.is_driven = self.ends.iter().any(is_known);
-        !self.is_driven
+        let is_driven = self.sockets().any(is_known);
+        self.is_driven = is_driven;
+        !is_driven
     }
 
     /// What went wrong with the sockets since the last call.
@@ -145,8 +150,8 @@ impl Receiver {
     /// # Errors
     /// The error that was pending.
     pub fn take_error(&self) -> Result<(), PortError> {
-        for (queue, _) in &self.ends {
-            if let Ok(Err(e)) | Err(e) = socket_error(self.device.socket(*queue)) {
+        for socket in self.sockets() {
+            if let Ok(Err(e)) | Err(e) = socket_error(socket) {
                 return Err(PortError::xdp(&self.interface().name, "receiving", e.into()));
             }
         }
@@ -161,12 +166,28 @@ impl Receiver {
             ..ReceiverStatistics::default()
         };
         for (queue, _) in &self.ends {
-            let Ok(kernel) = xdp_statistics(self.device.socket(*queue)) else { continue };
-            let no_frame = kernel.rx_fill_ring_empty_descs.unwrap_or(0).min(kernel.rx_dropped);
-            statistics.dropped_ring_full += kernel.rx_ring_full.unwrap_or(0) + no_frame;
-            statistics.dropped_too_long += kernel.rx_dropped - no_frame;
+            // How often the fill ring, which both share, was empty.
+            let (mut empty, mut dropped) = (0, 0);
+            for (socket, class) in self.device.sockets(*queue).iter().zip(Class::ALL) {
+                let Ok(kernel) = xdp_statistics(socket) else { continue };
+                let full = kernel.rx_ring_full.unwrap_or(0);
+                statistics.dropped_ring_full += full;
+                empty = kernel.rx_fill_ring_empty_descs.unwrap_or(0);
+                dropped += kernel.rx_dropped;
+                if class == Class::Preferred {
+                    statistics.dropped_preferred += full + empty.min(kernel.rx_dropped);
+                }
+            }
+            let no_frame = empty.min(dropped);
+            statistics.dropped_ring_full += no_frame;
+            statistics.dropped_too_long += dropped - no_frame;
         }
         statistics
+    }
+
+    /// Of all its queues.
+    fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.ends.iter().flat_map(|(queue, _)| self.device.sockets(*queue))
     }
 
     /// The interface, as it was when the device was opened.

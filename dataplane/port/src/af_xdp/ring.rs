@@ -129,6 +129,14 @@ impl<T: Slot> Consumer<T> {
         Consumer { area, next, seen: next, slot: PhantomData }
     }
 
+    /// Whether slots wait to be read in more than half of the ring.
+    #[inline]
+    pub(super) fn is_half_full(&mut self) -> bool {
+        // Acquire: as in `take`, which goes by this index.
+        self.seen = self.area.producer().load(Ordering::Acquire);
+        self.seen.wrapping_sub(self.next) > self.area.slots / 2
+    }
+
     /// Gives up to `max` slots to `take`, in order, and then back to the kernel; says how many.
     #[inline]
     pub(super) fn take(&mut self, max: usize, mut take: impl FnMut(T)) -> usize {

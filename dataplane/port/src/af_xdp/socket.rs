@@ -2,6 +2,7 @@
 
 use super::XdpOptions;
 use super::ring::{Area, Consumer, Descriptor, Producer, offset_of};
+use crate::classes::{Class, SHARE};
 use crate::error::PortError;
 use crate::system;
 use rustix::net::sockopt::{
@@ -94,17 +95,58 @@ fn bind_to(socket: &OwnedFd, binding: Binding<'_>) -> io::Result<()> {
     Ok(bind(socket, &SocketAddrXdp::new(flags, binding.interface, binding.queue))?)
 }
 
+/// Opens a socket beside the first one of its queue (`binding.shared`), whose frames it receives in
+/// a ring of its own.
+pub(super) fn open_beside(
+    binding: Binding<'_>,
+    slots: u32,
+    options: &XdpOptions,
+) -> Result<(OwnedFd, Consumer<Descriptor>), PortError> {
+    let name = binding.name;
+    let socket = new(name)?;
+    set_xdp_rx_ring_size(&socket, slots).map_err(failed(name, "XDP_RX_RING"))?;
+    let at = xdp_mmap_offsets(&socket).map_err(failed(name, "XDP_MMAP_OFFSETS"))?;
+    let lens = (slots, size_of::<Descriptor>());
+    let area = Area::map(name, &socket, (XDP_PGOFF_RX_RING, at.rx), lens)?;
+    if options.busy_poll_us > 0 {
+        busy_poll(name, &socket, options.busy_poll_us)?;
+    }
+    bind_to(&socket, binding)
+        .map_err(|error| PortError::xdp(name, "bind of a second AF_XDP socket", error))?;
+    Ok((socket, Consumer::new(area)))
+}
+
+fn new(name: &str) -> Result<OwnedFd, PortError> {
+    socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)
+        .map_err(failed(name, "socket(AF_XDP)"))
+}
+
+fn failed(name: &str, step: &'static str) -> impl Fn(rustix::io::Errno) -> PortError {
+    move |error| PortError::xdp(name, step, io::Error::from(error))
+}
+
+/// Slots of the rings of a queue's first socket; its fill ring has twice as many.
+fn slots(options: &XdpOptions) -> u32 {
+    options.ring_slots.clamp(64, 1 << 16).next_power_of_two()
+}
+
+/// Slots of the ring of others of a queue to which `frames` are lent: a third of these are left for
+/// the preferred ring.
+pub(super) fn slots_of_others(options: &XdpOptions, frames: usize) -> u32 {
+    let most = (frames * 2 / 3).clamp(1, 1 << 16) as u32;
+    slots(options).min(1 << most.ilog2())
+}
+
 /// A socket with its rings, not bound.
 fn prepare(binding: Binding<'_>, options: &XdpOptions) -> Result<(OwnedFd, Rings), PortError> {
     let name = binding.name;
-    let failed = |step| move |e: rustix::io::Errno| PortError::xdp(name, step, io::Error::from(e));
-    let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)
-        .map_err(failed("socket(AF_XDP)"))?;
+    let failed = |step| failed(name, step);
+    let socket = new(name)?;
     if binding.shared.is_none() {
         register_memory(name, &socket)?;
     }
-    let slots = options.ring_slots.clamp(64, 1 << 16).next_power_of_two();
-    set_xdp_umem_fill_ring_size(&socket, slots).map_err(failed("XDP_UMEM_FILL_RING"))?;
+    let slots = slots(options);
+    set_xdp_umem_fill_ring_size(&socket, 2 * slots).map_err(failed("XDP_UMEM_FILL_RING"))?;
     set_xdp_umem_completion_ring_size(&socket, slots)
         .map_err(failed("XDP_UMEM_COMPLETION_RING"))?;
     set_xdp_rx_ring_size(&socket, slots).map_err(failed("XDP_RX_RING"))?;
@@ -112,9 +154,10 @@ fn prepare(binding: Binding<'_>, options: &XdpOptions) -> Result<(OwnedFd, Rings
     let at = xdp_mmap_offsets(&socket).map_err(failed("XDP_MMAP_OFFSETS"))?;
     let (address, descriptor) = (size_of::<u64>(), size_of::<Descriptor>());
     let map = |page, offsets, slot| Area::map(name, &socket, (page, offsets), (slots, slot));
+    let fill = (XDP_UMEM_PGOFF_FILL_RING, at.fr);
     let rings = Rings {
         received: Consumer::new(map(XDP_PGOFF_RX_RING, at.rx, descriptor)?),
-        fill: Producer::new(map(XDP_UMEM_PGOFF_FILL_RING, at.fr, address)?),
+        fill: Producer::new(Area::map(name, &socket, fill, (2 * slots, address))?),
         transmit: Producer::new(map(XDP_PGOFF_TX_RING, at.tx, descriptor)?),
         done: Consumer::new(map(XDP_UMEM_PGOFF_COMPLETION_RING, at.cr, address)?),
     };
@@ -179,17 +222,24 @@ fn busy_poll(name: &str, socket: &OwnedFd, microseconds: u32) -> Result<(), Port
 
 /// The receiving end of a queue.
 pub(super) struct RxEnd {
-    received: Consumer<Descriptor>,
+    /// In the order of [`Class::ALL`].
+    received: [Consumer<Descriptor>; 2],
     fill: Producer<u64>,
     pub(super) lent: Lending,
     /// Frames to keep in the kernel's hands.
     frames: usize,
+    /// Frames that were asked for since the ring of others had its share of them.
+    asked: usize,
 }
 
 impl RxEnd {
-    pub(super) fn new(received: Consumer<Descriptor>, fill: Producer<u64>, frames: usize) -> RxEnd {
+    pub(super) fn new(
+        received: [Consumer<Descriptor>; 2],
+        fill: Producer<u64>,
+        frames: usize,
+    ) -> RxEnd {
         let frames = frames.min(fill.slots());
-        RxEnd { received, fill, lent: Lending::new(), frames }
+        RxEnd { received, fill, lent: Lending::new(), frames, asked: 0 }
     }
 
     /// Unmaps the rings; what is left are the frames that the kernel has.
@@ -198,10 +248,31 @@ impl RxEnd {
     }
 
     /// Moves up to `max` received packets to a batch; says how many slots they were.
+    ///
+    /// Frames bear no time here. Of those that came since the last call others are first, so that
+    /// what asks for a connection is before its segments; half of them at most. In a flood the
+    /// preferred ring is first.
     #[inline]
     pub(super) fn take(&mut self, max: usize, batch: &mut Batch) -> usize {
+        let order = if self.received[Class::Other as usize].is_half_full() {
+            self.asked += max;
+            let share = (self.asked / SHARE).min(max);
+            self.asked %= SHARE;
+            [(Class::Preferred, max - share), (Class::Other, max), (Class::Preferred, max)]
+        } else {
+            [(Class::Other, max.div_ceil(2)), (Class::Preferred, max), (Class::Other, max)]
+        };
+        let mut count = 0;
+        for (class, most) in order {
+            count += self.take_class(class, most.min(max - count), batch);
+        }
+        count
+    }
+
+    #[inline]
+    fn take_class(&mut self, class: Class, max: usize, batch: &mut Batch) -> usize {
         let lent = &mut self.lent;
-        self.received.take(max, |slot| {
+        self.received[class as usize].take(max, |slot| {
             let Some(packet) = lent.take_back(offset_of(slot.offset), slot.len) else { return };
             // Another core wrote it, often.
             packet.prefetch_data();

@@ -1,7 +1,8 @@
 //! The steering program of an interface, attached, with its map of sockets.
 
 use super::Mode;
-use crate::bpf::{self, Hook, program};
+use crate::bpf::{self, Hook};
+use crate::classes::{Class, steering};
 use crate::error::PortError;
 use crate::interface::Interface;
 use std::io;
@@ -34,9 +35,9 @@ impl Steering {
         modes: &[Mode],
     ) -> Result<Steering, PortError> {
         let name = &interface.name;
-        let map = bpf::socket_map(queues)
+        let map = bpf::socket_map(2 * queues)
             .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
-        let program = bpf::load(Hook::Xdp, &program::steering(map.as_fd()))
+        let program = bpf::load(Hook::Xdp, &steering::program(map.as_fd()))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
         let mut last = None;
         for &mode in modes {
@@ -72,15 +73,17 @@ impl Steering {
         }
     }
 
-    /// From now on the queue's frames go to this socket.
-    pub(super) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        bpf::set_socket(self.map.as_fd(), queue, socket)
+    /// From now on the queue's frames of a class go to this socket.
+    pub(super) fn set(&self, queue: u32, class: Class, socket: BorrowedFd<'_>) -> io::Result<()> {
+        bpf::set_socket(self.map.as_fd(), steering::index(queue, class), socket)
     }
 
     /// From now on the queue's frames go to the host's stack.
     pub(super) fn clear(&self, queue: u32) {
-        // It fails only where there is no entry any more.
-        let _ = bpf::clear_socket(self.map.as_fd(), queue);
+        for class in Class::ALL {
+            // It fails only where there is no entry any more.
+            let _ = bpf::clear_socket(self.map.as_fd(), steering::index(queue, class));
+        }
     }
 }
 

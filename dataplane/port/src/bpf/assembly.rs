@@ -44,6 +44,7 @@ pub(crate) enum Register {
 pub(crate) enum Width {
     Word = 0x00,
     Half = 0x08,
+    Byte = 0x10,
     Double = 0x18,
 }
 
@@ -166,6 +167,11 @@ impl Assembly {
             By::Register(right) => self.push(code + BY_REGISTER, [left as u8, right as u8], 0, 0),
             By::Value(value) => self.push(code, [left as u8, 0], 0, value),
         })
+    }
+
+    /// Goes on elsewhere.
+    pub(crate) fn jump(&mut self) -> Jump {
+        Jump(self.push(JUMP, [0, 0], 0, 0))
     }
 
     /// The jump lands here.

@@ -93,9 +93,9 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
-/// A map from queue numbers to AF_XDP sockets.
-pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
-    descriptor_map(TYPE_XSKMAP, queues)
+/// A map from places to AF_XDP sockets.
+pub(crate) fn socket_map(places: u32) -> io::Result<OwnedFd> {
+    descriptor_map(TYPE_XSKMAP, places)
 }
 
 /// A map from 0 to an interface, to send frames there.
@@ -113,10 +113,10 @@ fn descriptor_map(kind: u32, entries: u32) -> io::Result<OwnedFd> {
 /// Puts a socket into the map.
 pub(crate) fn set_socket(
     map: BorrowedFd<'_>,
-    queue: u32,
+    place: u32,
     socket: BorrowedFd<'_>,
 ) -> io::Result<()> {
-    set(map, queue, &number(socket))
+    set(map, place, &number(socket))
 }
 
 /// Sets a value; it is as long as the map's values.
@@ -156,9 +156,9 @@ impl<const WORDS: usize> AsFd for Array<WORDS> {
     }
 }
 
-/// Takes a queue's socket out of the map.
-pub(crate) fn clear_socket(map: BorrowedFd<'_>, queue: u32) -> io::Result<()> {
-    let [k0, k1] = pointer(&raw const queue);
+/// Takes a socket out of the map.
+pub(crate) fn clear_socket(map: BorrowedFd<'_>, place: u32) -> io::Result<()> {
+    let [k0, k1] = pointer(&raw const place);
     call(MAP_DELETE, &Attributes::new(&[number(map), 0, k0, k1])).map(drop)
 }
 
@@ -220,6 +220,22 @@ pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32)
     words[16] = LIVE_FRAMES;
     words[18] = batch;
     call(PROGRAM_RUN, &Attributes::new(&words)).map(drop)
+}
+
+/// What an XDP program gives for a frame of at least 14 bytes.
+#[cfg(test)]
+pub(crate) fn verdict(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
+    let [f0, f1] = pointer(frame.as_ptr());
+    let mut attributes =
+        Attributes::new(&[number(program), 0, frame.len() as u32, 0, f0, f1, 0, 0, 1]);
+    let (pointer, len) = (std::ptr::from_mut(&mut attributes), size_of::<Attributes>());
+    // JUSTIFICATION: as for `call`; the kernel writes its answer to the attributes.
+    // SAFETY: they are writable for their length, and the frame is readable for its own.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_RUN, pointer, len) };
+    crate::system::check(result as i32)?;
+    // The second word.
+    let bytes = attributes.0[0].to_ne_bytes();
+    Ok(u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]))
 }
 
 #[cfg(test)]

@@ -18,7 +18,11 @@ const PORT: u16 = 5000;
 
 /// Waits until one of the sockets has frames, or a moment.
 pub fn wait(sockets: &[&PacketSocket]) {
-    let mut fds: Vec<_> = sockets.iter().map(|s| PollFd::new(s, PollFlags::IN)).collect();
+    let mut fds: Vec<_> = sockets
+        .iter()
+        .flat_map(|socket| socket.sockets())
+        .map(|socket| PollFd::new(socket, PollFlags::IN))
+        .collect();
     let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     poll(&mut fds, Some(&moment)).expect("poll");
 }

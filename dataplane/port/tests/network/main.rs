@@ -3,6 +3,7 @@
 
 mod bridge;
 mod disk;
+mod floods;
 mod generator;
 mod hosts;
 mod sending;

@@ -9,7 +9,7 @@ use thruway_port::tap::{Tap, TapKind, TapOptions};
 use thruway_port::{PortError, interface};
 
 /// A host with `eth0` = 10.9.0.1, and one with the other end, `near`.
-fn pair() -> (Host, Host) {
+pub fn pair() -> (Host, Host) {
     let (far, here) = (Host::new(), Host::new());
     let tid = far.tid;
     here.run(move || cable("near", "eth0", tid));
@@ -21,7 +21,7 @@ fn pair() -> (Host, Host) {
 }
 
 /// Receives until a frame satisfies `wanted`, which gets the number of the frame's socket.
-fn receive_until(sockets: &mut [PacketSocket], mut wanted: impl FnMut(usize, &[u8]) -> bool) {
+pub fn receive_until(sockets: &mut [PacketSocket], mut wanted: impl FnMut(usize, &[u8]) -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     let mut found = false;
     while !found {

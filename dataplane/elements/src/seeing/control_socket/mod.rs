@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Outside,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, NOTHING_MORE, Outside, Replicas, Spec,
+    Topic, Ty,
 };
 
 pub use self::instance::Instance;
@@ -24,7 +24,7 @@ use super::door::{self, Door, lock};
 use super::management::Post;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ControlSocket>(
     Spec {
         name: "ControlSocket",
         topic: Topic::Seeing,
@@ -67,7 +67,6 @@ pub static ENTRY: Entry = Entry::new(
             door::RETRIES,
             door::RETRY_WARNINGS,
         ],
-        handlers: &[Handler::read("port", "the TCP port, or the file name")],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
@@ -75,6 +74,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
+#[derive(Handlers)]
+#[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
 struct ControlSocket {
     post: Post<Server>,
     /// The port or file name, as the socket has it.
@@ -101,13 +102,6 @@ impl Element for ControlSocket {
             }
         }
         self.post.begin(cx, server)
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "port" => Ok(lock(&self.name).clone()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -7,7 +7,7 @@ use thruway_wire::{Header, flow::FiveTuple, icmp, ip_protocol};
 /// A sort of mapping; each has ports of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(in crate::sessions) enum Kind {
     /// TCP.
     Tcp = 0,
     /// UDP.
@@ -57,7 +57,7 @@ impl Kind {
 
 /// The five-tuple of a packet, from its IPv4 header on, as the flow manager sees it: of an ICMP
 /// query the identifier twice. `None` of anything that is not translated.
-pub(super) fn tuple_of(network: &[u8]) -> Option<(Kind, FiveTuple<u32>)> {
+pub(in crate::sessions) fn tuple_of(network: &[u8]) -> Option<(Kind, FiveTuple<u32>)> {
     let (header, payload) = Ipv4Header::parse(network).ok()?;
     let kind = Kind::of_protocol(header.protocol()).filter(|_| !header.is_fragment())?;
     let mut tuple = FiveTuple::of_ipv4(header, payload);

@@ -67,6 +67,7 @@ fields! {
     EthSrc = "eth_src",
     EthDst = "eth_dst",
     WireLen = "wire_len",
+    Thread = "thread",
 }
 
 impl Field {

@@ -164,8 +164,8 @@ impl Record {
     pub(in crate::traces) fn set(&mut self, field: Field, text: &str, minor: u32) -> Option<()> {
         use Field::*;
         match field {
-            // Lengths of what a line stands for, and sums of what it does not give.
-            None | WireLen | IpCaptureLen | PayloadMd5 | PayloadMd5Hex => {}
+            // Lengths of what a line stands for, sums of what it does not give, and who wrote it.
+            None | Thread | WireLen | IpCaptureLen | PayloadMd5 | PayloadMd5Hex => {}
             Timestamp | NanoTimestamp => self.time = Some(parse_instant(text)?),
             Seconds => self.seconds = Some(text.parse().ok()?),
             Microseconds => self.microseconds = Some(text.parse().ok()?),

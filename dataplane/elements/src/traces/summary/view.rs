@@ -154,7 +154,8 @@ impl<'a> View<'a> {
     fn try_write(&self, field: Field, out: &mut String) -> Option<()> {
         use Field::*;
         match field {
-            None => return Option::None,
+            // Who writes knows its thread; a packet does not.
+            None | Thread => return Option::None,
             Timestamp | NanoTimestamp | Seconds | Microseconds | AllMicroseconds => {
                 self.write_time(field, out);
             }

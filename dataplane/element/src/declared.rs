@@ -1,0 +1,224 @@
+//! Arguments and handlers that are declared once, on the struct that has them.
+
+use std::fmt::Display;
+use std::ops::RangeBounds;
+
+use thruway_packet::Anno;
+
+pub use thruway_macros::{Arguments, Handlers};
+
+use crate::args::{ArgErrors, Args};
+use crate::cx::Cx;
+use crate::later::HandlerError;
+use crate::spec::{Arg, Handler, Ty};
+use crate::values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
+
+/// A struct that is made of arguments. The derive macro of the same name implements it.
+///
+/// Each field with an attribute `#[arg(RULE, ...)]` is an argument, in the order of the fields.
+/// RULE is `required`, `optional`, `keyword`, `required_keyword` or `rest` (see [`ArgRule`]). The
+/// name is the field's in capitals; the field's type names the argument's ([`FromArg::TY`]); the
+/// manual's text is the doc comment. A field of type `Option` is `None` where nothing is given.
+/// All wrong values are reported at once. Behind RULE may stand:
+///
+/// | | |
+/// |---|---|
+/// | `or = "text"` | the default, as a user would write it |
+/// | `else = value` | the same as a value, where it depends on something |
+/// | `range = 1..=8` | values outside are refused |
+/// | `as = u32` | the type that the text is read as; see [`IntoField`] |
+/// | `via = check` | a function from what was read to the field's value, or to a text that says what is wrong |
+/// | `name = "NAME"`, `ty = Ty::Any` | another name or type |
+/// | `checked = bool` | with a name: an argument that is checked and not kept |
+/// | `"text"` | the manual's text |
+///
+/// `#[arg(like = EXPRESSION, ...)]` is one that is declared elsewhere, for several elements.
+///
+/// Fields without the attribute have their default value, or that of `#[new(expression)]`, in which
+/// `args` and the fields above may be used, and `?`. A field `#[part]` has arguments of its own,
+/// which stand in its place. A field with both `#[arg]` and `#[new]` is declared by the first and
+/// made by the second.
+///
+/// ```
+/// use thruway_element::{Arguments, Nanos, Ty};
+///
+/// fn positive(Nanos(time): Nanos) -> Result<i64, String> {
+///     if time > 0 { Ok(time) } else { Err("must be more than 0".to_owned()) }
+/// }
+///
+/// #[derive(Arguments)]
+/// struct Burster {
+///     /// time between bursts
+///     #[arg(required, via = positive)]
+///     interval: i64,
+///     /// packets in a burst
+///     #[arg(optional, or = "8", range = 1..=64)]
+///     burst: usize,
+///     count: u64,
+///     #[new(Vec::with_capacity(burst))]
+///     waiting: Vec<u64>,
+/// }
+///
+/// let [interval, burst] = Burster::ARGS else { panic!() };
+/// assert_eq!((interval.name, interval.ty), ("INTERVAL", Ty::Time));
+/// assert_eq!((burst.default, burst.doc), ("8", "packets in a burst"));
+/// ```
+///
+/// [`ArgRule`]: crate::ArgRule
+pub trait Arguments: Sized {
+    /// The declarations, for the spec.
+    const ARGS: &'static [Arg];
+
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// All values that are wrong.
+    fn from_args(args: &Args<'_>) -> Result<Self, ArgErrors>;
+}
+
+/// A struct that has handlers. The derive macro of the same name implements it.
+///
+/// An attribute `#[handler(ACCESS, ...)]` on a field or on the struct declares one. ACCESS is
+/// `read`, `sum`, `write` or `both` (see [`Handler`]). The name is the field's, the text its doc
+/// comment; the field is read and written as its argument is. Behind ACCESS may stand:
+///
+/// | | |
+/// |---|---|
+/// | `shared`, `lines`, `concat`, `private`, `with_effect` | as [`Handler`] has them |
+/// | `name = "name"`, `"text"`, `doc = TEXT` | another name or text; needed on the struct |
+/// | `get = expression` | what a read shows |
+/// | `read = expression` | what a read answers: a result with the text |
+/// | `run = expression` | what a write does |
+/// | `write = expression` | the same, which may fail: a result |
+/// | `then = expression` | what follows once the field is written |
+/// | `as`, `via`, `range` | how a written value is read, as of arguments |
+///
+/// On the struct `field = name` declares one of a field, where the order of the manual differs from
+/// that of the fields.
+///
+/// The expressions may use `self`, `cx`, and `param` (reads) or `value` (writes). Those on the
+/// struct come first, then those of the fields, in their order; a field `#[part]` has handlers of
+/// its own, which stand in its place.
+pub trait Handlers {
+    /// The declarations, for the spec.
+    const HANDLERS: &'static [Handler];
+
+    /// Answers handler `name`; see [`crate::Element::read`].
+    ///
+    /// # Errors
+    /// When there is no such read handler or the parameter is wrong.
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError>;
+
+    /// Writes handler `name`; see [`crate::Element::write`].
+    ///
+    /// # Errors
+    /// When there is no such write handler or the value is wrong.
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError>;
+}
+
+/// A value as it was read that becomes a field of another type as it is.
+pub trait IntoField<T> {
+    /// The field's value.
+    fn into_field(self) -> T;
+}
+
+macro_rules! into_field {
+    ($($read:ty => $field:ty: $value:ident, $made:expr;)+) => {$(
+        impl IntoField<$field> for $read {
+            fn into_field(self) -> $field {
+                let $value = self;
+                $made
+            }
+        }
+    )+};
+}
+
+into_field! {
+    u8 => u32: n, n.into();
+    u8 => usize: n, n.into();
+    u16 => u32: n, n.into();
+    u16 => usize: n, n.into();
+    u32 => u64: n, n.into();
+    u32 => usize: n, n as usize;
+    i32 => i64: n, n.into();
+    Nanos => i64: n, n.0;
+    Bandwidth => u64: n, n.0;
+    Size => u64: n, n.0;
+    UdpPort => u16: n, n.0;
+    AnnoArg => Anno: n, n.0;
+}
+
+/// The name in the manual of what a function takes.
+pub const fn ty_of<T: FromArg, R>(_: fn(T) -> R) -> Ty {
+    T::TY
+}
+
+/// The value, if it lies in the range.
+///
+/// # Errors
+/// A text that says what the value must be.
+pub fn within<T: PartialOrd + Display>(value: T, range: impl RangeBounds<T>) -> Result<T, String> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(match (range.start_bound(), range.end_bound()) {
+        (Included(first), Included(last)) => format!("must be from {first} to {last}"),
+        (Included(first), Unbounded) => format!("must be at least {first}"),
+        (_, Included(last)) => format!("must be at most {last}"),
+        (_, Excluded(end)) => format!("must be below {end}"),
+        (_, Unbounded) => "out of range".to_owned(),
+    })
+}
+
+/// The number of items of all lists.
+pub const fn len<T>(lists: &[&[T]]) -> usize {
+    let (mut sum, mut at) = (0, 0);
+    while at < lists.len() {
+        sum += lists[at].len();
+        at += 1;
+    }
+    sum
+}
+
+/// The items of all lists, one list after the other. `N` is their number ([`len`]).
+pub const fn joined<T: Copy, const N: usize>(lists: &[&[T]]) -> [T; N] {
+    let mut first = 0;
+    while lists[first].is_empty() {
+        first += 1;
+    }
+    let mut all = [lists[first][0]; N];
+    let (mut list, mut count) = (0, 0);
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            all[count] = lists[list][at];
+            (at, count) = (at + 1, count + 1);
+        }
+        list += 1;
+    }
+    all
+}
+
+impl ArgErrors {
+    /// The value, or its errors kept here.
+    pub fn take<T, E: Into<ArgErrors>>(&mut self, value: Result<T, E>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.extend(error.into().0);
+                None
+            }
+        }
+    }
+}

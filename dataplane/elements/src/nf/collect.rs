@@ -1,0 +1,136 @@
+//! What comes back by a link: each slot's packet with the bytes that the function left there.
+
+use thruway_element::Cx;
+use thruway_exchange::{Mapped, Origin, PeerFault, Storage, Token};
+
+use super::framed::Framed;
+use super::link::{Came, Link};
+use super::nf::Lost;
+use super::outlet::Outlet;
+use super::sessions::Entries;
+
+impl Link {
+    /// Takes back what the function is done with, into `outlet`; says how much that was.
+    #[inline]
+    pub fn collect(
+        &mut self,
+        cx: &mut Cx<'_>,
+        outlet: &mut Outlet,
+        entries: &mut Option<Entries>,
+        limit: u32,
+    ) -> Result<u32, PeerFault> {
+        outlet.open_hops();
+        let is_of_streams = !self.marks.is_empty();
+        let taken = match self.is_plain() {
+            true => self.take_plain(cx, outlet, limit),
+            false => self.take_slots(cx, outlet, entries, limit),
+        };
+        let injected = match taken {
+            Ok(_) => self
+                .master
+                .poll_injected(limit, |token| take_made(cx, outlet, &token, is_of_streams)),
+            Err(fault) => Err(fault),
+        };
+        count_aux_lost(cx, self.master.figures().aux_lost, &mut self.aux_lost);
+        // What came before a fault was good.
+        outlet.flush(cx);
+        outlet.clear_dropped(cx);
+        outlet.close_hops(cx);
+        Ok(taken? + injected?)
+    }
+
+    /// Of a link whose slots stand for packets and their bytes alone.
+    ///
+    /// PERF: nothing is looked up by slot but the packet.
+    #[inline]
+    fn take_plain(
+        &mut self,
+        cx: &mut Cx<'_>,
+        outlet: &mut Outlet,
+        limit: u32,
+    ) -> Result<u32, PeerFault> {
+        let entered = self.end.storage.layout().shape.headroom;
+        let Link { master, parked, .. } = self;
+        let mut unpark = |slot: u32| parked.get_mut(slot as usize).and_then(Option::take);
+        master.poll(cx.now() as u64, limit, |token| match token.origin {
+            Origin::Slot(slot) => {
+                if let Some(packet) = unpark(slot) {
+                    outlet.take_back(cx, packet, &Came { token: &token, entered, frames: None });
+                }
+            }
+            Origin::Dropped(slot) => outlet.end(unpark(slot)),
+            Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
+        })
+    }
+
+    /// Of any link.
+    fn take_slots(
+        &mut self,
+        cx: &mut Cx<'_>,
+        outlet: &mut Outlet,
+        entries: &mut Option<Entries>,
+        limit: u32,
+    ) -> Result<u32, PeerFault> {
+        let headroom = self.end.storage.layout().shape.headroom;
+        let Link { master, parked, marks, frames, news, .. } = self;
+        let mut unpark = |slot: u32| parked.get_mut(slot as usize).and_then(Option::take);
+        master.poll(cx.now() as u64, limit, |token| match token.origin {
+            Origin::Slot(slot) | Origin::Dropped(slot) if news.released(slot).is_some() => {
+                // However it came back, and whatever it says.
+                match token.origin {
+                    Origin::Dropped(_) => news.dropped += 1,
+                    _ => news.returned += 1,
+                }
+                if let (Some(fcb), Some(entries)) = (news.released(slot), entries.as_mut()) {
+                    entries.release(fcb);
+                }
+            }
+            Origin::Slot(slot) | Origin::Dropped(slot) if !marks.is_empty() => {
+                let streams = entries.as_mut().zip(unpark(slot));
+                if let Some((entries, packet)) = streams {
+                    let came = Came { token: &token, entered: headroom, frames: None };
+                    outlet.take_back_stream(cx, entries, (marks[slot as usize], packet), &came);
+                }
+            }
+            Origin::Slot(slot) => {
+                let framed =
+                    frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
+                let entered = framed.map_or(headroom, |(_, framed)| framed.start);
+                let stays = unpark(slot).is_none_or(|packet| {
+                    let came = Came { token: &token, entered, frames: framed.map(|of| of.0) };
+                    outlet.take_back(cx, packet, &came)
+                });
+                if let Some((frames, Framed { frame, .. })) = framed
+                    && stays
+                {
+                    frames.with(|free| free.push(frame));
+                }
+            }
+            Origin::Dropped(slot) => {
+                outlet.end(unpark(slot));
+                if let Some((frames, of_slot)) = frames {
+                    frames.with(|free| free.push(of_slot[slot as usize].frame));
+                }
+            }
+            _ => take_made(cx, outlet, &token, !marks.is_empty()),
+        })
+    }
+}
+
+/// A packet that the function made, which one of streams cannot.
+#[inline]
+fn take_made(cx: &mut Cx<'_>, outlet: &mut Outlet, token: &Token<'_, Mapped>, is_of_streams: bool) {
+    match is_of_streams {
+        true => cx.count_drops(Lost::Stray, 1),
+        false => outlet.take_new(cx, token),
+    }
+}
+
+/// Counts packets that the function could not add, in all, beyond those counted before.
+#[inline]
+fn count_aux_lost(cx: &mut Cx<'_>, all: u64, counted: &mut u64) {
+    let lost = all - std::mem::replace(counted, all);
+    if lost > 0 {
+        cx.count_drops(Lost::AuxFull, usize::try_from(lost).unwrap_or(usize::MAX));
+    }
+}

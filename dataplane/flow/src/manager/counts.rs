@@ -1,0 +1,40 @@
+//! What is counted of sessions.
+
+use crate::life::Ended;
+
+/// What happened to sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Begun.
+    pub created: u64,
+    /// Ended for lack of packets.
+    pub timed_out: u64,
+    /// Ended by their protocol or a function.
+    pub closed: u64,
+    /// Ended because another needed the place.
+    pub evicted: u64,
+    /// Ended by a handler or a new configuration.
+    pub removed: u64,
+    /// Not begun, for lack of room.
+    pub refused: u64,
+}
+
+impl Counts {
+    pub(super) fn count(&mut self, why: Ended) {
+        *match why {
+            Ended::TimedOut => &mut self.timed_out,
+            Ended::Closed => &mut self.closed,
+            Ended::Evicted => &mut self.evicted,
+            Ended::Removed => &mut self.removed,
+        } += 1;
+    }
+}
+
+/// Sessions of one class: the class of the last packet counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Sessions now.
+    pub now: u32,
+    /// What happened to them.
+    pub counts: Counts,
+}

@@ -1,0 +1,126 @@
+//! Which thread serves each direction of a session: bits of the session's own word, and of the
+//! first word of the record that it shares with other threads. [`crate::manager::owners`] has the
+//! rules by which they change.
+
+use crate::fcb::Direction;
+use crate::life::{Life, Phase};
+use crate::manager::level::LevelState;
+use crate::manager::thread_set::ThreadSet;
+use crate::plan::Serving;
+use crate::shared_flows::RecordId;
+
+/// Of a session's word for its shared record: the number of its record and 1.
+pub(super) const RECORD: u32 = (1 << 28) - 1;
+/// It is a remote entry.
+pub(super) const REMOTE: u32 = 1 << 29;
+/// Its forward packets are served here.
+const FORWARD_HERE: u32 = 1 << 30;
+/// Its reply packets are.
+const REPLY_HERE: u32 = 1 << 31;
+/// Both.
+pub(super) const HERE: u32 = FORWARD_HERE | REPLY_HERE;
+
+/// Of a record's first word: the thread that serves forward packets and 1, and where it begins.
+const FORWARD_OWNER: (u64, u32) = (0xfff << 4, 4);
+/// The same of reply packets.
+const REPLY_OWNER: (u64, u32) = (0xfff << 16, 16);
+/// Both fields.
+pub(super) const OWNERS: u64 = FORWARD_OWNER.0 | REPLY_OWNER.0;
+
+/// Of a session's word: packets of this direction are served here.
+#[inline]
+pub(super) fn here(direction: Direction) -> u32 {
+    if direction == Direction::Forward { FORWARD_HERE } else { REPLY_HERE }
+}
+
+fn owner_field(direction: Direction) -> (u64, u32) {
+    if direction == Direction::Forward { FORWARD_OWNER } else { REPLY_OWNER }
+}
+
+/// The owner of a direction, in a record's first word.
+pub(super) fn owner_of(word: u64, direction: Direction) -> Option<u16> {
+    let (field, shift) = owner_field(direction);
+    ((word & field) >> shift).checked_sub(1).map(|thread| thread as u16)
+}
+
+/// The thread set, and the entry that the present batch came to.
+#[derive(Clone, Copy)]
+pub(super) struct HandoffContext<'a> {
+    pub threads: &'a ThreadSet,
+    pub entry: u32,
+}
+
+impl HandoffContext<'_> {
+    /// The other thread that serves this direction of a session with this first word, and can have
+    /// its packets.
+    pub fn other(&self, word: u64, direction: Direction) -> Option<u16> {
+        let owner = owner_of(word, direction)?;
+        (owner != self.threads.me() && self.threads.reaches(self.entry, owner)).then_some(owner)
+    }
+}
+
+impl LevelState {
+    /// Whether another thread serves the session, and no function here.
+    pub(super) fn is_remote(&self, index: u32) -> bool {
+        self.extra.shared_flows.is_some_and(|at| self.pool.extra(index, at) & REMOTE != 0)
+    }
+
+    /// A session's word, where other threads may serve it.
+    #[inline]
+    pub(super) fn word(&self, index: u32) -> Option<u32> {
+        self.extra.shared_flows.map(|at| self.pool.extra(index, at))
+    }
+
+    /// Notes who serves a session, by bits of its word.
+    pub(super) fn set_served(&mut self, index: u32, bits: u32) {
+        if let Some(at) = self.extra.shared_flows {
+            let word = self.pool.extra_mut(index, at);
+            self.remotes -= u32::from(*word & REMOTE != 0);
+            *word = *word & RECORD | bits;
+            self.remotes += u32::from(bits & REMOTE != 0);
+        }
+    }
+
+    /// The same of one that was taken over from a configuration where `old` was its word.
+    pub(super) fn served_as(&self, old: Option<u32>) -> u32 {
+        match old {
+            Some(word) if self.serving != Serving::Any => word & !RECORD,
+            _ => HERE,
+        }
+    }
+
+    /// What the first word of a record has of the thread that begins a session.
+    pub(super) fn owner_bits(&self, me: u16) -> u64 {
+        let me = u64::from(me) + 1;
+        match self.serving {
+            Serving::Any => 0,
+            Serving::EachDirection => me << FORWARD_OWNER.1,
+            Serving::Both => me << FORWARD_OWNER.1 | me << REPLY_OWNER.1,
+        }
+    }
+
+    /// Which thread serves a direction of a session: this one, if nobody did.
+    pub(super) fn claim(&self, record: RecordId, direction: Direction, me: u16) -> u16 {
+        let Some(shared_flows) = &self.shared_flows else { return me };
+        let (field, shift) = owner_field(direction);
+        let claimed = shared_flows.claim(record, 0, field, (u64::from(me) + 1) << shift);
+        owner_of(claimed, direction).unwrap_or(me)
+    }
+
+    /// A session has ended whose forward packets were served here: nobody is to find its record,
+    /// and the other threads end theirs, too.
+    pub(super) fn release_ownership(&self, index: u32) {
+        let Some(at) = self.extra.shared_flows else { return };
+        let word = self.pool.extra(index, at);
+        if self.serving != Serving::Any && word & FORWARD_HERE != 0 {
+            self.retire(index);
+        }
+    }
+
+    /// A remote entry becomes a session of this thread.
+    pub(super) fn take_in(&mut self, index: u32, life: Life) {
+        self.counts.created += 1;
+        self.embryonic += u32::from(life.phase() == Phase::New);
+        self.pool.head_mut(index).state = life.0;
+    }
+}

@@ -1,0 +1,177 @@
+//! `#[derive(Arguments)]`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens as _, quote};
+use syn::{DeriveInput, Error, Expr, Field, LitStr, Result, Type};
+
+use crate::attributes::ArgAttribute;
+use crate::fields;
+
+/// What becomes of the fields, as code.
+#[derive(Default)]
+struct Code {
+    /// Declarations, one after the other.
+    list: fields::Lists,
+    /// Reads values; what is wrong is collected.
+    read: Vec<TokenStream>,
+    /// Fields whose values were read.
+    kept: Vec<Ident>,
+    /// Makes the values of the other fields.
+    made: Vec<TokenStream>,
+}
+
+pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    let fields = fields::named(input)?;
+    let mut code = Code::default();
+    for arg in fields::all::<ArgAttribute>(&input.attrs, "arg")? {
+        code.check_only(&arg)?;
+    }
+    for field in &fields {
+        code.field(field)?;
+    }
+    let name = &input.ident;
+    let (generics, types, conditions) = input.generics.split_for_impl();
+    let Code { list, read, kept, made } = code;
+    let all = fields.iter().map(|field| &field.ident);
+    let list = list.joined(&quote!(::thruway_element::Arg));
+    Ok(quote! {
+        #[automatically_derived]
+        impl #generics ::thruway_element::Arguments for #name #types #conditions {
+            const ARGS: &'static [::thruway_element::Arg] = #list;
+
+            #[allow(unused_mut, unused_parens, unused_variables)]
+            fn from_args(
+                args: &::thruway_element::Args<'_>,
+            ) -> ::std::result::Result<Self, ::thruway_element::ArgErrors> {
+                let mut wrong = ::thruway_element::ArgErrors::default();
+                #(#read)*
+                let (#(::std::option::Option::Some(#kept),)* true) =
+                    (#(#kept,)* wrong.0.is_empty())
+                else {
+                    return ::std::result::Result::Err(wrong);
+                };
+                #(#made)*
+                ::std::result::Result::Ok(Self { #(#all),* })
+            }
+        }
+    })
+}
+
+impl Code {
+    /// A field: an argument, a part with arguments of its own, or something else.
+    fn field(&mut self, field: &Field) -> Result<()> {
+        let (Some(name), ty) = (&field.ident, &field.ty) else { return Ok(()) };
+        let mut own = None;
+        for arg in fields::all::<ArgAttribute>(&field.attrs, "arg")? {
+            if arg.checked.is_some() {
+                self.check_only(&arg)?;
+            } else if own.replace(arg).is_some() {
+                return Err(Error::new_spanned(field, "a field keeps one argument"));
+            }
+        }
+        let made = fields::all::<Expr>(&field.attrs, "new")?.pop();
+        if let Some(arg) = own {
+            self.declare(&arg, field, ty)?;
+            if made.is_none() {
+                let text_name = match &arg.like {
+                    Some(like) => quote!((#like).name),
+                    None => text_name(&arg, field).into_token_stream(),
+                };
+                self.keep(name, value(&arg, &text_name, ty));
+                return Ok(());
+            }
+        } else if fields::has(field, "part") {
+            self.list.extend(&quote!(<#ty as ::thruway_element::Arguments>::ARGS));
+            if made.is_none() {
+                self.keep(name, quote!(<#ty as ::thruway_element::Arguments>::from_args(args)));
+                return Ok(());
+            }
+        }
+        let value = made.map_or_else(|| quote!(Default::default()), |made| quote!(#made));
+        self.made.push(quote!(let #name: #ty = #value;));
+        Ok(())
+    }
+
+    fn keep(&mut self, name: &Ident, value: TokenStream) {
+        self.kept.push(name.clone());
+        self.read.push(quote!(let #name = wrong.take(#value);));
+    }
+
+    /// An argument whose value nobody needs.
+    fn check_only(&mut self, arg: &ArgAttribute) -> Result<()> {
+        if let (Some(like), Some(ty)) = (&arg.like, &arg.checked) {
+            self.list.push(quote!(#like));
+            self.read.push(quote!(let _ = wrong.take(args.opt::<#ty>((#like).name));));
+            return Ok(());
+        }
+        let (Some(name), Some(doc), Some(ty)) = (&arg.name, &arg.doc, &arg.checked) else {
+            let message = "an argument without a field needs name, checked and a text";
+            return Err(Error::new_spanned(&arg.rule, message));
+        };
+        let (doc, ty_name) = (quote!(#doc), quote!(<#ty as ::thruway_element::FromArg>::TY));
+        self.push(arg, name, &doc, &ty_name);
+        self.read.push(quote!(let _ = wrong.take(args.opt::<#ty>(#name));));
+        Ok(())
+    }
+
+    fn declare(&mut self, arg: &ArgAttribute, field: &Field, ty: &Type) -> Result<()> {
+        if let Some(like) = &arg.like {
+            self.list.push(quote!(#like));
+            return Ok(());
+        }
+        let name = text_name(arg, field);
+        let doc = fields::text(arg.doc.as_ref(), &field.attrs, &name)?;
+        let read_as = fields::optional(ty).unwrap_or(ty);
+        let ty = match (&arg.ty, &arg.conversion.read_as, &arg.conversion.via) {
+            (Some(ty), _, _) => quote!(#ty),
+            (None, Some(ty), _) => quote!(<#ty as ::thruway_element::FromArg>::TY),
+            (None, None, Some(via)) => {
+                quote!(::thruway_element::declared::ty_of(#via as fn(_) -> _))
+            }
+            (None, None, None) => quote!(<#read_as as ::thruway_element::FromArg>::TY),
+        };
+        self.push(arg, &name, &doc, &ty);
+        Ok(())
+    }
+
+    fn push(&mut self, arg: &ArgAttribute, name: &LitStr, doc: &TokenStream, ty: &TokenStream) {
+        let (rule, default) = (&arg.rule, arg.default.iter());
+        let made = quote!(::thruway_element::Arg::#rule(#name, #ty, #doc) #(.or(#default))*);
+        self.list.push(made);
+    }
+}
+
+/// The argument's name: that of the field in capitals, if it has no other.
+fn text_name(arg: &ArgAttribute, field: &Field) -> LitStr {
+    let of_field = || {
+        let name = field.ident.as_ref().map_or_else(String::new, ToString::to_string);
+        LitStr::new(&name.to_uppercase(), arg.rule.span())
+    };
+    arg.name.clone().unwrap_or_else(of_field)
+}
+
+/// Reads the value of an argument: a result.
+fn value(arg: &ArgAttribute, name: &TokenStream, ty: &Type) -> TokenStream {
+    // What has a default is always there.
+    let inner = fields::optional(ty).filter(|_| arg.default.is_none());
+    let turbofish = fields::turbofish(&arg.conversion, Some(inner.unwrap_or(ty)));
+    let convert = fields::convert(&arg.conversion);
+    let (read, converted) = match (&arg.otherwise, inner) {
+        (Some(otherwise), _) => {
+            let read = quote!(args.opt #turbofish(#name));
+            (read, quote!(match value { Some(value) => #convert, None => #otherwise }))
+        }
+        (None, Some(_)) => {
+            let read = quote!(args.opt #turbofish(#name));
+            (read, quote!(match value { Some(value) => Some(#convert), None => None }))
+        }
+        (None, None) => (quote!(args.get #turbofish(#name)), convert),
+    };
+    if arg.conversion.is_plain() && arg.conversion.range.is_none() && arg.otherwise.is_none() {
+        return read;
+    }
+    quote!(#read.and_then(|value| {
+        let made = || -> ::std::result::Result<#ty, ::std::string::String> { Ok(#converted) };
+        made().map_err(|why| args.error(#name, why))
+    }))
+}
