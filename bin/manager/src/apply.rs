@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use clap::Args;
 use hyper::Method;
 use thruway::errln;
+use thruway_client::shown;
 use thruway_manager::api::views::ChangeView;
 use thruway_manager::client::{Client, ClientError, Content};
 use thruway_manager::{ChainName, ChainSpec};
 
-use crate::change::{ChangeArgs, chain_path, changed};
+use crate::change::{ChangeArgs, Done, chain_path, print_changes};
 use crate::file;
 
 /// Arguments of `apply`.
@@ -33,10 +34,10 @@ pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode>
         true => Some(tried),
         false => put_all(client, &chains, false).await?,
     };
-    let Some(done) = done else { return Ok(ExitCode::FAILURE) };
-    for view in done {
-        changed(&view, if view.generation == 1 { "created" } else { "changed" }, &args.change)?;
-    }
+    let Some(views) = done else { return Ok(ExitCode::FAILURE) };
+    let what = |view: &ChangeView| if view.generation == 1 { "created" } else { "changed" };
+    let done = views.into_iter().map(|view| Done { what: what(&view).to_owned(), view });
+    print_changes(&done.collect::<Vec<_>>(), &args.change)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,7 +56,7 @@ async fn put_all(
             Err(ClientError::Refused(problem)) => {
                 refused = true;
                 let field = problem.field.as_deref().map_or(String::new(), |at| format!(" ({at})"));
-                errln!("chain/{name}{field}: {}", problem.detail.trim_end());
+                errln!("chain/{name}{field}: {}", shown(problem.detail.trim_end()));
             }
             Err(error) => return Err(error.into()),
         }

@@ -1,19 +1,13 @@
 //! What commands that change chains have in common.
 
 use clap::Args;
+use thruway::table::Table;
 use thruway::{errln, out, outln};
+use thruway_client::shown;
 use thruway_manager::api::views::ChangeView;
 use thruway_manager::client::escape;
 
-use crate::output::{self, Format};
-
-/// How something is printed.
-#[derive(Args)]
-pub struct OutputArgs {
-    /// What is printed [default: a table]
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
-}
+use crate::output::{OutputArgs, one_line};
 
 /// How a change is made.
 #[derive(Args)]
@@ -21,9 +15,42 @@ pub struct ChangeArgs {
     /// Only check, and print what would change
     #[arg(long)]
     pub dry_run: bool,
-    /// What is printed [default: a line for each chain]
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// A change that was made, or tried.
+pub struct Done {
+    /// What the manager says of it.
+    pub view: ChangeView,
+    /// What it did, if it did something: `created`.
+    pub what: String,
+}
+
+impl Done {
+    fn what(&self) -> &str {
+        if self.view.changed { &self.what } else { "unchanged" }
+    }
+
+    /// Lines that the specification got and lost.
+    fn lines(&self) -> (usize, usize) {
+        // Before them come the names of the two.
+        let lines = || self.view.diff.lines().skip(2);
+        let count = |sign| lines().filter(|line| line.starts_with(sign)).count();
+        (count('+'), count('-'))
+    }
+
+    fn print(&self) {
+        let ChangeView { name, generation, dry_run, diff, .. } = &self.view;
+        let dry = if *dry_run { " (dry run)" } else { "" };
+        outln!("chain/{name} {}, generation {generation}{dry}", self.what());
+        if *dry_run {
+            out!("{}", shown(diff));
+        }
+        if !self.view.warnings.is_empty() {
+            errln!("{}", shown(self.view.warnings.trim_end()));
+        }
+    }
 }
 
 /// The resource of a chain.
@@ -32,18 +59,63 @@ pub fn chain_path(name: &str) -> String {
 }
 
 /// Prints what a change did.
-pub fn changed(view: &ChangeView, what: &str, args: &ChangeArgs) -> anyhow::Result<()> {
-    if let Some(format) = args.output {
-        return output::print(view, format);
+pub fn print_change(done: &Done, args: &ChangeArgs) -> anyhow::Result<()> {
+    match args.output.data() {
+        Some(data) => data.print(&done.view),
+        None => print_changes(std::slice::from_ref(done), args),
     }
-    let what = if view.changed { what } else { "unchanged" };
-    let dry = if view.dry_run { " (dry run)" } else { "" };
-    outln!("chain/{} {what}, generation {}{dry}", view.name, view.generation);
-    if view.dry_run {
-        out!("{}", view.diff);
+}
+
+/// Prints what changes did; as data they are a list, however many there are.
+pub fn print_changes(done: &[Done], args: &ChangeArgs) -> anyhow::Result<()> {
+    if let Some(data) = args.output.data() {
+        return data.print(&done.iter().map(|one| &one.view).collect::<Vec<_>>());
     }
-    if !view.warnings.is_empty() {
-        errln!("{}", view.warnings.trim_end());
+    match args.output.is_wide() {
+        true => out!("{}", shown(&table(done).render())),
+        false => done.iter().for_each(Done::print),
     }
     Ok(())
+}
+
+fn table(done: &[Done]) -> Table {
+    let mut table =
+        Table::new(&["chain", "what", "generation", "added", "removed", "dry-run", "warnings"]);
+    for one in done {
+        let (added, removed) = one.lines();
+        let warnings = one_line(&one.view.warnings);
+        table.row(vec![
+            one.view.name.clone(),
+            one.what().to_owned(),
+            one.view.generation.to_string(),
+            added.to_string(),
+            removed.to_string(),
+            if one.view.dry_run { "yes" } else { "no" }.to_owned(),
+            if warnings.is_empty() { "-".to_owned() } else { warnings },
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_changes_counts_lines() {
+        let diff = "--- generation 1\n+++ generation 2\n@@ -1,2 +1,3 @@\n a\n-b\n+++c\n+d\n";
+        let view = ChangeView {
+            name: "web".into(),
+            generation: 2,
+            changed: true,
+            dry_run: false,
+            warnings: "web:1: odd\n  here\n".into(),
+            diff: diff.into(),
+        };
+        let done = Done { view, what: "changed".into() };
+        assert_eq!(done.lines(), (2, 1));
+        let text = table(&[done]).render();
+        let row: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+        assert_eq!(row, ["web", "changed", "2", "2", "1", "no", "web:1:", "odd", "here"]);
+    }
 }

@@ -1,27 +1,27 @@
 //! The command line of `thruway-manager`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use hyper::Method;
 use serde_json::json;
+use thruway::shell::ShellCommand;
 use thruway::{errln, out};
-use thruway_manager::api::default_path;
+use thruway_client::shown;
 use thruway_manager::api::views::{ChangeView, DiffView, GenerationList};
 use thruway_manager::client::{Client, ClientError, Content};
-use thruway_port::run_directory;
 
-use crate::change::{ChangeArgs, OutputArgs, chain_path, changed};
-use crate::{apply, daemon, follow, show};
+use crate::change::{ChangeArgs, Done, chain_path, print_change, print_changes};
+use crate::connect::ServerArgs;
+use crate::output::OutputArgs;
+use crate::{apply, daemon, description, follow, logs, show, token};
 
 /// Keeps the chains that this host is to run, and declares them
 #[derive(Parser)]
 #[command(name = "thruway-manager", version, about)]
 struct Cli {
-    /// Unix socket of the manager [default: manager/api.sock in the run directory]
-    #[arg(long, value_name = "FILE", global = true)]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -57,6 +57,8 @@ enum Command {
         /// Newer generation [default: the last one]
         #[arg(long)]
         to: Option<u64>,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Take chains back; their history stays
     Delete {
@@ -78,9 +80,18 @@ enum Command {
     },
     /// Print what happened, and with --follow what happens
     Events(follow::EventsArgs),
+    /// Print the last lines that a chain's data plane wrote, and with --follow what it writes
+    Logs(logs::LogsArgs),
+    /// Give and revoke access to the API over the network
+    Token(token::TokenArgs),
     /// Print the description of the API (OpenAPI 3.1)
     #[command(name = "openapi")]
-    OpenApi,
+    OpenApi {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    #[command(flatten)]
+    Shell(ShellCommand),
 }
 
 /// Runs the command line.
@@ -96,33 +107,41 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let socket = cli.socket.unwrap_or_else(|| default_path(&run_directory::path()));
     let result = match cli.command {
-        Command::Daemon(args) => daemon::main(args, &socket),
-        Command::OpenApi => {
-            out!("{}", thruway_manager::api::openapi_text());
-            Ok(ExitCode::SUCCESS)
+        Command::Daemon(_) if cli.server.is_remote() => {
+            Err(anyhow::anyhow!("`daemon` runs the manager here: --server is for other commands"))
         }
-        command => daemon::runtime().and_then(|runtime| {
-            let client = Client::new(&socket);
-            runtime.block_on(remote(&client, command))
-        }),
+        Command::Daemon(args) => daemon::main(args, &cli.server.socket()),
+        Command::OpenApi { output } => description::main(output),
+        Command::Shell(command) => command.run(Cli::command()),
+        command => run_remote(&cli.server, command),
     };
     result.unwrap_or_else(|error| {
-        errln!("thruway-manager: {error:#}");
+        errln!("thruway-manager: {}", shown(&format!("{error:#}")));
         ExitCode::FAILURE
     })
+}
+
+fn run_remote(server: &ServerArgs, command: Command) -> anyhow::Result<ExitCode> {
+    let client = server.client()?;
+    daemon::runtime()?.block_on(remote(&client, command))
 }
 
 /// A command that the manager carries out.
 async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Daemon(_) | Command::OpenApi => unreachable!("needs no manager"),
+        Command::Daemon(_) | Command::OpenApi { .. } | Command::Shell(_) => {
+            unreachable!("needs no manager")
+        }
         Command::Apply(args) => return apply::main(client, &args).await,
+        Command::Token(args) => return token::main(client, args).await,
         Command::Events(args) => return follow::main(client, &args).await,
-        Command::Get { names, output } => show::get(client, &names, output.output).await?,
-        Command::Describe { name, output } => show::describe(client, &name, output.output).await?,
-        Command::Diff { name, from, to } => diff(client, &name, from, to).await?,
+        Command::Logs(args) => return logs::main(client, &args).await,
+        Command::Get { names, output } => show::get(client, &names, output).await?,
+        Command::Describe { name, output } => show::describe(client, &name, output).await?,
+        Command::Diff { name, from, to, output } => {
+            diff(client, &name, (from, to), output).await?;
+        }
         Command::Delete { names, change } => return delete(client, &names, &change).await,
         Command::Rollback { name, to, change } => rollback(client, &name, to, &change).await?,
     }
@@ -132,32 +151,43 @@ async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
 async fn diff(
     client: &Client,
     name: &str,
-    from: Option<u64>,
-    to: Option<u64>,
+    (from, to): (Option<u64>, Option<u64>),
+    output: OutputArgs,
 ) -> anyhow::Result<()> {
     let part = |name: &str, value: Option<u64>| value.map(|value| format!("{name}={value}"));
     let query: Vec<String> = [part("from", from), part("to", to)].into_iter().flatten().collect();
     let target = format!("{}/diff?{}", chain_path(name), query.join("&"));
     let view: DiffView = client.json(Method::GET, &target, Content::default()).await?;
-    out!("{}", view.diff);
+    match output.data() {
+        Some(data) => data.print(&view)?,
+        None => out!("{}", shown(&view.diff)),
+    }
     Ok(())
 }
 
 async fn delete(client: &Client, names: &[String], args: &ChangeArgs) -> anyhow::Result<ExitCode> {
-    let mut code = ExitCode::SUCCESS;
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
     for name in names {
         let target = format!("{}?dry_run={}", chain_path(name), args.dry_run);
         match client.json(Method::DELETE, &target, Content::default()).await {
-            Ok(view) => changed(&view, "deleted", args)?,
-            Err(error @ ClientError::Unreachable { .. }) => return Err(error.into()),
-            // The others are deleted all the same.
+            Ok(view) => done.push(Done { view, what: "deleted".to_owned() }),
             Err(error) => {
-                errln!("thruway-manager: {error}");
-                code = ExitCode::FAILURE;
+                let is_refused = matches!(error, ClientError::Refused(_));
+                failed.push(error);
+                // The others are deleted all the same, if the manager answers.
+                if !is_refused {
+                    break;
+                }
             }
         }
     }
-    Ok(code)
+    match (names, done.as_slice()) {
+        (_, []) => {}
+        ([_], [one]) => print_change(one, args)?,
+        (_, all) => print_changes(all, args)?,
+    }
+    failed.iter().for_each(|error| errln!("thruway-manager: {}", shown(&error.to_string())));
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn rollback(
@@ -180,5 +210,5 @@ async fn rollback(
     let target = format!("{path}/rollback?dry_run={}", args.dry_run);
     let content = Content { body: json!({ "to": to }).to_string().into(), ..Content::default() };
     let view: ChangeView = client.json(Method::POST, &target, content).await?;
-    changed(&view, &format!("rolled back to generation {to}"), args)
+    print_change(&Done { view, what: format!("rolled back to generation {to}") }, args)
 }

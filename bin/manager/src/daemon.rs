@@ -1,23 +1,28 @@
 //! `daemon`: the manager itself.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use rustls::ServerConfig;
 use sd_notify::NotifyState;
 use thruway::errln;
-use thruway_manager::api::{Context, Listener, router, serve};
+use thruway_manager::api::{Context, Listener, NetworkListener, router, serve, serve_network};
+use thruway_manager::audit::{Audit, AuditLimits};
 use thruway_manager::events::EventLog;
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
+use thruway_manager::tls::{self, Identity};
 use thruway_manager::unsupported::Unsupported;
 use thruway_manager::{DataPlanes, Manager};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::check::Build;
 
@@ -37,6 +42,40 @@ pub struct DaemonArgs {
     /// The program that runs a chain [default: thruway, beside this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Serve the API at this address too, over TLS: 192.0.2.1:8443
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Certificate of this server, with those that lead to its authority (PEM), for --listen
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    certificate: Option<PathBuf>,
+    /// Key of the certificate (PEM), this user's alone (mode 0600), for --listen
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    key: Option<PathBuf>,
+}
+
+/// The side of the manager that the network sees.
+struct Network {
+    address: SocketAddr,
+    config: Arc<ServerConfig>,
+}
+
+impl Network {
+    /// As the arguments ask for; nothing listens without TLS.
+    fn of(args: &DaemonArgs) -> anyhow::Result<Option<Network>> {
+        let Some(address) = args.listen else { return Ok(None) };
+        let (Some(certificate), Some(key)) = (args.certificate.clone(), args.key.clone()) else {
+            bail!(
+                "--listen {address} needs --certificate FILE and --key FILE: the API is never \
+                 served in the clear. `openssl req -x509 -newkey ec -pkeyopt \
+                 ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 365 -subj \
+                 /CN=thruway -addext basicConstraints=critical,CA:FALSE -addext \
+                 subjectAltName=IP:{}` makes them",
+                address.ip()
+            );
+        };
+        let config = tls::server(&Identity { certificate, key })?;
+        Ok(Some(Network { address, config }))
+    }
 }
 
 /// A runtime of one thread.
@@ -48,30 +87,47 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 
 /// Runs the manager until it is told to end.
 pub fn main(args: DaemonArgs, socket: &Path) -> anyhow::Result<ExitCode> {
+    let network = Network::of(&args)?;
     let state = args.state.map_or_else(default_state, Ok)?;
     let program = args.program.map_or_else(beside, Ok)?;
     let runtime = runtime()?;
-    let ended = runtime.block_on(run(&state, &program, socket));
+    let ended = runtime.block_on(run((&state, &program), socket, network));
     // A call that waits for a data plane does not hold up the end.
     runtime.shutdown_timeout(GRACE);
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-async fn run(state: &Path, program: &Path, socket: &Path) -> anyhow::Result<()> {
+async fn run(
+    (state, program): (&Path, &Path),
+    socket: &Path,
+    network: Option<Network>,
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
     let store = Store::open(state)?;
+    let audit = Audit::open(state, AuditLimits::DEFAULT).context("the audit log")?;
     let listener = Listener::bind(socket)?;
+    let network = match network {
+        None => None,
+        Some(Network { address, config }) => {
+            let bound = NetworkListener::bind(address, config).await;
+            Some(bound.with_context(|| format!("--listen {address}"))?)
+        }
+    };
     let events = Arc::new(EventLog::default());
     let planes = planes((state, program), &store, &events)?;
     let manager = Manager::new(store, planes, Arc::new(Build), events)?;
     let (end, ending) = watch::channel(false);
-    let served = tokio::spawn(serve(
-        listener,
-        router(Context::new(Arc::new(manager), ending.clone())),
-        ending,
-    ));
-    errln!("thruway-manager: keeps {}, listens at {}", state.display(), socket.display());
+    let context = Context::new(Arc::new(manager), ending.clone()).audited(audit);
+    let router = router(context.clone());
+    let mut served = JoinSet::new();
+    let (state, path) = (state.display(), socket.display());
+    errln!("thruway-manager: keeps {state}, listens at {path}");
+    if let Some(network) = network {
+        errln!("thruway-manager: listens at https://{}", network.address().context("--listen")?);
+        served.spawn(serve_network(network, router.clone(), context));
+    }
+    served.spawn(serve(listener, router, ending));
     notify(NotifyState::Ready);
     tokio::select! {
         _ = terminate.recv() => {}
@@ -79,7 +135,10 @@ async fn run(state: &Path, program: &Path, socket: &Path) -> anyhow::Result<()> 
     }
     notify(NotifyState::Stopping);
     end.send_replace(true);
-    served.await.context("the server")
+    while let Some(ended) = served.join_next().await {
+        ended.context("the server")?;
+    }
+    Ok(())
 }
 
 /// Who runs the chains: processes of `program`; nobody, visibly, where that is not there.

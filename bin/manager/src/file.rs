@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use thruway_manager::{ChainName, ChainSpec};
 
@@ -35,6 +36,32 @@ struct Entry {
     cores: Option<String>,
     #[serde(default)]
     stopped: bool,
+}
+
+/// A chain as `get` prints it; what the manager says of it is not read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Printed {
+    name: String,
+    #[serde(default)]
+    spec: Option<ChainSpec>,
+    #[serde(default, rename = "generation")]
+    _generation: IgnoredAny,
+    #[serde(default, rename = "time")]
+    _time: IgnoredAny,
+    #[serde(default, rename = "author")]
+    _author: IgnoredAny,
+    #[serde(default, rename = "stopped")]
+    _stopped: IgnoredAny,
+    #[serde(default, rename = "status")]
+    _status: IgnoredAny,
+}
+
+/// What tells that a file has one chain as `get` prints it.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "name")]
+    _name: IgnoredAny,
 }
 
 /// The chains of a file, of all files of a directory, or of standard input (`-`), by name.
@@ -84,15 +111,42 @@ fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn parse(text: &str, suffix: &str, dir: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
-    let file: ChainsFile = match suffix {
-        "json" => serde_json::from_str(text)?,
-        "toml" => toml::from_str(text)?,
-        _ => serde_saphyr::from_str(text).map_err(|error| anyhow!("{error}"))?,
-    };
+    // What it is decides first, so that an error is told of that.
+    if deserialize::<Vec<IgnoredAny>>(text, suffix).is_ok() {
+        return printed(deserialize(text, suffix)?);
+    }
+    if deserialize::<Named>(text, suffix).is_ok() {
+        return printed(vec![deserialize(text, suffix)?]);
+    }
+    let file: ChainsFile = deserialize(text, suffix)?;
     let mut chains = BTreeMap::new();
     for (name, entry) in file.chains {
         let spec = entry.spec(dir).with_context(|| format!("chain '{}'", name.escape_debug()))?;
         chains.insert(ChainName::new(&name)?, spec);
+    }
+    Ok(chains)
+}
+
+fn deserialize<T: DeserializeOwned>(text: &str, suffix: &str) -> anyhow::Result<T> {
+    match suffix {
+        "json" => Ok(serde_json::from_str(text)?),
+        "toml" => Ok(toml::from_str(text)?),
+        _ => serde_saphyr::from_str(text).map_err(|error| anyhow!("{error}")),
+    }
+}
+
+/// The chains that `get` printed.
+fn printed(list: Vec<Printed>) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+    if list.is_empty() {
+        bail!("it is a list without chains");
+    }
+    let mut chains = BTreeMap::new();
+    for Printed { name, spec, .. } in list {
+        let name = ChainName::new(&name)?;
+        let Some(spec) = spec else { bail!("chain '{name}' has no spec; give one") };
+        if chains.insert(name.clone(), spec).is_some() {
+            bail!("chain '{name}' is there twice; keep one");
+        }
     }
     Ok(chains)
 }
@@ -115,7 +169,13 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use proptest::prelude::*;
+    use thruway_manager::api::views::ChainView;
+
     use super::*;
+    use crate::output::Data;
 
     fn chains(text: &str, suffix: &str) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
         parse(text, suffix, Path::new("/nonexistent"))
@@ -151,7 +211,7 @@ mod tests {
         assert!(refused("chains: {web: {}}").contains("give one"));
         assert!(refused("chains: {web: {configuration: a, file: b}}").contains("keep one"));
         assert!(refused("chains: {web: {file: b}}").contains("/nonexistent/b"));
-        assert!(refused("chains: {Web: {configuration: a}}").contains("names no chain"));
+        assert!(refused("chains: {Web: {configuration: a}}").contains("is no name"));
         for text in ["", "[]", "chains: 3", "chians: {}", "a: *b", "{", "chains: {a: {}, a: {}}"] {
             assert!(chains(text, "yaml").is_err(), "{text}");
         }
@@ -161,5 +221,60 @@ mod tests {
                 text + &format!("{new}: &{new} [{}]\n", vec![format!("*{old}"); 9].join(","))
             });
         assert!(chains(&bomb, "yaml").is_err());
+    }
+
+    fn view(name: &str, spec: ChainSpec) -> ChainView {
+        ChainView {
+            name: name.to_owned(),
+            generation: 3,
+            time: SystemTime::UNIX_EPOCH,
+            author: "uid 0".to_owned(),
+            stopped: spec.stopped,
+            spec: Some(spec),
+            status: None,
+        }
+    }
+
+    /// Texts as configurations have them, and as nobody writes them.
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof!["[ a-z:#'\"\\\\|>&*!%@`{}\\[\\],?~.\n\t-]{0,40}", any::<String>()]
+    }
+
+    proptest! {
+        /// What `get` prints as YAML or JSON, one chain or a list, `apply` reads.
+        #[test]
+        fn what_is_printed_is_read(
+            configuration in text(),
+            variables in prop::collection::btree_map(text(), text(), 0..4),
+            threads in prop::option::of(any::<u16>()),
+            cores in prop::option::of(text()),
+            stopped in any::<bool>(),
+        ) {
+            let spec = ChainSpec { configuration, variables, threads, cores, stopped };
+            let expected = BTreeMap::from([(ChainName::new("web").expect("a name"), spec.clone())]);
+            let one = view("web", spec);
+            for data in [Data::Json, Data::Yaml] {
+                let suffix = if data == Data::Json { "json" } else { "yaml" };
+                for printed in [data.text(&one), data.text(&[&one])] {
+                    let printed = printed.expect("text");
+                    let read = chains(&printed, suffix);
+                    prop_assert!(read.is_ok(), "{:?} of\n{}", read, printed);
+                    prop_assert_eq!(read.expect("it is"), expected.clone(), "{}", printed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_printed_chains_is_told() {
+        let refused = |text: &str| format!("{:#}", chains(text, "yaml").expect_err("refused"));
+        let unknown = refused("name: web\nspec: {configuraton: a}\n");
+        assert!(unknown.contains("configuraton"), "{unknown}");
+        assert!(refused("- {name: web}").contains("chain 'web' has no spec"));
+        assert!(refused("{name: web, spce: {}}").contains("spce"));
+        assert!(refused("[{name: Web, spec: {configuration: a}}]").contains("is no name"));
+        let twice = "[{name: a, spec: {configuration: a}}, {name: a, spec: {configuration: b}}]";
+        assert!(refused(twice).contains("chain 'a' is there twice"));
+        assert!(refused("[]").contains("a list without chains"));
     }
 }

@@ -9,11 +9,16 @@ mod apply;
 mod change;
 mod check;
 mod cli;
+mod connect;
 mod daemon;
+mod description;
 mod file;
 mod follow;
+mod logs;
 mod output;
 mod show;
+mod sse;
+mod token;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,9 @@
-//! Formats for programs.
+//! What commands print: text for people, or data for programs.
 
+use clap::Args;
 use serde::Serialize;
 use thruway::outln;
+use thruway_client::shown_json;
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -10,16 +12,69 @@ pub enum Format {
     Json,
     /// The same as YAML
     Yaml,
-    /// A table with more columns, where there is a table
+    /// Text with more columns or lines
     Wide,
 }
 
-/// Prints a value; wide is for tables, so such a value is YAML.
-pub fn print(value: &impl Serialize, format: Format) -> anyhow::Result<()> {
-    let text = match format {
-        Format::Json => serde_json::to_string_pretty(value)?,
-        Format::Yaml | Format::Wide => serde_saphyr::to_string(value)?,
-    };
-    outln!("{}", text.trim_end());
-    Ok(())
+/// The format of an output.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct OutputArgs {
+    /// What is printed [default: text]
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
+}
+
+impl OutputArgs {
+    /// The format for programs, if one is asked for.
+    pub fn data(&self) -> Option<Data> {
+        match self.output {
+            Some(Format::Json) => Some(Data::Json),
+            Some(Format::Yaml) => Some(Data::Yaml),
+            Some(Format::Wide) | None => None,
+        }
+    }
+
+    /// Whether more columns are asked for.
+    pub fn is_wide(&self) -> bool {
+        self.output == Some(Format::Wide)
+    }
+}
+
+/// A format for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl Data {
+    /// Prints a value.
+    pub fn print(self, value: &impl Serialize) -> anyhow::Result<()> {
+        outln!("{}", self.text(value)?);
+        Ok(())
+    }
+
+    /// The text of a value.
+    pub fn text(self, value: &impl Serialize) -> anyhow::Result<String> {
+        Ok(match self {
+            Data::Json => shown_json(&serde_json::to_string_pretty(value)?),
+            Data::Yaml => serde_saphyr::to_string(value)?.trim_end().to_owned(),
+        })
+    }
+
+    /// Prints one of many values that come one by one: a line of JSON, or a document of YAML.
+    pub fn print_next(self, value: &impl Serialize) -> anyhow::Result<()> {
+        match self {
+            Data::Json => outln!("{}", shown_json(&serde_json::to_string(value)?)),
+            Data::Yaml => outln!("---\n{}", self.text(value)?),
+        }
+        Ok(())
+    }
+}
+
+/// A text as one line.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -5,35 +5,40 @@ use std::time::{Duration, SystemTime};
 use hyper::Method;
 use thruway::table::Table;
 use thruway::{out, outln};
+use thruway_client::shown;
 use thruway_manager::api::views::{ChainList, ChainView, GenerationList};
-use thruway_manager::client::{Client, Content, escape};
+use thruway_manager::client::{Client, ClientError, Content, escape};
 use thruway_manager::store::render;
 use thruway_manager::timestamp;
 use thruway_manager::{ChainStatus, Condition, ConditionKind};
 
 use crate::change::chain_path;
-use crate::output::{self, Format};
+use crate::output::{OutputArgs, one_line};
 
 /// Generations that `describe` shows.
 const HISTORY_LEN: usize = 5;
 
-/// Lists chains.
-pub async fn get(client: &Client, names: &[String], format: Option<Format>) -> anyhow::Result<()> {
-    let chains = if names.is_empty() { all(client).await? } else { named(client, names).await? };
-    match (format, chains.as_slice()) {
-        (Some(format @ (Format::Json | Format::Yaml)), [one]) if names.len() == 1 => {
-            output::print(one, format)
-        }
-        (Some(format @ (Format::Json | Format::Yaml)), all) => output::print(&all, format),
-        (_, []) => {
-            outln!("no chain is declared; declare some with `thruway apply FILE`");
-            Ok(())
-        }
-        (format, all) => {
-            out!("{}", table(all, format == Some(Format::Wide)).render());
-            Ok(())
-        }
+/// Generations that it shows where more is asked for: a page.
+const HISTORY_LEN_WIDE: usize = 500;
+
+/// How often a chain is asked for where calls are too many: each waits a second.
+const TRIES_MAX: u32 = 60;
+
+/// Lists chains. As data they have their specifications: `apply` takes what this prints.
+pub async fn get(client: &Client, names: &[String], output: OutputArgs) -> anyhow::Result<()> {
+    if let Some(data) = output.data() {
+        return match names {
+            [] => data.print(&all_whole(client).await?),
+            [name] => data.print(&one(client, name).await?),
+            names => data.print(&named(client, names).await?),
+        };
     }
+    let chains = if names.is_empty() { all(client).await? } else { named(client, names).await? };
+    match chains.is_empty() {
+        true => outln!("no chain is declared; declare some with `thruway apply FILE`"),
+        false => out!("{}", shown(&table(&chains, output.is_wide()).render())),
+    }
+    Ok(())
 }
 
 /// All chains, page by page.
@@ -50,12 +55,40 @@ async fn all(client: &Client) -> anyhow::Result<Vec<ChainView>> {
     }
 }
 
+/// All chains with their specifications.
+async fn all_whole(client: &Client) -> anyhow::Result<Vec<ChainView>> {
+    let mut chains = Vec::new();
+    for listed in all(client).await? {
+        match one(client, &listed.name).await {
+            // It was deleted meanwhile.
+            Err(ClientError::Refused(problem)) if problem.status == 404 => {}
+            found => chains.push(found?),
+        }
+    }
+    Ok(chains)
+}
+
 async fn named(client: &Client, names: &[String]) -> anyhow::Result<Vec<ChainView>> {
     let mut chains = Vec::new();
     for name in names {
-        chains.push(client.json(Method::GET, &chain_path(name), Content::default()).await?);
+        chains.push(one(client, name).await?);
     }
     Ok(chains)
+}
+
+/// A chain; waits where the manager says that this address calls too often.
+async fn one(client: &Client, name: &str) -> Result<ChainView, ClientError> {
+    let mut tries = 1;
+    loop {
+        let found = client.json(Method::GET, &chain_path(name), Content::default()).await;
+        match found {
+            Err(ClientError::Refused(problem)) if problem.status == 429 && tries < TRIES_MAX => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            found => return found,
+        }
+    }
 }
 
 fn table(chains: &[ChainView], wide: bool) -> Table {
@@ -83,7 +116,7 @@ fn table(chains: &[ChainView], wide: bool) -> Table {
                 status.pid.map_or_else(dash, |pid| pid.to_string()),
                 chain.author.clone(),
                 status.control.clone().unwrap_or_else(dash),
-                ready.map_or_else(dash, |one| one.message.clone()),
+                ready.map_or_else(dash, |one| one_line(&one.message)),
             ]);
         }
         table.row(cells);
@@ -107,21 +140,30 @@ fn age(time: SystemTime) -> String {
 }
 
 /// Shows a chain.
-pub async fn describe(client: &Client, name: &str, format: Option<Format>) -> anyhow::Result<()> {
-    let path = chain_path(name);
-    let chain: ChainView = client.json(Method::GET, &path, Content::default()).await?;
-    if let Some(format) = format {
-        return output::print(&chain, format);
+pub async fn describe(client: &Client, name: &str, output: OutputArgs) -> anyhow::Result<()> {
+    let chain = one(client, name).await?;
+    if let Some(data) = output.data() {
+        return data.print(&chain);
     }
-    outln!("chain: {}", chain.name);
-    let declared = timestamp::text(chain.time);
-    outln!("generation: {}, declared at {declared} by {}", chain.generation, chain.author);
-    if let Some(spec) = &chain.spec {
-        out!("\n{}", render(spec));
-    }
-    observed(chain.status.as_ref());
-    let target = format!("{path}/generations?limit={HISTORY_LEN}");
+    let limit = if output.is_wide() { HISTORY_LEN_WIDE } else { HISTORY_LEN };
+    let target = format!("{}/generations?limit={limit}", chain_path(name));
     let history: GenerationList = client.json(Method::GET, &target, Content::default()).await?;
+    out!("{}", shown(&page(&chain, &history)));
+    Ok(())
+}
+
+/// The page of a chain.
+fn page(chain: &ChainView, history: &GenerationList) -> String {
+    let declared = timestamp::text(chain.time);
+    let mut text = format!(
+        "chain: {}\ngeneration: {}, declared at {declared} by {}\n",
+        chain.name, chain.generation, chain.author
+    );
+    if let Some(spec) = &chain.spec {
+        text += &format!("\n{}", render(spec));
+    }
+    text += "\nobserved\n";
+    text += &chain.status.as_ref().map_or("  nothing yet\n".to_owned(), observed);
     let mut table = Table::new(&["generation", "time", "author", "what"]);
     for one in &history.items {
         let what = if one.deleted { "deleted" } else { "declared" };
@@ -129,27 +171,25 @@ pub async fn describe(client: &Client, name: &str, format: Option<Format>) -> an
         let generation = one.generation.to_string();
         table.row(vec![generation, time, one.author.clone(), what.to_owned()]);
     }
-    outln!("\nhistory");
-    out!("{}", table.render());
-    Ok(())
+    text + "\nhistory\n" + &table.render()
 }
 
 /// What is observed of a chain.
-fn observed(status: Option<&ChainStatus>) {
-    outln!("\nobserved");
-    let Some(status) = status else {
-        outln!("  nothing yet");
-        return;
-    };
+fn observed(status: &ChainStatus) -> String {
     let pid = status.pid.map_or("none".to_owned(), |pid| pid.to_string());
-    outln!("  data plane: process {pid}, generation {}", status.observed_generation);
-    outln!("  control socket: {}", status.control.as_deref().unwrap_or("none"));
-    outln!("  restarts: {}", status.restarts);
+    let mut text = format!(
+        "  data plane: process {pid}, generation {}\n  control socket: {}\n  restarts: {}\n",
+        status.observed_generation,
+        status.control.as_deref().unwrap_or("none"),
+        status.restarts
+    );
     for one in &status.conditions {
         let holds = if one.holds { "yes" } else { "no" };
         let since = timestamp::text(one.since);
-        outln!("  {:?}: {holds}, {}, since {since}: {}", one.kind, one.reason, one.message);
+        let (kind, reason, message) = (one.kind, &one.reason, &one.message);
+        text += &format!("  {kind:?}: {holds}, {reason}, since {since}: {message}\n");
     }
+    text
 }
 
 #[cfg(test)]

@@ -85,8 +85,10 @@ fn environment<'a>(command: &'a mut Command, dir: &Path) -> &'a mut Command {
 fn commands_of_the_page_print_what_it_shows() {
     let dir = TempDir::new().expect("a directory");
     fs::create_dir(dir.path().join("bin")).expect("made");
-    // What `thruway` becomes when it is given these commands.
-    symlink(PROGRAM, dir.path().join("bin/thruway")).expect("a link");
+    // The first is what `thruway` becomes when it is given these commands.
+    for name in ["thruway", "thruway-manager"] {
+        symlink(PROGRAM, dir.path().join("bin").join(name)).expect("a link");
+    }
     let _daemon = start(dir.path());
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manager.md");
     let page = fs::read_to_string(page).expect("the page");

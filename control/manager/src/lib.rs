@@ -1,24 +1,38 @@
-//! Keeps the chains that a host is to run, and makes what runs equal to what is asked for.
+//! Keeps the chains that a host is to run, and makes what runs equal to what is asked for. Keeps
+//! functions and groups, too, and tells what is observed of them and of the host.
 //!
 //! What is asked for ([`ChainSpec`]) and what is observed ([`ChainStatus`]) are never mixed: an
 //! operator writes the first, the manager writes the second. A chain is one data-plane process,
 //! which outlives the manager.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod api;
+pub mod audit;
 pub mod client;
 pub mod events;
+mod executable;
+pub mod function;
+pub mod group;
+pub mod host;
+pub mod kind;
 pub mod manager;
 pub mod name;
+mod observer;
 pub mod planes;
 mod private;
 pub mod resource;
 pub mod store;
 pub mod timestamp;
+pub mod tls;
 pub mod unsupported;
 
-pub use manager::{CheckError, Checker, Manager};
-pub use name::{ChainName, NameError};
+pub use function::{FunctionSpec, Limits};
+pub use group::GroupSpec;
+pub use kind::CheckError;
+pub use manager::{Checker, Manager};
+pub use name::{ChainName, FunctionName, GroupName, NameError};
+pub use observer::ResourceStatus;
 pub use resource::{
-    Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError,
+    Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, LogPart, PlaneError,
 };

@@ -1,21 +1,17 @@
 //! The manager: a change is checked, kept, told, and handed to whoever runs the chains.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use crate::access::{Credential, Proof, Registry, Role, Token};
 use crate::events::EventLog;
+use crate::executable::{Fault, HASH_DIFFERS};
+use crate::kind::{CheckError, Name, ResourceKind, Spec};
+use crate::observer::{Finding, Observer, finding};
 use crate::store::{ChangeOptions, Generation, Put, Store, StoreError, diff};
-use crate::{ChainName, ChainSpec, DataPlanes, Event};
-
-/// What is wrong with a specification.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct CheckError {
-    /// Field of the specification: `configuration`.
-    pub field: &'static str,
-    /// What is wrong and what to do, perhaps of many lines.
-    pub message: String,
-}
+use crate::{
+    ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec, ResourceStatus,
+};
 
 /// Who tells whether a specification can run, as `thruway check` does.
 pub trait Checker: Send + Sync {
@@ -37,12 +33,41 @@ pub enum ChangeError {
     Store(#[from] StoreError),
 }
 
+/// Access to be given.
+#[derive(Debug)]
+pub struct Grant {
+    /// Its name.
+    pub name: ChainName,
+    /// What its owner may do.
+    pub role: Role,
+    /// From when on it is refused, if ever.
+    pub expires: Option<SystemTime>,
+    /// Proof of a certificate; a token is made where it is missing.
+    pub certificate: Option<Proof>,
+    /// Who gives it.
+    pub author: String,
+}
+
+/// Why no access was given.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// It would never have been of use.
+    #[error("it would have expired already; give a time to come")]
+    Past,
+    /// There is no secret.
+    #[error("{0}")]
+    Random(&'static str),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// What a change did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Generation afterwards.
     pub put: Put,
-    /// Whether the chain was not there before.
+    /// Whether the resource was not there before.
     pub created: bool,
     /// What the check warns of.
     pub warnings: String,
@@ -50,12 +75,48 @@ pub struct Change {
     pub diff: String,
 }
 
+/// A kind of resource that the manager checks before it is kept.
+pub trait Declared: Spec {
+    /// Checks a specification; returns warnings, which may be empty.
+    ///
+    /// # Errors
+    /// It is wrong, or cannot run.
+    fn check(&self, name: &Self::Name, manager: &Manager) -> Result<String, CheckError>;
+}
+
+impl Declared for ChainSpec {
+    fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, CheckError> {
+        manager.checker.check(name, self)
+    }
+}
+
+impl Declared for FunctionSpec {
+    fn check(&self, _name: &Self::Name, manager: &Manager) -> Result<String, CheckError> {
+        self.check()?;
+        let wrong = |fault: Fault| {
+            let field = if fault.reason == HASH_DIFFERS { "sha256" } else { "path" };
+            CheckError { field, message: fault.message }
+        };
+        manager.observer.verify(self).map(|()| String::new()).map_err(wrong)
+    }
+}
+
+impl Declared for GroupSpec {
+    fn check(&self, _name: &Self::Name, _manager: &Manager) -> Result<String, CheckError> {
+        self.check().map(|()| String::new())
+    }
+}
+
 /// What is asked for, and who runs it.
 pub struct Manager {
     store: Store,
+    observer: Observer,
     planes: Arc<dyn DataPlanes>,
     checker: Arc<dyn Checker>,
     events: Arc<EventLog>,
+    access: Registry,
+    /// Held while credentials are kept and told of, so that both are in the same order.
+    granting: Mutex<()>,
     /// Held while what is asked for is read and handed on: the last list that is handed on is the
     /// newest. True if a change could not be handed on; then the next call does it.
     pending: Mutex<bool>,
@@ -72,7 +133,18 @@ impl Manager {
         checker: Arc<dyn Checker>,
         events: Arc<EventLog>,
     ) -> Result<Manager, StoreError> {
-        let manager = Manager { store, planes, checker, events, pending: Mutex::new(true) };
+        let access = Registry::new(store.credentials()?);
+        let (granting, pending) = (Mutex::new(()), Mutex::new(true));
+        let manager = Manager {
+            store,
+            observer: Observer::default(),
+            planes,
+            checker,
+            events,
+            access,
+            granting,
+            pending,
+        };
         manager.converge(false)?;
         Ok(manager)
     }
@@ -92,17 +164,97 @@ impl Manager {
         &self.events
     }
 
-    /// Declares a chain.
+    /// Who may use the API.
+    pub fn access(&self) -> &Registry {
+        &self.access
+    }
+
+    /// Gives access; returns the token where one was made, which nobody can ask for again.
+    ///
+    /// # Errors
+    /// [`GrantError`].
+    pub fn grant(&self, grant: Grant) -> Result<(Credential, Option<Token>), GrantError> {
+        let Grant { name, role, expires, certificate, author } = grant;
+        let created = SystemTime::now();
+        if expires.is_some_and(|end| end <= created) {
+            return Err(GrantError::Past);
+        }
+        let (proof, token) = match certificate {
+            Some(proof) => (proof, None),
+            None => {
+                let token = Token::generate(name.clone()).map_err(GrantError::Random)?;
+                (Proof::Token(token.hash()), Some(token))
+            }
+        };
+        // Kept in milliseconds: what is known is what is read again.
+        let [created, expires] = [Some(created), expires].map(|time| time.map(in_milliseconds));
+        let created = created.unwrap_or(SystemTime::UNIX_EPOCH);
+        let credential = Credential { name, role, proof, created, expires, author };
+        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.store.grant(&credential)?;
+        self.access.insert(credential.clone());
+        Ok((credential, token))
+    }
+
+    /// Takes access away: calls are refused and event streams end from now on. Whether there was
+    /// such a token or certificate.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn revoke(&self, name: &ChainName) -> Result<bool, StoreError> {
+        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_there = self.store.revoke(name)?;
+        self.access.remove(name);
+        Ok(was_there)
+    }
+
+    /// What is observed of a function, looked at now: its executable may be read.
+    pub fn function_status(&self, found: &Generation<FunctionSpec>) -> ResourceStatus {
+        let findings = found.spec.iter().flat_map(|spec| self.observer.function(spec)).collect();
+        let key = (FunctionSpec::KIND, found.name.as_str());
+        self.observer.status(key, found.number, findings)
+    }
+
+    /// What is observed of a group, looked at now: executables of its functions may be read.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn group_status(
+        &self,
+        found: &Generation<GroupSpec>,
+    ) -> Result<ResourceStatus, StoreError> {
+        let finding = self.members(found)?;
+        let key = (GroupSpec::KIND, found.name.as_str());
+        Ok(self.observer.status(key, found.number, vec![finding]))
+    }
+
+    /// Whether all functions of a group are verified; if not, which one is not.
+    fn members(&self, group: &Generation<GroupSpec>) -> Result<Finding, StoreError> {
+        let kind = ConditionKind::Verified;
+        for name in group.spec.iter().flat_map(|spec| &spec.functions) {
+            let member = self.current(name)?.and_then(|found| found.spec);
+            let why = match member.map(|spec| self.observer.verify(&spec)) {
+                Some(Ok(())) => continue,
+                Some(Err(fault)) => fault.message,
+                None => "it is not declared any more".to_owned(),
+            };
+            return Ok(finding(kind, false, "MemberNotVerified", format!("{name}: {why}")));
+        }
+        let all = "the executables of all its functions are the declared ones".to_owned();
+        Ok(finding(kind, true, "MembersVerified", all))
+    }
+
+    /// Declares a resource.
     ///
     /// # Errors
     /// [`ChangeError`].
-    pub fn put(
+    pub fn put<N: Name<Spec: Declared>>(
         &self,
-        name: &ChainName,
-        spec: &ChainSpec,
+        name: &N,
+        spec: &N::Spec,
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
-        let warnings = self.checker.check(name, spec)?;
+        let warnings = spec.check(name, self)?;
         let before = self.current(name)?;
         let put = self.store.put(name, spec, options)?;
         let diff = difference(name, before.as_ref(), Some(spec));
@@ -111,36 +263,39 @@ impl Manager {
         Ok(change)
     }
 
-    /// Takes a chain back.
+    /// Takes a resource back.
     ///
     /// # Errors
     /// [`ChangeError`].
-    pub fn delete(
+    pub fn delete<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
         let before = self.current(name)?;
         let put = self.store.delete(name, options)?;
         let diff = difference(name, before.as_ref(), None);
         let change = Change { put, created: false, warnings: String::new(), diff };
+        if !options.dry_run {
+            self.observer.forget(N::Spec::KIND, name.as_str());
+        }
         self.made(name, "Deleted", &change, options)?;
         Ok(change)
     }
 
-    /// Declares an earlier generation of a chain again.
+    /// Declares an earlier generation of a resource again.
     ///
     /// # Errors
     /// [`ChangeError`]; also if what was right then is wrong now.
-    pub fn rollback(
+    pub fn rollback<N: Name<Spec: Declared>>(
         &self,
-        name: &ChainName,
+        name: &N,
         to: u64,
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
         let earlier = self.store.generation(name, to)?.spec;
         let warnings = match &earlier {
-            Some(spec) => self.checker.check(name, spec)?,
+            Some(spec) => spec.check(name, self)?,
             None => String::new(),
         };
         let before = self.current(name)?;
@@ -151,15 +306,15 @@ impl Manager {
         Ok(change)
     }
 
-    /// What follows a change.
-    fn made(
+    /// What follows a change: of chains, whoever runs them is told, and an event is emitted.
+    fn made<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         reason: &str,
         change: &Change,
         options: &ChangeOptions<'_>,
     ) -> Result<(), StoreError> {
-        if options.dry_run {
+        if options.dry_run || N::Spec::KIND != ResourceKind::Chain {
             return Ok(());
         }
         if !change.put.changed {
@@ -185,18 +340,29 @@ impl Manager {
         Ok(())
     }
 
-    /// The chain as it is asked for now, if it is.
-    fn current(&self, name: &ChainName) -> Result<Option<Generation>, StoreError> {
+    /// The resource as it is asked for now, if it is.
+    fn current<N: Name>(&self, name: &N) -> Result<Option<Generation<N::Spec>>, StoreError> {
         match self.store.get(name) {
             Ok(found) => Ok(Some(found)),
-            Err(StoreError::NoChain { .. }) => Ok(None),
+            Err(StoreError::NoResource { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
+/// A time without what a store does not keep of it.
+fn in_milliseconds(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let milliseconds = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    SystemTime::UNIX_EPOCH + Duration::from_millis(milliseconds)
+}
+
 /// How a change differs from what was.
-fn difference(name: &ChainName, old: Option<&Generation>, new: Option<&ChainSpec>) -> String {
+fn difference<N: Name>(
+    name: &N,
+    old: Option<&Generation<N::Spec>>,
+    new: Option<&N::Spec>,
+) -> String {
     let title = old.map_or("not declared".to_owned(), |old| format!("generation {}", old.number));
     diff((&title, old.and_then(|old| old.spec.as_ref())), (name.as_str(), new))
 }

@@ -1,10 +1,15 @@
 //! What an operator declares, what is observed of it, and who makes the two equal.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::kind::{Name, ResourceKind, Spec};
+use crate::{ChainName, NameError};
 
 /// A chain as an operator declares it. `{"configuration": "..."}` is enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -24,6 +29,50 @@ pub struct ChainSpec {
     /// Whether the chain is declared but not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+}
+
+impl Name for ChainName {
+    type Spec = ChainSpec;
+
+    fn parse(text: &str) -> Result<ChainName, NameError> {
+        ChainName::new(text)
+    }
+
+    fn as_str(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Spec for ChainSpec {
+    type Name = ChainName;
+
+    const KIND: ResourceKind = ResourceKind::Chain;
+
+    /// A field each, then the configuration, indented.
+    fn lines(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        if let Some(threads) = self.threads {
+            let _ = writeln!(text, "threads: {threads}");
+        }
+        if let Some(cores) = &self.cores {
+            let _ = writeln!(text, "cores: {cores:?}");
+        }
+        if self.stopped {
+            text += "stopped: true\n";
+        }
+        if !self.variables.is_empty() {
+            text += "variables:\n";
+        }
+        for (name, value) in &self.variables {
+            let _ = writeln!(text, "  {name}: {value:?}");
+        }
+        text += "configuration:\n";
+        for line in self.configuration.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+        text
+    }
 }
 
 /// A chain as the store hands it to whoever runs it.
@@ -52,7 +101,7 @@ pub struct ChainStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// One statement about a chain.
+/// One statement about a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
     /// What the statement is about.
@@ -76,6 +125,11 @@ pub enum ConditionKind {
     Ready,
     /// The data plane runs the specification that is asked for.
     UpToDate,
+    /// The executable of a function is there.
+    Present,
+    /// The executable is the declared one, and nobody else can change it; of a group, those of all
+    /// its functions are.
+    Verified,
 }
 
 /// Something that happened to a chain.
@@ -104,6 +158,17 @@ pub enum PlaneError {
     Refused(String),
 }
 
+/// A part of a chain's output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogPart {
+    /// What was written.
+    pub text: Vec<u8>,
+    /// Position behind it, in all that was written.
+    pub next: u64,
+    /// Whether there was more before it that is not given: it is not kept, or it is too long.
+    pub is_cut: bool,
+}
+
 /// Who runs the chains of this host.
 pub trait DataPlanes: Send + Sync {
     /// Makes what runs equal to `asked`: starts, changes and ends data planes. Returns at once;
@@ -125,4 +190,11 @@ pub trait DataPlanes: Send + Sync {
     /// # Errors
     /// [`PlaneError`].
     fn write(&self, chain: &str, handler: &str, value: &str) -> Result<(), PlaneError>;
+
+    /// What a chain wrote to its output and its errors from a position on, but at most its last
+    /// `len_max` bytes. Nothing was written by a chain that never ran.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn log(&self, chain: &str, from: u64, len_max: u64) -> io::Result<LogPart>;
 }

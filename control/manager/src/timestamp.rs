@@ -25,3 +25,28 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     let text = String::deserialize(deserializer)?;
     humantime::parse_rfc3339(&text).map_err(D::Error::custom)
 }
+
+/// For serde's `with`, of a time that may be missing.
+pub(crate) mod optional {
+    use serde::Deserialize as _;
+    use serde::de::Error as _;
+
+    use super::{Deserializer, Serializer, SystemTime, text};
+
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<SystemTime>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.serialize_some(&text(*time)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<SystemTime>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| humantime::parse_rfc3339(&text).map_err(D::Error::custom)).transpose()
+    }
+}

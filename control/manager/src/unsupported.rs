@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::events::EventLog;
-use crate::{Asked, ChainStatus, Condition, ConditionKind, DataPlanes, Event, PlaneError};
+use crate::{Asked, ChainStatus, Condition, ConditionKind, DataPlanes, Event, LogPart, PlaneError};
 
 const REASON: &str = "NotSupported";
 const MESSAGE: &str = "no program `thruway` stands beside thruway-manager, so chains are kept and \
@@ -63,5 +63,9 @@ impl DataPlanes for Unsupported {
 
     fn write(&self, chain: &str, _handler: &str, _value: &str) -> Result<(), PlaneError> {
         Err(PlaneError::NotRunning(chain.to_owned()))
+    }
+
+    fn log(&self, _chain: &str, _from: u64, _len_max: u64) -> std::io::Result<LogPart> {
+        Ok(LogPart::default())
     }
 }

@@ -6,8 +6,11 @@ use std::process::Command;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use thruway_manager::store::{ChangeOptions, Generation, Precondition, Put, Store, StoreError};
-use thruway_manager::{ChainName, ChainSpec};
+use thruway_manager::access::Role;
+use thruway_manager::store::{
+    ChangeOptions, Generation, Precondition, Put, SCHEMA_VERSION, Store, StoreError,
+};
+use thruway_manager::{ChainName, ChainSpec, FunctionName, FunctionSpec, GroupName, GroupSpec};
 
 fn name(text: &str) -> ChainName {
     ChainName::new(text).expect("a name")
@@ -35,7 +38,7 @@ fn changed(generation: u64) -> Put {
     Put { generation, changed: true }
 }
 
-fn numbers(page: &[Generation]) -> Vec<u64> {
+fn numbers<S>(page: &[Generation<S>]) -> Vec<u64> {
     page.iter().map(|one| one.number).collect()
 }
 
@@ -104,8 +107,8 @@ fn a_deletion_is_a_generation_and_can_be_taken_back() {
     let web = name("web");
     store.put(&web, &spec("a"), &by("x")).expect("new");
     assert_eq!(store.delete(&web, &by("y")).expect("there"), changed(2));
-    assert!(matches!(store.get(&web), Err(StoreError::NoChain { .. })));
-    assert!(matches!(store.delete(&web, &by("y")), Err(StoreError::NoChain { .. })));
+    assert!(matches!(store.get(&web), Err(StoreError::NoResource { .. })));
+    assert!(matches!(store.delete(&web, &by("y")), Err(StoreError::NoResource { .. })));
     assert_eq!(store.all().expect("all"), []);
     assert_eq!(store.deleted().expect("names"), ["web"]);
     let history = store.generations(&web, None, 10).expect("kept").items;
@@ -131,8 +134,8 @@ fn a_chain_that_is_not_there_is_answered_with_those_that_are() {
     store.put(&name("a"), &spec("a"), &by("x")).expect("new");
     let error = store.get(&name("web")).expect_err("none").to_string();
     assert_eq!(error, "there is no chain 'web'; the chains are: a, b");
-    assert!(matches!(store.generations(&name("web"), None, 9), Err(StoreError::NoChain { .. })));
-    assert!(matches!(store.diff(&name("web"), None, None), Err(StoreError::NoChain { .. })));
+    assert!(matches!(store.generations(&name("web"), None, 9), Err(StoreError::NoResource { .. })));
+    assert!(matches!(store.diff(&name("web"), None, None), Err(StoreError::NoResource { .. })));
 }
 
 #[test]
@@ -144,7 +147,7 @@ fn lists_come_in_pages_that_join_without_gap() {
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list(after.as_deref(), 5).expect("a page");
+        let page = store.list::<ChainSpec>(after.as_deref(), 5).expect("a page");
         seen.extend(page.items.iter().map(|one| one.name.clone()));
         after = seen.last().cloned();
         if !page.more {
@@ -191,6 +194,146 @@ fn a_diff_shows_lines() {
     assert_eq!(store.diff(&web, Some(2), Some(2)).expect("a diff"), "");
     assert!(store.diff(&web, None, Some(1)).expect("a diff").starts_with("--- generation 0\n"));
     assert!(matches!(store.diff(&web, Some(1), Some(3)), Err(StoreError::NoGeneration { .. })));
+}
+
+fn function(name: &str) -> FunctionName {
+    FunctionName::new(name).expect("a name")
+}
+
+fn executable(path: &str) -> FunctionSpec {
+    let (path, sha256) = (path.to_owned(), "0".repeat(64));
+    FunctionSpec { path, sha256, ..FunctionSpec::default() }
+}
+
+fn group_of(names: &[&str]) -> GroupSpec {
+    GroupSpec { functions: names.iter().map(|name| function(name)).collect() }
+}
+
+#[test]
+fn kinds_have_names_and_generations_of_their_own() {
+    let (dir, store) = fresh();
+    let (web, group, ids) =
+        (name("web"), GroupName::new("web").expect("a name"), function("ids@1"));
+    store.put(&web, &spec("a"), &by("x")).expect("new");
+    store.put(&web, &spec("b"), &by("x")).expect("changed");
+    assert_eq!(store.put(&ids, &executable("/ids"), &by("x")).expect("new"), changed(1));
+    assert_eq!(store.put(&group, &group_of(&["ids@1"]), &by("x")).expect("new"), changed(1));
+    assert_eq!(store.delete(&web, &by("x")).expect("there"), changed(3));
+    assert_eq!(store.deleted().expect("names"), ["web"]);
+    drop(store);
+    let store = Store::open(dir.path()).expect("again");
+    assert_eq!(store.get(&group).expect("there").spec, Some(group_of(&["ids@1"])));
+    assert_eq!(store.get(&ids).expect("there").spec, Some(executable("/ids")));
+    assert_eq!(store.list::<ChainSpec>(None, 9).expect("a page").items.len(), 0);
+    let functions = store.list::<FunctionSpec>(None, 9).expect("a page").items;
+    assert_eq!(numbers(&functions), [1]);
+    let error = store.get(&function("ids@2")).expect_err("none").to_string();
+    assert_eq!(error, "there is no function 'ids@2'; the functions are: ids@1");
+    store.put(&ids, &executable("/other"), &by("x")).expect("changed");
+    let diff = store.diff(&ids, None, None).expect("a diff");
+    assert!(diff.contains("-path: \"/ids\"\n+path: \"/other\"\n"), "{diff}");
+    assert_eq!(store.rollback(&ids, 1, &by("x")).expect("back"), changed(3));
+    assert_eq!(store.get(&ids).expect("there").spec, Some(executable("/ids")));
+}
+
+#[test]
+fn what_a_group_names_is_there() {
+    let (_dir, store) = fresh();
+    let group = GroupName::new("edge").expect("a name");
+    let (ids, nat) = (function("ids@1"), function("nat@1"));
+    store.put(&ids, &executable("/ids"), &by("x")).expect("new");
+    let both = group_of(&["ids@1", "nat@1"]);
+    let error = store.put(&group, &both, &by("x")).expect_err("one is missing");
+    let StoreError::Unresolved { field, known, .. } = &error else { panic!("{error}") };
+    assert_eq!(
+        (field.as_str(), known.as_slice()),
+        ("functions[1]", ["ids@1".to_owned()].as_slice())
+    );
+    store.put(&nat, &executable("/nat"), &by("x")).expect("new");
+    store.put(&group, &both, &by("x")).expect("all are there");
+    for options in [by("x"), ChangeOptions { dry_run: true, ..by("x") }] {
+        let error = store.delete(&nat, &options).expect_err("it is named").to_string();
+        assert_eq!(error, "function 'nat@1' is named by group edge; change or delete those first");
+    }
+    store.put(&group, &group_of(&["ids@1"]), &by("x")).expect("changed");
+    store.delete(&nat, &by("x")).expect("nobody names it");
+    let error = store.rollback(&group, 1, &by("x")).expect_err("one is missing again");
+    assert!(matches!(error, StoreError::Unresolved { .. }), "{error}");
+    store.delete(&group, &by("x")).expect("there");
+    store.delete(&ids, &by("x")).expect("nobody names it");
+}
+
+/// Whoever comes first: never is there a group whose function is gone.
+#[test]
+fn groups_and_deletions_of_their_functions_come_one_after_the_other() {
+    let (_dir, store) = fresh();
+    let (group, ids) = (GroupName::new("edge").expect("a name"), function("ids@1"));
+    for _ in 0..50 {
+        store.put(&ids, &executable("/ids"), &by("x")).expect("declared");
+        let both = std::thread::scope(|scope| {
+            let put = scope.spawn(|| store.put(&group, &group_of(&["ids@1"]), &by("x")).is_ok());
+            let delete = scope.spawn(|| store.delete(&ids, &by("x")).is_ok());
+            [put, delete].map(|one| one.join().expect("no panic"))
+        });
+        assert_eq!(both.iter().filter(|done| **done).count(), 1, "one of them alone");
+        assert_eq!(store.get(&group).is_ok(), store.get(&ids).is_ok());
+        if both[0] {
+            store.delete(&group, &by("x")).expect("there");
+        }
+    }
+}
+
+/// What version 2 of the tables had, as a manager of that time wrote it.
+const SCHEMA_2: &str = include_str!("schema-2.sql");
+
+/// A directory with a database of version 2.
+fn a_store_of_version_2() -> TempDir {
+    let dir = TempDir::new().expect("a directory");
+    let database = Connection::open(dir.path().join("state.db")).expect("a database");
+    database.execute_batch(SCHEMA_2).expect("filled");
+    dir
+}
+
+#[test]
+fn a_database_of_chains_alone_is_taken_over() {
+    let dir = a_store_of_version_2();
+    // The second time there is nothing left to do.
+    for _ in 0..2 {
+        let store = Store::open(dir.path()).expect("it is brought up to date");
+        let asked: Vec<_> = store.all().expect("all").into_iter().map(|one| one.name).collect();
+        assert_eq!(asked, ["dns", "web"]);
+        assert_eq!(store.deleted().expect("names"), ["old"]);
+        let history = store.generations(&name("web"), None, 9).expect("kept").items;
+        assert_eq!(numbers(&history), [2, 1]);
+        let values = history.iter().filter_map(|one| one.spec.as_ref()?.variables.get("N"));
+        assert_eq!(values.collect::<Vec<_>>(), ["2000", "1000"]);
+        assert_eq!(store.generation(&name("old"), 2).expect("kept").spec, None);
+        let credentials = store.credentials().expect("all");
+        assert_eq!((credentials[0].name.as_str(), credentials[0].role), ("ci", Role::View));
+    }
+    let store = Store::open(dir.path()).expect("again");
+    store.put(&function("ids@1"), &executable("/ids"), &by("x")).expect("new");
+    assert_eq!(store.rollback(&name("web"), 1, &by("x")).expect("back"), changed(3));
+    drop(store);
+    let database = Connection::open(dir.path().join("state.db")).expect("a database");
+    let version = database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    assert_eq!(version.expect("a version"), SCHEMA_VERSION);
+    let broken = database.prepare("PRAGMA foreign_key_check").expect("SQL").exists([]);
+    assert!(!broken.expect("checked"), "each head has its generation");
+}
+
+#[test]
+fn a_row_that_changed_its_kind_is_found_by_its_checksum() {
+    let (dir, store) = fresh();
+    store.put(&function("ids@1"), &executable("/ids"), &by("x")).expect("new");
+    let path = store.path().to_owned();
+    drop(store);
+    let database = Connection::open(path).expect("a database");
+    let change = "PRAGMA foreign_keys = OFF; UPDATE generation SET kind = 'chain'; \
+                  UPDATE head SET kind = 'chain'";
+    database.execute_batch(change).expect("changed");
+    drop(database);
+    assert!(refused(dir.path()).contains("checksum"));
 }
 
 #[test]

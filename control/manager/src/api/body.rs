@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use thruway_element::nearest;
 
 use super::problem::{Kind, Problem};
+use crate::kind::Name;
 use crate::store::Precondition;
-use crate::{ChainName, NameError};
 
 /// Longest body, in bytes.
 pub const BODY_LEN_MAX: usize = 1 << 20;
@@ -142,16 +142,15 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
     }
 }
 
-/// The chain that a path names.
-pub struct ChainPath(pub ChainName);
+/// The resource that a path names.
+pub struct NamePath<N>(pub N);
 
-impl<S: Send + Sync> FromRequestParts<S> for ChainPath {
+impl<N: Name, S: Send + Sync> FromRequestParts<S> for NamePath<N> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<ChainPath, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath<N>, Problem> {
         let PathParts(name) = PathParts::<String>::from_request_parts(parts, state).await?;
-        let named: Result<ChainName, NameError> = ChainName::new(&name);
-        Ok(ChainPath(named?))
+        Ok(NamePath(N::parse(&name)?))
     }
 }
 
@@ -183,7 +182,7 @@ pub fn precondition(headers: &HeaderMap) -> Result<Precondition, Problem> {
 fn tag_error(name: &HeaderName) -> Problem {
     let (field, detail) = match *name == header::IF_MATCH {
         true => ("If-Match", "give the generation that the change is for, as \"3\", or *"),
-        false => ("If-None-Match", "give * alone, so that only a new chain is made"),
+        false => ("If-None-Match", "give * alone, so that only a new resource is made"),
     };
     Problem::new(Kind::Malformed, detail).field(field)
 }

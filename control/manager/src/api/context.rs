@@ -1,5 +1,6 @@
 //! What every request has at hand.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,29 +8,35 @@ use tokio::sync::{Semaphore, watch};
 
 use super::counts::Counts;
 use super::problem::{Kind, Problem};
+use super::rate::Rates;
 use crate::Manager;
+use crate::access::Sha256;
+use crate::audit::Audit;
 
 /// Changes, and calls to data planes, that are made at a time; others wait.
 const CALLS_MAX: usize = 8;
 
-/// Event streams at a time.
+/// Event streams of this host at a time, and as many of the network.
 pub const STREAMS_MAX: usize = 64;
 
 /// Longest time that a request may take, its body included.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The process at the other end of a connection, as the kernel tells it.
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// Its user.
-    pub uid: u32,
-}
-
-impl Peer {
-    /// How it stands in a chain's history.
-    pub fn author(self) -> String {
-        format!("uid {}", self.uid)
-    }
+pub enum Peer {
+    /// A process of this host, as the kernel tells it.
+    Local {
+        /// Its user.
+        uid: u32,
+    },
+    /// Somebody on the network.
+    Remote {
+        /// Its address.
+        address: IpAddr,
+        /// Hash of the certificate whose key it proved to have, if it showed one.
+        certificate: Option<Sha256>,
+    },
 }
 
 /// What every request has at hand.
@@ -39,23 +46,38 @@ pub struct Context {
     pub manager: Arc<Manager>,
     /// Counts of calls.
     pub counts: Arc<Counts>,
-    /// One permit for each event stream.
+    /// How often each peer on the network may call.
+    pub rates: Arc<Rates>,
+    /// Where calls are recorded, if anywhere.
+    pub audit: Option<Arc<Audit>>,
+    /// One permit for each event stream of this host.
     pub streams: Arc<Semaphore>,
+    /// One permit for each event stream of the network, which so takes none from this host.
+    pub remote_streams: Arc<Semaphore>,
     /// Becomes true when the program ends.
     pub ending: watch::Receiver<bool>,
     calls: Arc<Semaphore>,
 }
 
 impl Context {
-    /// For a manager.
+    /// For a manager; calls are recorded nowhere.
     pub fn new(manager: Arc<Manager>, ending: watch::Receiver<bool>) -> Context {
         Context {
             manager,
             counts: Arc::default(),
+            rates: Arc::default(),
+            audit: None,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            remote_streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             ending,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
         }
+    }
+
+    /// Records calls.
+    #[must_use]
+    pub fn audited(self, audit: Audit) -> Context {
+        Context { audit: Some(Arc::new(audit)), ..self }
     }
 
     /// Does what waits for a disk, a checker or a data plane, outside of the thread that serves.

@@ -17,6 +17,8 @@ pub struct Call {
 pub struct Counts {
     /// By call.
     pub calls: Family<Call, Counter>,
+    /// Calls that could not be recorded in the audit log.
+    pub audit_failures: Counter,
 }
 
 impl Counts {

@@ -2,38 +2,138 @@
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use utoipa::OpenApi;
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::PathItem;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi as OpenApiDocument, Ref, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
 
 use super::body::Params;
 use super::problem::{Kind, Problem};
+use super::roles::role_of;
 use super::views::NoParams;
-use super::{chains, handlers, history, metrics, stream, views};
+use super::{handlers, history, hosts, log, metrics, resources, stream, tokens, views};
+use crate::{FunctionSpec, GroupSpec};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Thruway manager",
         version = "1",
-        description = "Chains of network functions that are declared, kept and watched.",
+        description = "Chains of network functions, functions and groups of trust that are declared, kept and watched.",
         license(name = "Apache-2.0 OR MIT")
     ),
     paths(
-        chains::list,
-        chains::get,
-        chains::put,
-        chains::delete,
+        resources::list,
+        resources::get,
+        resources::put,
+        resources::delete,
         history::list,
         history::get,
         history::diff,
         history::rollback,
         handlers::get,
         handlers::put,
+        log::get,
+        hosts::list,
+        hosts::get,
         stream::events,
+        tokens::list,
+        tokens::create,
+        tokens::revoke,
         metrics::metrics
     ),
-    components(schemas(views::EventView))
+    components(schemas(
+        views::EventView,
+        FunctionSpec,
+        GroupSpec,
+        views::ResourceView<FunctionSpec>,
+        views::ResourceView<GroupSpec>,
+        views::List<views::ResourceView<FunctionSpec>>,
+        views::GenerationList<FunctionSpec>,
+        views::List<views::ResourceView<GroupSpec>>,
+        views::GenerationList<GroupSpec>
+    )),
+    modifiers(&Kinds, &Access)
 )]
 struct Documentation;
+
+/// Adds the operations of functions and groups: they are those of chains, in other words.
+struct Kinds;
+
+impl Modify for Kinds {
+    fn modify(&self, api: &mut OpenApiDocument) {
+        let chains = "/v1/chains";
+        let of_chains = api.paths.paths.iter().filter(|(path, _)| path.starts_with(chains));
+        // Only a chain runs.
+        let only = |path: &str| path.contains("/handlers/") || path.ends_with("/log");
+        let all = of_chains.filter(|(path, _)| !only(path));
+        let made: Vec<(String, PathItem)> = all
+            .flat_map(|(path, item)| {
+                [("Function", "function"), ("Group", "group")]
+                    .into_iter()
+                    .filter_map(move |kind| Some((path.replace("chain", kind.1), of(kind, item)?)))
+            })
+            .collect();
+        api.paths.paths.extend(made);
+    }
+}
+
+/// An operation of chains, for another kind of resource.
+fn of((upper, lower): (&str, &str), item: &PathItem) -> Option<PathItem> {
+    let text = serde_json::to_string(item).ok()?;
+    let text = text.replace("ChainView", &format!("ResourceView_{upper}Spec"));
+    serde_json::from_str(&text.replace("Chain", upper).replace("chain", lower)).ok()
+}
+
+/// Adds what each operation needs (a role, and on the network a proof of who calls), and that it
+/// may be refused.
+struct Access;
+
+impl Modify for Access {
+    fn modify(&self, api: &mut OpenApiDocument) {
+        let components = api.components.get_or_insert_default();
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("a token, as `thruway token create` printed it"))
+            .build();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        let certificate = SecurityScheme::MutualTls {
+            description: Some("a certificate that was let in".to_owned()),
+            deprecated: None,
+            extensions: None,
+        };
+        components.add_security_scheme("certificate", certificate);
+        let none: [&str; 0] = [];
+        let any = ["token", "certificate"].map(|name| SecurityRequirement::new(name, none));
+        // On the Unix socket the kernel tells who calls.
+        let all = [SecurityRequirement::default()].into_iter().chain(any);
+        api.security = Some(all.collect());
+        for (path, item) in &mut api.paths.paths {
+            let operations = [
+                ("GET", &mut item.get),
+                ("PUT", &mut item.put),
+                ("POST", &mut item.post),
+                ("DELETE", &mut item.delete),
+            ];
+            for (method, operation) in operations {
+                let role = role_of(method, path);
+                if let (Some(operation), Some(role)) = (operation, role) {
+                    let extension = ExtensionsBuilder::new().add("x-role", role.as_str()).build();
+                    operation.extensions = Some(extension);
+                    operation.responses.responses.insert("default".to_owned(), refused().into());
+                }
+            }
+        }
+    }
+}
+
+/// What any operation answers that is refused.
+fn refused() -> utoipa::openapi::Response {
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    let response = ResponseBuilder::new().description("refused");
+    response.content("application/problem+json", problem).build()
+}
 
 /// The API's description (OpenAPI 3.1), as text.
 pub fn text() -> String {

@@ -51,8 +51,6 @@ fn parse((name, handler): &(String, String)) -> Result<ChainName, Problem> {
      content_type = "application/problem+json"),
     (status = 502, description = "the data plane refused or did not answer", body = Problem,
      content_type = "application/problem+json"),
-    (status = "default", description = "refused", body = Problem,
-     content_type = "application/problem+json"),
 ))]
 pub async fn get(
     State(context): State<Context>,
@@ -74,8 +72,6 @@ pub async fn get(
     (status = 409, description = "the chain does not run", body = Problem,
      content_type = "application/problem+json"),
     (status = 502, description = "the data plane refused or did not answer", body = Problem,
-     content_type = "application/problem+json"),
-    (status = "default", description = "refused", body = Problem,
      content_type = "application/problem+json"),
 ))]
 pub async fn put(

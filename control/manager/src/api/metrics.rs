@@ -10,14 +10,13 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::body::Params;
 use super::context::Context;
-use super::counts::Call;
+use super::counts::Counts;
 use super::problem::{Kind, Problem};
 use super::views::NoParams;
 use crate::{ChainStatus, Manager};
@@ -28,26 +27,26 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 #[utoipa::path(get, path = "/metrics", tag = "monitoring", responses(
     (status = 200, description = "OpenMetrics text", body = String,
      content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-    (status = "default", description = "refused", body = Problem,
-     content_type = "application/problem+json"),
 ))]
 pub async fn metrics(
     State(context): State<Context>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
-    let calls = context.counts.calls.clone();
-    let text = context.call(move |manager| render(manager, calls)).await?;
+    let counts = Arc::clone(&context.counts);
+    let text = context.call(move |manager| render(manager, &counts)).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS))], text).into_response())
 }
 
-fn render(manager: &Manager, calls: Family<Call, Counter>) -> Result<String, Problem> {
+fn render(manager: &Manager, counts: &Counts) -> Result<String, Problem> {
     let names: Vec<String> = manager.store().all()?.into_iter().map(|one| one.name).collect();
     let status = names.into_iter().map(|name| {
         let status = manager.planes().status(&name).unwrap_or_default();
         (name, status)
     });
     let mut registry = Registry::with_prefix("thruway_manager");
-    registry.register("api_calls", "Calls of the API", calls);
+    registry.register("api_calls", "Calls of the API", counts.calls.clone());
+    let failures = counts.audit_failures.clone();
+    registry.register("audit_failures", "Calls that the audit log does not have", failures);
     registry.register_collector(Box::new(Chains(Arc::new(status.collect()))));
     let mut text = String::new();
     encode(&mut text, &registry)

@@ -3,67 +3,103 @@
 #![allow(clippy::result_large_err)]
 
 mod body;
-mod chains;
 mod context;
 mod counts;
 mod documentation;
+mod gate;
 mod handlers;
 mod history;
+mod hosts;
+mod log;
 mod metrics;
+mod network;
+mod patient;
 mod problem;
+mod rate;
+mod reader;
+mod resources;
+mod roles;
 mod server;
 mod socket;
 mod stream;
+mod tokens;
 pub mod views;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post, put};
 
 pub use body::{BODY_LEN_MAX, parse_json};
 pub use context::{Context, Peer, STREAMS_MAX};
 pub use documentation::{operations, text as openapi_text};
+pub use log::LOG_LINES_MAX;
+pub use network::{NetworkListener, REMOTE_CONNECTIONS_MAX, serve_network};
+pub use patient::WRITE_TIME_MAX;
 pub use problem::{PROBLEM_JSON, Problem};
+pub use rate::{BURST, PEER_CONNECTIONS_MAX};
+use resources::Served;
+pub use roles::{ROLES, role_of};
 pub use server::{CONNECTIONS_MAX, serve};
 pub use socket::{Listener, SocketError, default_path};
 
-use context::REQUEST_TIME_MAX;
-use problem::Kind;
+use crate::{ChainSpec, FunctionSpec, GroupSpec};
 
 /// The API over a manager.
 pub fn router(context: Context) -> Router {
-    Router::new()
-        .route("/v1/chains", get(chains::list))
-        .route("/v1/chains/{name}", get(chains::get).put(chains::put).delete(chains::delete))
-        .route("/v1/chains/{name}/generations", get(history::list))
-        .route("/v1/chains/{name}/generations/{generation}", get(history::get))
-        .route("/v1/chains/{name}/diff", get(history::diff))
-        .route("/v1/chains/{name}/rollback", post(history::rollback))
-        // Names of elements have slashes: `lan/in.count`.
-        .route("/v1/chains/{name}/handlers/{*handler}", get(handlers::get).put(handlers::put))
-        .route("/v1/events", get(stream::events))
-        .route("/openapi.json", get(documentation::openapi))
-        .route("/metrics", get(metrics::metrics))
+    answers()
+        .into_iter()
+        .fold(Router::new(), |router, (method, path, operation)| {
+            router.route(&path, guarded(method, &path, operation))
+        })
         .fallback(documentation::not_found)
         .method_not_allowed_fallback(documentation::no_method)
-        .layer(from_fn_with_state(context.clone(), bounded))
+        .layer(from_fn_with_state(context.clone(), gate::gate))
         .with_state(context)
 }
 
-/// Bounds the time of a request, and counts it.
-async fn bounded(State(context): State<Context>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = match tokio::time::timeout(REQUEST_TIME_MAX, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let detail = format!("the request took more than {} s", REQUEST_TIME_MAX.as_secs());
-            Problem::new(Kind::Timeout, detail).into_response()
-        }
-    };
-    let route = route.as_ref().map_or("other", MatchedPath::as_str);
-    context.counts.count(&method, route, response.status().as_u16());
-    response
+/// What answers an operation: method, path, answer.
+type Operation = (&'static str, String, MethodRouter<Context>);
+
+/// What answers each operation of [`ROLES`].
+fn answers() -> Vec<Operation> {
+    let others = [
+        ("GET", "/v1/chains/{name}/log", get(log::get)),
+        // Names of elements have slashes: `lan/in.count`.
+        ("GET", "/v1/chains/{name}/handlers/{*handler}", get(handlers::get)),
+        ("PUT", "/v1/chains/{name}/handlers/{*handler}", put(handlers::put)),
+        ("GET", "/v1/hosts", get(hosts::list)),
+        ("GET", "/v1/hosts/{name}", get(hosts::get)),
+        ("GET", "/v1/events", get(stream::events)),
+        ("GET", "/v1/tokens", get(tokens::list)),
+        ("POST", "/v1/tokens", post(tokens::create)),
+        ("DELETE", "/v1/tokens/{name}", delete(tokens::revoke)),
+        ("GET", "/openapi.json", get(documentation::openapi)),
+        ("GET", "/metrics", get(metrics::metrics)),
+    ];
+    let others = others.map(|(method, path, answer)| (method, path.to_owned(), answer));
+    let declared = [of_kind::<ChainSpec>(), of_kind::<FunctionSpec>(), of_kind::<GroupSpec>()];
+    declared.into_iter().flatten().chain(others).collect()
+}
+
+/// What answers the operations of a kind of resource.
+fn of_kind<S: Served>() -> [Operation; 8] {
+    let at = |rest: &str| format!("/v1/{}s{rest}", S::KIND);
+    [
+        ("GET", at(""), get(resources::list::<S>)),
+        ("GET", at("/{name}"), get(resources::get::<S>)),
+        ("PUT", at("/{name}"), put(resources::put::<S>)),
+        ("DELETE", at("/{name}"), delete(resources::delete::<S>)),
+        ("GET", at("/{name}/generations"), get(history::list::<S>)),
+        ("GET", at("/{name}/generations/{generation}"), get(history::get::<S>)),
+        ("GET", at("/{name}/diff"), get(history::diff::<S>)),
+        ("POST", at("/{name}/rollback"), post(history::rollback::<S>)),
+    ]
+}
+
+/// An operation for those whose role is enough; without a role there is no operation.
+fn guarded(method: &str, path: &str, operation: MethodRouter<Context>) -> MethodRouter<Context> {
+    match role_of(method, &path.replace("{*", "{")) {
+        Some(role) => operation.route_layer(from_fn_with_state(role, gate::need)),
+        None => MethodRouter::new(),
+    }
 }

@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::manager::ChangeError;
+use crate::access::AccessError;
+use crate::manager::{ChangeError, GrantError};
 use crate::store::StoreError;
 use crate::{CheckError, NameError, PlaneError};
 
@@ -33,7 +34,7 @@ pub struct Problem {
     /// What there is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<String>,
-    /// Generation that the chain is at.
+    /// Generation that the resource is at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_generation: Option<u64>,
 }
@@ -43,8 +44,12 @@ pub struct Problem {
 pub enum Kind {
     /// Not the API's syntax.
     Malformed,
-    /// Not this user's.
+    /// Nobody knows who calls.
+    Unauthorized,
+    /// Who calls may not do that.
     Forbidden,
+    /// The peer calls too often.
+    TooOften,
     /// There is no such thing.
     NotFound,
     /// The resource has no such method.
@@ -53,7 +58,7 @@ pub enum Kind {
     Timeout,
     /// The state does not allow it.
     Conflict,
-    /// The chain is at another generation.
+    /// The resource is at another generation.
     Stale,
     /// The body is too long.
     TooLong,
@@ -75,6 +80,8 @@ impl Kind {
     fn describe(self) -> (&'static str, &'static str, StatusCode) {
         match self {
             Kind::Malformed => ("malformed", "Malformed request", StatusCode::BAD_REQUEST),
+            Kind::Unauthorized => ("unauthorized", "Who calls?", StatusCode::UNAUTHORIZED),
+            Kind::TooOften => ("too-often", "Too often", StatusCode::TOO_MANY_REQUESTS),
             Kind::Forbidden => ("forbidden", "Not allowed", StatusCode::FORBIDDEN),
             Kind::NotFound => ("not-found", "Not found", StatusCode::NOT_FOUND),
             Kind::Method => ("method", "No such method", StatusCode::METHOD_NOT_ALLOWED),
@@ -131,7 +138,14 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static(PROBLEM_JSON);
         // A struct of texts and numbers is always JSON.
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        } else if status == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 
@@ -139,15 +153,22 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         let detail = error.to_string();
         match error {
-            StoreError::NoChain { known, .. } => {
+            StoreError::NoResource { known, .. } => {
                 Problem::new(Kind::NotFound, detail).field("name").known(known)
             }
             StoreError::NoGeneration { .. } => {
                 Problem::new(Kind::NotFound, detail).field("generation")
             }
-            StoreError::Deletion { .. } | StoreError::TooMany(_) => {
-                Problem::new(Kind::Conflict, detail)
+            StoreError::Unresolved { field, known, .. } => {
+                Problem::new(Kind::Invalid, detail).field(field).known(known)
             }
+            StoreError::NameTaken(_) => Problem::new(Kind::Conflict, detail).field("name"),
+            StoreError::InUseBy { users, .. } => {
+                Problem::new(Kind::Conflict, detail).field("name").known(users)
+            }
+            StoreError::Deletion { .. }
+            | StoreError::TooMany { .. }
+            | StoreError::TooManyCredentials(_) => Problem::new(Kind::Conflict, detail),
             StoreError::Stale { current, .. } => Problem {
                 current_generation: current,
                 ..Problem::new(Kind::Stale, detail).field("If-Match")
@@ -170,6 +191,22 @@ impl From<ChangeError> for Problem {
             ChangeError::Check(error) => error.into(),
             ChangeError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<GrantError> for Problem {
+    fn from(error: GrantError) -> Problem {
+        match error {
+            GrantError::Store(error) => error.into(),
+            GrantError::Past => Problem::new(Kind::Invalid, error.to_string()).field("expires"),
+            GrantError::Random(_) => Problem::new(Kind::Internal, error.to_string()),
+        }
+    }
+}
+
+impl From<AccessError> for Problem {
+    fn from(error: AccessError) -> Problem {
+        Problem::new(Kind::Unauthorized, error.to_string())
     }
 }
 

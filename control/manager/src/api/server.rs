@@ -12,12 +12,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::geteuid;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
 use super::context::Peer;
+use super::patient::Patient;
 use super::problem::{Kind, Problem};
 use super::socket::Listener;
 
@@ -37,7 +39,7 @@ const HEAD_LEN_MAX: usize = 64 << 10;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long accepting rests when the process has no files left.
-const REST: Duration = Duration::from_millis(100);
+pub(super) const REST: Duration = Duration::from_millis(100);
 
 /// Serves until `ending` becomes true, then lets requests that are under way come to their end.
 pub async fn serve(listener: Listener, router: Router, mut ending: watch::Receiver<bool>) {
@@ -67,7 +69,7 @@ pub async fn serve(listener: Listener, router: Router, mut ending: watch::Receiv
                 let (router, ending) = (router.clone(), ending.clone());
                 connections.spawn(async move {
                     let _place = place;
-                    connection(stream, Served::Router(router, peer), ending).await;
+                    connection(Patient::new(stream), Served::Router(router, peer), ending).await;
                 });
             }
             Err(problem) => {
@@ -76,15 +78,13 @@ pub async fn serve(listener: Listener, router: Router, mut ending: watch::Receiv
                 let ending = ending.clone();
                 connections.spawn(async move {
                     let _place = place;
-                    connection(stream, Served::Refusal(problem), ending).await;
+                    connection(Patient::new(stream), Served::Refusal(problem), ending).await;
                 });
             }
         }
     }
     drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    // What is not done by then is cut off.
-    let _ = tokio::time::timeout(GRACE, all).await;
+    finish(connections).await;
 }
 
 /// This user and root, whoever can open the file.
@@ -94,7 +94,7 @@ fn admit(stream: &UnixStream) -> Result<Peer, Problem> {
     let credentials = credentials.map_err(|error| refused(format!("who calls? {error}")))?;
     let (uid, own) = (credentials.uid(), geteuid().as_raw());
     match uid == own || uid == 0 {
-        true => Ok(Peer { uid }),
+        true => Ok(Peer::Local { uid }),
         false => Err(refused(format!(
             "user {uid} may not use the manager of user {own}; only that user and root may"
         ))),
@@ -103,14 +103,18 @@ fn admit(stream: &UnixStream) -> Result<Peer, Problem> {
 
 /// What a connection gets.
 #[derive(Clone)]
-enum Served {
+pub(super) enum Served {
     Router(Router, Peer),
     /// The same answer to everything, and the end.
     Refusal(Problem),
 }
 
 /// Serves a connection until one of the two ends it.
-async fn connection(stream: UnixStream, served: Served, mut ending: watch::Receiver<bool>) {
+pub(super) async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    served: Served,
+    mut ending: watch::Receiver<bool>,
+) {
     let once = matches!(served, Served::Refusal(_));
     let service = service_fn(move |request: Request<Incoming>| {
         let served = served.clone();
@@ -139,4 +143,10 @@ async fn connection(stream: UnixStream, served: Served, mut ending: watch::Recei
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
+}
+
+/// Lets connections that are under way come to their end; what is not done in time is cut off.
+pub(super) async fn finish(mut connections: JoinSet<()>) {
+    let all = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(GRACE, all).await;
 }

@@ -1,25 +1,21 @@
 //! `/v1/events`: events as they come, as server-sent events.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, Stream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use axum::response::Response;
+use axum::response::sse::Event as Sent;
+use tokio::sync::watch;
 
 use super::body::Params;
-use super::context::{Context, STREAMS_MAX};
+use super::context::Context;
 use super::problem::{Kind, Problem};
+use super::reader::{self, Source};
 use super::views::{EventParams, EventView};
+use crate::access::Caller;
 use crate::events::EventId;
-use crate::{ChainName, Event};
-
-/// A comment is sent when nothing happened for this long, so that a reader that is gone is noticed.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+use crate::{ChainName, Event, Manager};
 
 /// Streams events: those that are kept, then each as it comes
 ///
@@ -30,11 +26,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     responses(
     (status = 200, description = "server-sent events; the data of each is an EventView",
      body = EventView, content_type = "text/event-stream"),
-    (status = "default", description = "refused", body = Problem,
-     content_type = "application/problem+json"),
 ))]
 pub async fn events(
     State(context): State<Context>,
+    Extension(caller): Extension<Caller>,
     Params(params): Params<EventParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -48,83 +43,52 @@ pub async fn events(
             Problem::new(Kind::Malformed, detail).field("Last-Event-ID")
         })?,
     };
-    let permit = context.streams.clone().try_acquire_owned().map_err(|_| {
-        let detail = format!("{STREAMS_MAX} streams of events are open; end one");
-        Problem::new(Kind::Busy, detail)
-    })?;
     let resumed = headers.contains_key("last-event-id");
-    let changes = context.manager.events().watch();
-    let reader = Reader {
-        context,
-        changes,
+    let source = Events {
+        changes: context.manager.events().watch(),
+        manager: Arc::clone(&context.manager),
         seen,
         // A new reader does not expect what was before it came.
         tell_gaps: resumed,
         chain: params.chain,
         follow: params.follow.unwrap_or(true),
-        ready: VecDeque::new(),
-        _permit: permit,
     };
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(reader.stream()).keep_alive(keep_alive).into_response())
+    reader::answer(context, caller, source)
 }
 
-/// Who reads a stream, and how far.
-struct Reader {
-    context: Context,
+/// Events, and how far they were read.
+struct Events {
+    manager: Arc<Manager>,
     changes: watch::Receiver<u64>,
     seen: EventId,
     tell_gaps: bool,
     chain: Option<String>,
     follow: bool,
-    ready: VecDeque<Sent>,
-    _permit: OwnedSemaphorePermit,
 }
 
-impl Reader {
-    fn stream(self) -> impl Stream<Item = Result<Sent, Infallible>> {
-        stream::unfold(self, |mut reader| async move {
-            let sent = reader.next().await?;
-            Some((Ok(sent), reader))
-        })
-    }
-
-    /// The next event; `None` when the program ends.
-    async fn next(&mut self) -> Option<Sent> {
-        loop {
-            if let Some(sent) = self.ready.pop_front() {
-                return Some(sent);
-            }
-            // Before it is looked: what comes after wakes.
-            self.changes.borrow_and_update();
-            self.look();
-            if !self.ready.is_empty() {
-                continue;
-            }
-            if !self.follow {
-                return None;
-            }
-            tokio::select! {
-                changed = self.changes.changed() => changed.ok()?,
-                _ = self.context.ending.wait_for(|ending| *ending) => return None,
-            }
-        }
-    }
-
-    /// Makes ready what is behind the last event seen.
-    fn look(&mut self) {
-        let following = self.context.manager.events().following(self.seen);
+impl Source for Events {
+    /// What is behind the last event seen.
+    async fn look(&mut self) -> Option<Vec<Sent>> {
+        // Before it is looked: what comes after wakes.
+        self.changes.borrow_and_update();
+        let following = self.manager.events().following(self.seen);
+        let mut ready = Vec::new();
         if following.missed && self.tell_gaps {
-            self.ready.push_back(Sent::default().event("gap").data("{}"));
+            ready.push(Sent::default().event("gap").data("{}"));
         }
         // From now on it reads what comes, and notices what it is too slow for.
         self.tell_gaps = true;
         self.seen = following.last;
         for (id, event) in following.events {
             if self.chain.as_ref().is_none_or(|chain| *chain == event.chain) {
-                self.ready.push_back(message(id, event));
+                ready.push(message(id, event));
             }
         }
+        Some(ready)
+    }
+
+    async fn wait(&mut self) -> bool {
+        self.follow && self.changes.changed().await.is_ok()
     }
 }
 

@@ -4,9 +4,9 @@
 //! write to, is refused and left as it is.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Error, ErrorKind, Read as _, Result, Seek as _, SeekFrom, Write as _};
+use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::OFlags;
 
@@ -38,7 +38,8 @@ fn at(path: &Path, error: &Error) -> Error {
     Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn options() -> OpenOptions {
+/// Options of files that only this user may read and write.
+pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     // Neither a link nor a pipe makes the open wait or go elsewhere.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -47,7 +48,10 @@ fn options() -> OpenOptions {
 }
 
 /// Opens a file that only this user can have written.
-fn open(path: &Path, options: &OpenOptions) -> Result<File> {
+///
+/// # Errors
+/// The file system refuses, or another user could have written it.
+pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     let file = options.open(path).map_err(|error| at(path, &error))?;
     let found = file.metadata().map_err(|error| at(path, &error))?;
     let problem = if !found.is_file() {
@@ -108,73 +112,6 @@ pub(super) fn replace_changed(path: &Path, bytes: &[u8]) -> Result<()> {
     if read(path).is_ok_and(|now| now == bytes) { Ok(()) } else { replace(path, bytes) }
 }
 
-/// The output of a data plane: a file that is cut when it is longer than a bound, with the last
-/// part of what was cut in a second file.
-#[derive(Debug)]
-pub(super) struct Log {
-    path: PathBuf,
-    /// Bytes of both files together.
-    max: u64,
-}
-
-impl Log {
-    /// A log at `path`, its older part at `path` with `.1`.
-    pub(super) fn new(path: PathBuf, max: u64) -> Log {
-        Log { path, max }
-    }
-
-    /// The file of the older part.
-    pub(super) fn older(&self) -> PathBuf {
-        self.path.with_extension("1")
-    }
-
-    /// For a process to write at its end.
-    ///
-    /// # Errors
-    /// It cannot be made, or another user could have written it.
-    pub(super) fn open(&self) -> Result<File> {
-        open(&self.path, options().append(true).create(true))
-    }
-
-    /// Bytes that it has.
-    pub(super) fn len(&self) -> u64 {
-        self.path.symlink_metadata().map_or(0, |found| found.len())
-    }
-
-    /// Cuts it where it is longer than half of the bound. Lines that are written meanwhile may be
-    /// lost.
-    ///
-    /// # Errors
-    /// The file system refuses.
-    pub(super) fn cut(&self) -> Result<()> {
-        let half = self.max / 2;
-        if self.len() <= half {
-            return Ok(());
-        }
-        let mut file = open(&self.path, options().read(true).write(true))?;
-        let end = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(end.saturating_sub(half)))?;
-        let mut last = Vec::new();
-        (&mut file).take(half).read_to_end(&mut last)?;
-        replace(&self.older(), &last)?;
-        file.set_len(0)
-    }
-
-    /// What was written from byte `start` on, at most its last `max` bytes.
-    pub(super) fn since(&self, start: u64, max: u64) -> String {
-        let read = open(&self.path, options().read(true)).and_then(|mut file| {
-            let end = file.seek(SeekFrom::End(0))?;
-            // It may have been cut.
-            let start = if start > end { 0 } else { start };
-            file.seek(SeekFrom::Start(start.max(end.saturating_sub(max))))?;
-            let mut bytes = Vec::new();
-            file.take(max).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        });
-        String::from_utf8_lossy(&read.unwrap_or_default()).trim().to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,25 +150,5 @@ mod tests {
         std::os::unix::fs::symlink("/nonexistent/x", path("other.new")).expect("a link");
         replace(&path("other"), b"text").expect("it takes the link away");
         assert_eq!(read(&path("other")).expect("ours"), b"text");
-    }
-
-    #[test]
-    fn a_log_has_a_bound_and_keeps_what_came_last() {
-        let dir = dir();
-        let log = Log::new(dir.path().join("log"), 2000);
-        let mut file = log.open().expect("room");
-        for number in 0..1000 {
-            writeln!(file, "line {number}").expect("room");
-        }
-        let mark = log.len();
-        log.cut().expect("room");
-        assert!(log.len() + log.older().metadata().expect("made").len() <= 2000);
-        let older = std::fs::read_to_string(log.older()).expect("text");
-        assert!(older.ends_with("line 999\n") && older.len() == 1000, "{older}");
-        // Who has it open goes on at its end.
-        writeln!(file, "next").expect("room");
-        assert_eq!(log.since(0, 100), "next");
-        assert_eq!(log.since(mark, 100), "next");
-        assert_eq!(log.since(0, 3), "xt");
     }
 }

@@ -8,6 +8,7 @@ mod backoff;
 mod board;
 mod desk;
 mod files;
+mod log;
 mod plane;
 mod process;
 mod record;
@@ -25,9 +26,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{Asked, ChainStatus, DataPlanes, Event, PlaneError};
+use crate::{Asked, ChainStatus, DataPlanes, Event, LogPart, PlaneError};
 use board::{Board, lock};
 use desk::{Desk, Goal};
+use log::Log;
 use process::Serving;
 use record::ChainDir;
 use remote::Remote;
@@ -84,6 +86,7 @@ impl From<Serving> for Unknown {
 struct Entry {
     desk: Arc<Desk>,
     board: Arc<Board>,
+    log: Arc<Log>,
     thread: JoinHandle<()>,
 }
 
@@ -153,9 +156,10 @@ impl Supervisor {
         if worker.is_deleted() && desk.goal() == Some(Goal::Unknown) {
             desk.set(Goal::Deleted);
         }
+        let log = worker.log();
         let thread = std::thread::Builder::new().name(format!("chain {name}")).stack_size(STACK);
         let thread = thread.spawn(move || worker.run())?;
-        Ok(Entry { desk, board, thread })
+        Ok(Entry { desk, board, log, thread })
     }
 
     /// Has a chain deleted, by the next manager if this one is killed now.
@@ -283,6 +287,11 @@ impl DataPlanes for Supervisor {
     ) -> std::result::Result<(), PlaneError> {
         let (pid, socket) = self.address(chain)?;
         Remote { socket: &socket, pid }.write(handler, value)
+    }
+
+    fn log(&self, chain: &str, from: u64, len_max: u64) -> Result<LogPart> {
+        let log = lock(&self.chains).get(chain).map(|entry| Arc::clone(&entry.log));
+        log.map_or_else(|| Ok(LogPart::default()), |log| log.part(from, len_max))
     }
 }
 

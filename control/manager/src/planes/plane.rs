@@ -21,7 +21,7 @@ pub(super) struct Plane {
     pub(super) process: Process,
     /// When it was started; `None` if an earlier manager did that.
     pub(super) started: Option<Instant>,
-    /// Length of the log when it was taken, bytes.
+    /// Where the log ended when it was taken.
     pub(super) log_start: u64,
     taken: Instant,
     answers: bool,

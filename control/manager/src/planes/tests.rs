@@ -352,6 +352,26 @@ fn the_output_of_a_data_plane_has_a_bound() {
 }
 
 #[test]
+fn the_output_is_read_across_starts_and_goes_with_the_chain() {
+    let mut lab = Lab::new("echo up; echo why >&2; while :; do sleep 1; done");
+    let text = |lab: &Lab| {
+        let part = lab.supervisor().log("web", 0, 1000).expect("read");
+        String::from_utf8(part.text).expect("text")
+    };
+    assert_eq!(text(&lab), "", "it never ran");
+    lab.ask(&["web=x"]);
+    lab.runs("web");
+    wait_for("its output", || (text(&lab) == "up\nwhy\n").then_some(()));
+    lab.start();
+    lab.ask(&["web=x"]);
+    assert_eq!(text(&lab), "up\nwhy\n", "the next manager finds it");
+    let next = lab.supervisor().log("web", 3, 1000).expect("read");
+    assert_eq!((next.text, next.next, next.is_cut), (b"why\n".to_vec(), 7, false));
+    lab.ask(&[]);
+    wait_for("its end", || (text(&lab).is_empty()).then_some(()));
+}
+
+#[test]
 fn state_that_others_can_write_or_that_another_manager_has_is_refused() {
     let lab = Lab::new(LIVES);
     let refused = Supervisor::start(lab.config(), channel().0).err().expect("it is taken");

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::board::Board;
 use super::desk::{Desk, Goal};
-use super::files::{Log, private_dir};
+use super::files::private_dir;
+use super::log::Log;
 use super::plane::Plane;
 use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
@@ -43,7 +44,7 @@ pub(super) struct Setup {
 pub(super) struct Worker {
     setup: Arc<Setup>,
     dir: ChainDir,
-    log: Log,
+    log: Arc<Log>,
     desk: Arc<Desk>,
     board: Arc<Board>,
     record: Option<Record>,
@@ -74,7 +75,7 @@ impl Worker {
         running: &[Serving],
     ) -> Worker {
         let dir = ChainDir::new(&setup.chains, name);
-        let log = Log::new(dir.log(), setup.log_bytes_max);
+        let log = Arc::new(Log::new(dir.log(), setup.log_bytes_max));
         let mut worker = Worker {
             setup,
             dir,
@@ -157,17 +158,22 @@ impl Worker {
         true
     }
 
+    /// The output of its data planes.
+    pub(super) fn log(&self) -> Arc<Log> {
+        Arc::clone(&self.log)
+    }
+
     /// Whether a chain with this directory was being deleted.
     pub(super) fn is_deleted(&self) -> bool {
         self.dir.is_deleted()
     }
 
-    /// Takes a process that runs: one that was started when the log had `log_start` bytes, or one
+    /// Takes a process that runs: one that was started when the log ended at `log_start`, or one
     /// that was found.
     fn take(&mut self, process: Process, log_start: Option<u64>) {
         let pid = process.pid();
         let reason = if log_start.is_some() { "Started" } else { "Adopted" };
-        let start = log_start.unwrap_or_else(|| self.log.len());
+        let start = log_start.unwrap_or_else(|| self.log.end());
         self.plane = Some(Plane::new(process, log_start.is_some(), start));
         let generation = self.record.as_ref().map_or(0, |record| record.generation);
         let restarts = self.record.as_ref().map_or(0, |record| record.restarts);
@@ -272,6 +278,7 @@ impl Worker {
         if self.unsure && self.find_by_socket() {
             return Some(Duration::ZERO);
         }
+        self.log.forget();
         if let Err(error) = self.dir.remove() {
             let what = "what the manager did not write stays";
             self.board.report("DirectoryLeft", &format!("{error}; {what}"));
@@ -353,7 +360,7 @@ impl Worker {
         if !self.record.as_ref().is_some_and(is_known) {
             record.write(&self.dir)?;
         }
-        let (output, log_start) = (self.log.open()?, self.log.len());
+        let (output, log_start) = (self.log.open()?, self.log.end());
         let mut command = command(&self.setup.program, &self.dir, &record.spec, output)?;
         let process = Process::start(&mut command)?;
         record.process = Some(process.identity().clone());

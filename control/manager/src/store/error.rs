@@ -2,48 +2,93 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::kind::ResourceKind;
+
 /// Why the store did not do what it was asked. Whatever it is, what was stored is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no chain of that name.
-    #[error("there is no chain '{name}'; {}", listed(known))]
-    NoChain {
+    /// There is no resource of that name.
+    #[error("there is no {kind} '{name}'; {}", listed(*kind, known))]
+    NoResource {
+        /// Its kind.
+        kind: ResourceKind,
         /// The name that was asked for.
         name: String,
         /// Names that there are, the first ones.
         known: Vec<String>,
     },
-    /// The chain has no generation of that number.
-    #[error("chain '{name}' has no generation {generation}; it has 1 to {last}")]
+    /// The resource has no generation of that number.
+    #[error("{kind} '{name}' has no generation {generation}; it has 1 to {last}")]
     NoGeneration {
-        /// Name of the chain.
+        /// Kind of the resource.
+        kind: ResourceKind,
+        /// Name of the resource.
         name: String,
         /// The generation that was asked for.
         generation: u64,
         /// The last one that there is.
         last: u64,
     },
-    /// That generation is the deletion of the chain.
-    #[error("generation {generation} of chain '{name}' is its deletion; delete the chain instead")]
+    /// That generation is the deletion of the resource.
+    #[error(
+        "generation {generation} of {kind} '{name}' is its deletion; delete the {kind} instead"
+    )]
     Deletion {
-        /// Name of the chain.
+        /// Kind of the resource.
+        kind: ResourceKind,
+        /// Name of the resource.
         name: String,
         /// Number of the deletion.
         generation: u64,
     },
-    /// The chain is not at the generation that the change is for.
-    #[error("chain '{name}' is {}, the change is for {expected}; read it again", at(*current))]
+    /// The resource is not at the generation that the change is for.
+    #[error("{kind} '{name}' is {}, the change is for {expected}; read it again", at(*current))]
     Stale {
-        /// Name of the chain.
+        /// Kind of the resource.
+        kind: ResourceKind,
+        /// Name of the resource.
         name: String,
         /// What the change is for: `generation 3`, `a new chain`.
         expected: String,
-        /// Where the chain is; `None` if it is not there.
+        /// Where the resource is; `None` if it is not there.
         current: Option<u64>,
     },
-    /// No more chains are kept.
-    #[error("there are {0} chains, and no more can be declared; delete one")]
-    TooMany(u64),
+    /// No more resources of that kind are kept.
+    #[error("there are {count} {kind}s, and no more can be declared; delete one")]
+    TooMany {
+        /// The kind.
+        kind: ResourceKind,
+        /// How many there are.
+        count: u64,
+    },
+    /// The specification names a resource that is not declared.
+    #[error("there is no {kind} '{name}', which it names; {}", listed(*kind, known))]
+    Unresolved {
+        /// Field that names it: `functions[2]`.
+        field: String,
+        /// Kind of what is missing.
+        kind: ResourceKind,
+        /// Name of what is missing.
+        name: String,
+        /// Names that there are, the first ones.
+        known: Vec<String>,
+    },
+    /// Other resources name this one.
+    #[error("{kind} '{name}' is named by {}; change or delete those first", users.join(", "))]
+    InUseBy {
+        /// Kind of the resource.
+        kind: ResourceKind,
+        /// Name of the resource.
+        name: String,
+        /// What names it: `group edge`.
+        users: Vec<String>,
+    },
+    /// A credential has that name.
+    #[error("there is a token or certificate '{0}'; revoke it first, or use another name")]
+    NameTaken(String),
+    /// No more credentials are kept.
+    #[error("there are {0} tokens and certificates, and no more can be made; revoke one")]
+    TooManyCredentials(usize),
     /// Another process has the store.
     #[error("{} is in use by another manager; end that one, or use another directory", .0.display())]
     InUse(PathBuf),
@@ -114,14 +159,14 @@ impl StoreError {
 }
 
 /// `the chains are: a, b`.
-fn listed(known: &[String]) -> String {
+fn listed(kind: ResourceKind, known: &[String]) -> String {
     match known {
-        [] => "no chain is declared".to_owned(),
-        names => format!("the chains are: {}", names.join(", ")),
+        [] => format!("no {kind} is declared"),
+        names => format!("the {kind}s are: {}", names.join(", ")),
     }
 }
 
-/// Where a chain is.
+/// Where a resource is.
 fn at(current: Option<u64>) -> String {
     current.map_or("not there".to_owned(), |number| format!("at generation {number}"))
 }

@@ -1,8 +1,9 @@
-//! What is asked for, kept: every generation of every chain, in one SQLite database.
+//! What is asked for, kept: every generation of every resource, in one SQLite database.
 //!
 //! A change is one transaction: after a crash at any instant there is the old state or the new
 //! one. A change that was acknowledged is there for good (ADR 43).
 
+mod credentials;
 mod error;
 mod generation;
 mod open;
@@ -21,10 +22,14 @@ pub use generation::Generation;
 pub use open::SCHEMA_VERSION;
 pub use text::{diff, render};
 
-use crate::{Asked, ChainName, ChainSpec};
+use crate::kind::{Name, Reference, ResourceKind, Spec};
+use crate::{Asked, ChainSpec, FunctionSpec, GroupSpec};
 
-/// Chains that may be declared at a time.
-pub const CHAINS_MAX: u64 = 1024;
+/// Resources of each kind that may be declared at a time.
+pub const RESOURCES_MAX: u64 = 1024;
+
+/// A page of all that there is.
+const ALL: usize = usize::MAX - 1;
 
 /// Names that an error lists.
 const NAMES_LISTED_MAX: usize = 20;
@@ -32,13 +37,13 @@ const NAMES_LISTED_MAX: usize = 20;
 /// What a change did, or would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Put {
-    /// Generation of the chain afterwards.
+    /// Generation of the resource afterwards.
     pub generation: u64,
     /// Whether there is a new generation; not if the specification was equal already.
     pub changed: bool,
 }
 
-/// What a chain must be for a change to be made.
+/// What a resource must be for a change to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precondition {
     /// Anything.
@@ -95,8 +100,10 @@ impl Store {
             reader: Mutex::new(opened.reader),
             _lock: opened.lock,
         };
-        // Reads the last generation of each chain: a damaged one is found now, not later.
-        store.all()?;
+        // Reads the last generation of each resource: a damaged one is found now, not later.
+        store.list::<ChainSpec>(None, ALL)?;
+        store.list::<FunctionSpec>(None, ALL)?;
+        store.list::<GroupSpec>(None, ALL)?;
         Ok(store)
     }
 
@@ -105,93 +112,106 @@ impl Store {
         &self.path
     }
 
-    /// Declares a chain, new or changed. An equal specification makes no new generation, whatever
-    /// the precondition: the change was made already (RFC 9110 section 13.1.1).
+    /// Declares a resource, new or changed. An equal specification makes no new generation,
+    /// whatever the precondition: the change was made already (RFC 9110 section 13.1.1).
     ///
     /// # Errors
-    /// [`StoreError::Stale`], [`StoreError::TooMany`], or the disk's.
-    pub fn put(
+    /// [`StoreError::Stale`], [`StoreError::TooMany`], [`StoreError::Unresolved`], or the disk's.
+    pub fn put<N: Name>(
         &self,
-        name: &ChainName,
-        spec: &ChainSpec,
+        name: &N,
+        spec: &N::Spec,
         options: &ChangeOptions<'_>,
     ) -> Result<Put, StoreError> {
         self.change(name, options, |_, _| Ok(Some(spec.clone())))
     }
 
-    /// Takes a chain back. Its generations stay, and the deletion is one of them.
+    /// Takes a resource back. Its generations stay, and the deletion is one of them.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], [`StoreError::Stale`], or the disk's.
-    pub fn delete(&self, name: &ChainName, options: &ChangeOptions<'_>) -> Result<Put, StoreError> {
+    /// [`StoreError::NoResource`], [`StoreError::Stale`], [`StoreError::InUseBy`], or the disk's.
+    pub fn delete<N: Name>(
+        &self,
+        name: &N,
+        options: &ChangeOptions<'_>,
+    ) -> Result<Put, StoreError> {
         self.change(name, options, |transaction, head| match is_live(head) {
             true => Ok(None),
-            false => Err(self.no_chain(transaction, name)),
+            false => Err(self.no_resource(transaction, name)),
         })
     }
 
-    /// Declares an earlier generation of a chain again, as a new generation. A deleted chain comes
+    /// Declares an earlier generation of a resource again, as a new generation. A deleted one comes
     /// back so.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], [`StoreError::NoGeneration`], [`StoreError::Deletion`],
-    /// [`StoreError::Stale`], or the disk's.
-    pub fn rollback(
+    /// [`StoreError::NoResource`], [`StoreError::NoGeneration`], [`StoreError::Deletion`],
+    /// [`StoreError::Stale`], [`StoreError::Unresolved`], or the disk's.
+    pub fn rollback<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         to: u64,
         options: &ChangeOptions<'_>,
     ) -> Result<Put, StoreError> {
         self.change(name, options, |transaction, head| {
             let found = self.find(transaction, name, head, to)?;
-            let deletion = || StoreError::Deletion { name: name.to_string(), generation: to };
+            let (kind, name) = (N::Spec::KIND, name.to_string());
+            let deletion = || StoreError::Deletion { kind, name, generation: to };
             found.spec.map(Some).ok_or_else(deletion)
         })
     }
 
-    /// The chain as it is asked for now.
+    /// The resource as it is asked for now.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], or the disk's.
-    pub fn get(&self, name: &ChainName) -> Result<Generation, StoreError> {
+    /// [`StoreError::NoResource`], or the disk's.
+    pub fn get<N: Name>(&self, name: &N) -> Result<Generation<N::Spec>, StoreError> {
         let reader = self.reader();
-        let head = self.sql(rows::head(&reader, name.as_str()))?;
-        head.filter(|head| head.spec.is_some()).ok_or_else(|| self.no_chain(&reader, name))
+        let head = self.sql(rows::head::<N::Spec>(&reader, name.as_str()))?;
+        head.filter(|head| head.spec.is_some()).ok_or_else(|| self.no_resource(&reader, name))
     }
 
-    /// A generation of a chain, which may be deleted by now.
+    /// A generation of a resource, which may be deleted by now.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], [`StoreError::NoGeneration`], or the disk's.
-    pub fn generation(&self, name: &ChainName, number: u64) -> Result<Generation, StoreError> {
+    /// [`StoreError::NoResource`], [`StoreError::NoGeneration`], or the disk's.
+    pub fn generation<N: Name>(
+        &self,
+        name: &N,
+        number: u64,
+    ) -> Result<Generation<N::Spec>, StoreError> {
         let reader = self.reader();
         let head = self.sql(rows::head(&reader, name.as_str()))?;
         self.find(&reader, name, head.as_ref(), number)
     }
 
-    /// The generations of a chain, the last one first: those before `before`, `limit` at most.
+    /// The generations of a resource, the last one first: those before `before`, `limit` at most.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], or the disk's.
-    pub fn generations(
+    /// [`StoreError::NoResource`], or the disk's.
+    pub fn generations<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Page<Generation>, StoreError> {
+    ) -> Result<Page<Generation<N::Spec>>, StoreError> {
         let reader = self.reader();
         let items = self.sql(rows::generations(&reader, name.as_str(), before, limit + 1))?;
-        if items.is_empty() && self.sql(rows::head(&reader, name.as_str()))?.is_none() {
-            return Err(self.no_chain(&reader, name));
+        if items.is_empty() && self.sql(rows::head::<N::Spec>(&reader, name.as_str()))?.is_none() {
+            return Err(self.no_resource(&reader, name));
         }
         Ok(page(items, limit))
     }
 
-    /// The chains that are asked for, by name: those behind `after`, `limit` at most.
+    /// The resources of a kind that are asked for, by name: those behind `after`, `limit` at most.
     ///
     /// # Errors
     /// The disk's.
-    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Page<Generation>, StoreError> {
+    pub fn list<S: Spec>(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Generation<S>>, StoreError> {
         let items = self.sql(rows::live(&self.reader(), after.unwrap_or(""), limit + 1))?;
         Ok(page(items, limit))
     }
@@ -201,7 +221,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn all(&self) -> Result<Vec<Asked>, StoreError> {
-        let all = self.sql(rows::live(&self.reader(), "", usize::MAX))?;
+        let all = self.list(None, ALL)?.items;
         let asked = |one: Generation| {
             let Generation { name, number: generation, spec, .. } = one;
             spec.map(|spec| Asked { name, generation, spec })
@@ -215,17 +235,17 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn deleted(&self) -> Result<Vec<String>, StoreError> {
-        self.sql(rows::deleted(&self.reader()))
+        self.sql(rows::deleted(&self.reader(), ResourceKind::Chain))
     }
 
-    /// How two generations of a chain differ, as a unified diff; empty if they do not. Without
+    /// How two generations of a resource differ, as a unified diff; empty if they do not. Without
     /// `to` it is the last generation, without `from` the one before `to`.
     ///
     /// # Errors
-    /// [`StoreError::NoChain`], [`StoreError::NoGeneration`], or the disk's.
-    pub fn diff(
+    /// [`StoreError::NoResource`], [`StoreError::NoGeneration`], or the disk's.
+    pub fn diff<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         from: Option<u64>,
         to: Option<u64>,
     ) -> Result<String, StoreError> {
@@ -243,16 +263,16 @@ impl Store {
     }
 
     /// One change: decides under the lock what the next specification is, and writes it.
-    fn change(
+    fn change<N: Name>(
         &self,
-        name: &ChainName,
+        name: &N,
         options: &ChangeOptions<'_>,
         next: impl FnOnce(
             &Transaction<'_>,
-            Option<&Generation>,
-        ) -> Result<Option<ChainSpec>, StoreError>,
+            Option<&Generation<N::Spec>>,
+        ) -> Result<Option<N::Spec>, StoreError>,
     ) -> Result<Put, StoreError> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer();
         let transaction =
             self.sql(writer.transaction_with_behavior(TransactionBehavior::Immediate))?;
         let head = self.sql(rows::head(&transaction, name.as_str()))?;
@@ -262,9 +282,12 @@ impl Store {
             return Ok(Put { generation: before, changed: false });
         }
         options.precondition.hold(name, head.as_ref())?;
-        let count = self.sql(rows::count(&transaction))?;
-        if !is_live(head.as_ref()) && count >= CHAINS_MAX {
-            return Err(StoreError::TooMany(count));
+        if !is_live(head.as_ref()) {
+            self.has_room(&transaction, N::Spec::KIND)?;
+        }
+        match &spec {
+            Some(spec) => self.resolve(&transaction, &spec.references())?,
+            None => self.unused(&transaction, name)?,
         }
         let new = Generation {
             name: name.to_string(),
@@ -281,16 +304,17 @@ impl Store {
     }
 
     /// A generation by its number.
-    fn find(
+    fn find<N: Name>(
         &self,
         connection: &Connection,
-        name: &ChainName,
-        head: Option<&Generation>,
+        name: &N,
+        head: Option<&Generation<N::Spec>>,
         number: u64,
-    ) -> Result<Generation, StoreError> {
-        let Some(head) = head else { return Err(self.no_chain(connection, name)) };
+    ) -> Result<Generation<N::Spec>, StoreError> {
+        let Some(head) = head else { return Err(self.no_resource(connection, name)) };
         let found = self.sql(rows::generation(connection, name.as_str(), number))?;
         found.ok_or_else(|| StoreError::NoGeneration {
+            kind: N::Spec::KIND,
             name: name.to_string(),
             generation: number,
             last: head.number,
@@ -298,15 +322,55 @@ impl Store {
     }
 
     /// The error that lists what there is.
-    fn no_chain(&self, connection: &Connection, name: &ChainName) -> StoreError {
-        match rows::names(connection, NAMES_LISTED_MAX) {
-            Ok(known) => StoreError::NoChain { name: name.to_string(), known },
-            Err(error) => StoreError::of(&self.path, &error),
+    fn no_resource<N: Name>(&self, connection: &Connection, name: &N) -> StoreError {
+        let (kind, name) = (N::Spec::KIND, name.to_string());
+        match self.sql(rows::names(connection, kind, NAMES_LISTED_MAX)) {
+            Ok(known) => StoreError::NoResource { kind, name, known },
+            Err(error) => error,
+        }
+    }
+
+    /// Whether one more resource of a kind may be declared.
+    fn has_room(&self, connection: &Connection, kind: ResourceKind) -> Result<(), StoreError> {
+        let count = self.sql(rows::count(connection, kind))?;
+        if count < RESOURCES_MAX { Ok(()) } else { Err(StoreError::TooMany { kind, count }) }
+    }
+
+    /// Whether all resources that a specification names are declared.
+    fn resolve(&self, connection: &Connection, named: &[Reference]) -> Result<(), StoreError> {
+        for Reference { field, kind, name } in named {
+            if !self.sql(rows::is_live(connection, *kind, name))? {
+                let known = self.sql(rows::names(connection, *kind, NAMES_LISTED_MAX))?;
+                let (field, name) = (field.clone(), name.clone());
+                return Err(StoreError::Unresolved { field, kind: *kind, name, known });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no specification names a resource. Only groups name others.
+    fn unused<N: Name>(&self, connection: &Connection, name: &N) -> Result<(), StoreError> {
+        let kind = N::Spec::KIND;
+        let groups = self.sql(rows::live::<GroupSpec>(connection, "", ALL))?;
+        let names_it = |spec: &GroupSpec| {
+            let named = spec.references();
+            named.iter().any(|one| one.kind == kind && one.name == name.as_str())
+        };
+        let users = groups.iter().filter(|group| group.spec.as_ref().is_some_and(names_it));
+        let users = users.take(NAMES_LISTED_MAX).map(|group| format!("group {}", group.name));
+        let users: Vec<String> = users.collect();
+        match users.is_empty() {
+            true => Ok(()),
+            false => Err(StoreError::InUseBy { kind, name: name.to_string(), users }),
         }
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
@@ -315,24 +379,25 @@ impl Store {
 }
 
 impl Precondition {
-    /// Whether it holds for a chain whose last generation is `head`.
-    fn hold(self, name: &ChainName, head: Option<&Generation>) -> Result<(), StoreError> {
+    /// Whether it holds for a resource whose last generation is `head`.
+    fn hold<N: Name>(self, name: &N, head: Option<&Generation<N::Spec>>) -> Result<(), StoreError> {
+        let kind = N::Spec::KIND;
         let current = head.filter(|head| head.spec.is_some()).map(|head| head.number);
         let (holds, expected) = match self {
             Precondition::Any => return Ok(()),
-            Precondition::Absent => (current.is_none(), "a new chain".to_owned()),
-            Precondition::Present => (current.is_some(), "a chain that is there".to_owned()),
+            Precondition::Absent => (current.is_none(), format!("a new {kind}")),
+            Precondition::Present => (current.is_some(), format!("a {kind} that is there")),
             Precondition::Generation(one) => (current == Some(one), format!("generation {one}")),
         };
         match holds {
             true => Ok(()),
-            false => Err(StoreError::Stale { name: name.to_string(), expected, current }),
+            false => Err(StoreError::Stale { kind, name: name.to_string(), expected, current }),
         }
     }
 }
 
 /// Whether the last generation is no deletion.
-fn is_live(head: Option<&Generation>) -> bool {
+fn is_live<S>(head: Option<&Generation<S>>) -> bool {
     head.is_some_and(|head| head.spec.is_some())
 }
 

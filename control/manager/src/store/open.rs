@@ -12,11 +12,15 @@ use super::StoreError;
 /// Marks a file as the manager's (`PRAGMA application_id`): "ThrM".
 const APPLICATION_ID: i64 = 0x5468_724d;
 
-/// Version of the tables (`PRAGMA user_version`). A new field of `ChainSpec` needs a new version,
-/// too: older programs cannot read it.
-pub const SCHEMA_VERSION: i64 = 1;
+/// Version of the tables (`PRAGMA user_version`). A new field of a specification needs a new
+/// version, too: older programs cannot read it.
+pub const SCHEMA_VERSION: i64 = 1 + UPGRADES.len() as i64;
 
-/// Tables. `head` has the last generation of each chain, `live` is 0 if that is its deletion.
+/// What leads from each version to the next, from version 1 on.
+const UPGRADES: &[&str] = &[CREDENTIALS, KINDS];
+
+/// Tables of version 1. `head` has the last generation of each chain, `live` is 0 if that is its
+/// deletion.
 const SCHEMA: &str = "
     CREATE TABLE generation (
         id INTEGER PRIMARY KEY,
@@ -35,6 +39,51 @@ const SCHEMA: &str = "
         FOREIGN KEY (chain, number) REFERENCES generation (chain, number)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX head_live ON head (chain) WHERE live = 1;
+";
+
+/// Who was given access: since version 2.
+const CREDENTIALS: &str = "
+    CREATE TABLE credential (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        hash BLOB NOT NULL CHECK (length(hash) = 32),
+        created_ms INTEGER NOT NULL,
+        expires_ms INTEGER,
+        author TEXT NOT NULL,
+        checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Resources of several kinds: since version 3. What was there are chains.
+const KINDS: &str = "
+    ALTER TABLE head RENAME TO head_2;
+    ALTER TABLE generation RENAME TO generation_2;
+    CREATE TABLE generation (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        number INTEGER NOT NULL CHECK (number > 0),
+        time_ms INTEGER NOT NULL,
+        author TEXT NOT NULL,
+        spec TEXT,
+        checksum INTEGER NOT NULL,
+        UNIQUE (kind, name, number)
+    ) STRICT;
+    CREATE TABLE head (
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        live INTEGER NOT NULL,
+        PRIMARY KEY (kind, name),
+        FOREIGN KEY (kind, name, number) REFERENCES generation (kind, name, number)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO generation
+        SELECT id, 'chain', chain, number, time_ms, author, spec, checksum FROM generation_2;
+    INSERT INTO head SELECT 'chain', chain, number, live FROM head_2;
+    DROP TABLE head_2;
+    DROP TABLE generation_2;
+    CREATE INDEX head_live ON head (kind, name) WHERE live = 1;
 ";
 
 /// How long a call waits for another process that looks into the database.
@@ -78,6 +127,7 @@ pub fn open(dir: &Path) -> Result<Opened, StoreError> {
     let sql = |error: rusqlite::Error| StoreError::of(&path, &error);
     let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(sql)?;
     prepare(&writer).map_err(sql)?;
+    upgrade(&writer).map_err(sql)?;
     let reader = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql)?;
     Ok(Opened { path, writer, reader, lock })
 }
@@ -114,8 +164,9 @@ fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let made = connect(&new, flags).and_then(|connection| {
         connection.execute_batch(&format!(
-            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; \
-             PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            "BEGIN; {SCHEMA} {} PRAGMA application_id = {APPLICATION_ID}; \
+             PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;",
+            UPGRADES.concat()
         ))?;
         // From the beginning: then a crash never leaves a rollback journal beside `state.db`, which
         // a connection that only reads could not undo.
@@ -173,6 +224,20 @@ fn prepare(writer: &Connection) -> rusqlite::Result<()> {
     writer.pragma_update(None, "synchronous", "FULL")?;
     writer.pragma_update(None, "foreign_keys", true)?;
     writer.pragma_update_and_check(None, "journal_size_limit", LOG_LEN_MAX, |_| Ok(()))
+}
+
+/// Brings the tables of an earlier version up to date, all or nothing.
+fn upgrade(writer: &Connection) -> rusqlite::Result<()> {
+    let found = writer.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+    let done = usize::try_from(found - 1).unwrap_or(0);
+    let missing = UPGRADES.get(done..).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let steps = missing.concat();
+    writer.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    ))
 }
 
 /// The file beside it whose name is longer.

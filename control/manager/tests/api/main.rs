@@ -1,7 +1,11 @@
 //! The API over a real socket; the data planes are a double that records what it is asked.
 
+mod access;
 mod bounds;
 mod chains;
+mod functions;
+mod log;
+mod network;
 mod server;
 mod streams;
 
@@ -13,12 +17,13 @@ use hyper::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 use thruway_manager::api::{Context, Listener, router, serve};
+use thruway_manager::audit::{Audit, AuditLimits};
 use thruway_manager::client::{Answer, Client, Content};
 use thruway_manager::events::EventLog;
 use thruway_manager::store::Store;
 use thruway_manager::{
     Asked, ChainName, ChainSpec, ChainStatus, CheckError, Checker, Condition, ConditionKind,
-    DataPlanes, Event, Manager, PlaneError,
+    DataPlanes, Event, LogPart, Manager, PlaneError,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -31,6 +36,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 struct Double {
     asked: Mutex<Vec<Vec<Asked>>>,
     written: Mutex<Vec<(String, String, String)>>,
+    /// What every chain wrote.
+    output: Mutex<Vec<u8>>,
 }
 
 impl Double {
@@ -39,6 +46,11 @@ impl Double {
         let asked = self.asked.lock().expect("asked");
         let last = asked.last().cloned().unwrap_or_default();
         last.into_iter().map(|one| (one.name, one.generation)).collect()
+    }
+
+    /// Every chain writes this.
+    fn output(&self, text: &[u8]) {
+        self.output.lock().expect("output").extend_from_slice(text);
     }
 
     fn calls(&self) -> usize {
@@ -83,6 +95,17 @@ impl DataPlanes for Double {
         self.written.lock().expect("written").push((chain, handler, value));
         Ok(())
     }
+
+    fn log(&self, _chain: &str, from: u64, len_max: u64) -> std::io::Result<LogPart> {
+        let output = self.output.lock().expect("output");
+        if output.starts_with(b"unreadable") {
+            return Err(std::io::Error::other("log: it is open to other users"));
+        }
+        let at = |position: u64| usize::try_from(position).expect("in the output");
+        let begin = at(from).max(output.len().saturating_sub(at(len_max)));
+        let text = output[begin..].to_vec();
+        Ok(LogPart { text, next: output.len() as u64, is_cut: begin > at(from) })
+    }
 }
 
 /// A checker that refuses what says `bad`, and warns of what says `odd`.
@@ -103,6 +126,7 @@ struct Served {
     client: Client,
     planes: Arc<Double>,
     events: Arc<EventLog>,
+    context: Context,
     end: watch::Sender<bool>,
     server: JoinHandle<()>,
     dir: TempDir,
@@ -115,11 +139,13 @@ fn start() -> Served {
     let manager =
         Manager::new(store, Arc::clone(&planes) as _, Arc::new(Words), Arc::clone(&events));
     let (end, ending) = watch::channel(false);
-    let context = Context::new(Arc::new(manager.expect("a manager")), ending.clone());
+    let audit = Audit::open(dir.path(), AuditLimits::DEFAULT).expect("a log");
+    let manager = Arc::new(manager.expect("a manager"));
+    let context = Context::new(manager, ending.clone()).audited(audit);
     let path = dir.path().join("run").join("api.sock");
     let listener = Listener::bind(&path).expect("a socket");
-    let server = tokio::spawn(serve(listener, router(context), ending));
-    Served { client: Client::new(&path), planes, events, end, server, dir }
+    let server = tokio::spawn(serve(listener, router(context.clone()), ending));
+    Served { client: Client::new(&path), planes, events, context, end, server, dir }
 }
 
 impl Served {
@@ -150,10 +176,26 @@ impl Served {
         parts(&self.call(Method::DELETE, target, Content::default()).await)
     }
 
+    /// A deletion whose answer may have no body.
+    async fn delete_empty(&self, target: &str) -> (u16, Value) {
+        let answer = self.call(Method::DELETE, target, Content::default()).await;
+        match answer.status {
+            204 => (204, Value::Null),
+            _ => parts(&answer),
+        }
+    }
+
     async fn post(&self, target: &str, body: &str) -> (u16, Value) {
         let content = Content { body: body.as_bytes().to_vec(), ..Content::default() };
         parts(&self.call(Method::POST, target, content).await)
     }
+}
+
+/// The target that a path of the description stands for, with names that fit.
+fn target(path: &str) -> String {
+    let name = if path.starts_with("/v1/functions") { "name@1" } else { "name" };
+    let target = path.replace("{name}", name).replace("{generation}", "1");
+    target.replace("{handler}", "x")
 }
 
 /// Status and JSON of an answer; a refusal must be a whole problem.

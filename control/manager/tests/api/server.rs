@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use thruway_manager::api::{Listener, SocketError, openapi_text, operations};
 use thruway_manager::client::Content;
 
-use crate::start;
+use crate::functions::{ONE, executable, spec};
+use crate::{start, target};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("a file").permissions().mode() & 0o777
@@ -106,12 +107,21 @@ async fn everything_that_is_described_is_there() {
     let served = start();
     let all = operations();
     assert!(all.len() >= 12, "{all:?}");
+    let function = spec(&executable(&served, "one"), ONE);
+    let (_, host) = served.get("/v1/hosts").await;
     for operation in all {
-        // One of the operations deletes it.
+        // Some of the operations delete them.
+        served.put("/v1/functions/name@1", &function).await;
+        served.put("/v1/groups/name", r#"{"functions":["name@1"]}"#).await;
         served.put("/v1/chains/name", r#"{"configuration":"a"}"#).await;
+        served.post("/v1/tokens", r#"{"name":"name","role":"view"}"#).await;
         let (method, path) = operation.split_once(' ').expect("a method");
-        let target = path.replace("{name}", "name").replace("{generation}", "1");
-        let target = target.replace("{handler}", "x");
+        let target = match target(path).as_str() {
+            "/v1/hosts/name" => {
+                format!("/v1/hosts/{}", host["items"][0]["name"].as_str().expect("a name"))
+            }
+            other => other.to_owned(),
+        };
         let method: Method = method.parse().expect("a method");
         let answer = served.client.open(method, &target, Content::default()).await;
         let status = answer.expect("an answer").status().as_u16();
@@ -119,4 +129,33 @@ async fn everything_that_is_described_is_there() {
     }
     let (_, described) = served.get("/openapi.json").await;
     assert!(described["openapi"].as_str().expect("a version").starts_with("3.1"));
+}
+
+/// All values of `$ref` in a document.
+fn references<'a>(value: &'a serde_json::Value, found: &mut Vec<&'a str>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            found.extend(map.get("$ref").and_then(|one| one.as_str()));
+            map.values().for_each(|one| references(one, found));
+        }
+        serde_json::Value::Array(all) => all.iter().for_each(|one| references(one, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_description_names_only_types_that_it_has() {
+    let described: serde_json::Value = serde_json::from_str(&openapi_text()).expect("JSON");
+    let mut found = Vec::new();
+    references(&described, &mut found);
+    for one in &found {
+        let pointer = one.strip_prefix('#').expect("a reference of this document");
+        assert!(described.pointer(pointer).is_some(), "{one}");
+    }
+    let put = |kind: &str| {
+        let path = &described["paths"][format!("/v1/{kind}s/{{name}}")]["put"];
+        path["requestBody"]["content"]["application/json"]["schema"]["$ref"].clone()
+    };
+    assert_eq!(put("function"), "#/components/schemas/FunctionSpec");
+    assert_eq!(put("group"), "#/components/schemas/GroupSpec");
 }

@@ -13,14 +13,14 @@ use thruway_manager::events::{EVENTS_KEPT, EventId};
 use crate::{DEADLINE, Served, event, parts, start};
 
 /// A stream of events.
-struct Stream {
+pub struct Stream {
     body: Incoming,
     text: String,
     ready: VecDeque<(String, Value)>,
 }
 
 impl Stream {
-    async fn open(served: &Served, target: &str, last: Option<&str>) -> Stream {
+    pub async fn open(served: &Served, target: &str, last: Option<&str>) -> Stream {
         let headers: Vec<_> = last.iter().map(|last| ("last-event-id", *last)).collect();
         let content = Content { headers: &headers, body: vec![] };
         let answer = served.client.open(Method::GET, target, content).await.expect("a stream");
@@ -29,7 +29,7 @@ impl Stream {
     }
 
     /// Type (empty for most) and data of the next event; `None` at the end.
-    async fn next(&mut self) -> Option<(String, Value)> {
+    pub async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some(next) = self.ready.pop_front() {
                 return Some(next);
@@ -44,7 +44,8 @@ impl Stream {
                 };
                 if let Some(data) = field("data:") {
                     let data: Value = serde_json::from_str(&data).expect("JSON");
-                    assert_eq!(data.get("id").and_then(Value::as_str), field("id:").as_deref());
+                    let id = data.get("id").and_then(Value::as_str);
+                    assert_eq!(id, field("id:").as_deref());
                     self.ready.push_back((field("event:").unwrap_or_default(), data));
                 }
                 self.text = rest.to_owned();

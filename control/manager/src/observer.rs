@@ -1,0 +1,222 @@
+//! What is observed of functions and groups: looked at when somebody asks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::{Sha256, hex};
+use crate::executable::{self, Fault, HASH_DIFFERS, Stamp};
+use crate::kind::ResourceKind;
+use crate::{Condition, ConditionKind, FunctionSpec};
+
+/// Hashes that are kept, so that an unchanged executable is read once.
+const HASHES_MAX: usize = 1024;
+
+/// What is observed of a function or a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceStatus {
+    /// Generation of the specification that the conditions are about.
+    pub observed_generation: u64,
+    /// What holds of it now, one entry for each kind.
+    pub conditions: Vec<Condition>,
+}
+
+/// One statement, before it is known since when it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: ConditionKind,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Why, one word.
+    pub reason: &'static str,
+    /// Why, one sentence.
+    pub message: String,
+}
+
+/// Kind and name of a resource.
+type Key = (&'static str, String);
+
+/// Remembers what it saw.
+#[derive(Debug, Default)]
+pub struct Observer {
+    /// By the path, with what tells whether the file is still the same.
+    hashes: Mutex<BTreeMap<String, (Stamp, Sha256)>>,
+    /// Since when each condition is as it is.
+    since: Mutex<BTreeMap<Key, Vec<Held>>>,
+}
+
+/// A condition, and since when it is as it is.
+#[derive(Debug)]
+struct Held {
+    kind: ConditionKind,
+    holds: bool,
+    since: SystemTime,
+}
+
+impl Observer {
+    /// Looks at the executable of a function: it is there, is the declared one, and others cannot
+    /// change it.
+    ///
+    /// # Errors
+    /// It is not so.
+    pub fn verify(&self, spec: &FunctionSpec) -> Result<(), Fault> {
+        let found = hex(&self.hash(&spec.path)?);
+        if found == spec.sha256 {
+            return Ok(());
+        }
+        let message = format!("{} has SHA-256 {found}, not {}", spec.path, spec.sha256);
+        Err(Fault { is_present: true, reason: HASH_DIFFERS, message })
+    }
+
+    /// The hash of an executable; reads it only if it changed.
+    fn hash(&self, path: &str) -> Result<Sha256, Fault> {
+        let file = executable::open(Path::new(path))?;
+        let stamp = file.stamp().clone();
+        if let Some((_, hash)) = locked(&self.hashes).get(path).filter(|(of, _)| *of == stamp) {
+            return Ok(*hash);
+        }
+        let (hash, is_settled) = file.hash(Path::new(path))?;
+        let mut hashes = locked(&self.hashes);
+        if hashes.len() >= HASHES_MAX {
+            hashes.clear();
+        }
+        if is_settled {
+            hashes.insert(path.to_owned(), (stamp, hash));
+        }
+        Ok(hash)
+    }
+
+    /// What is found of a function.
+    pub fn function(&self, spec: &FunctionSpec) -> Vec<Finding> {
+        let verified = self.verify(spec);
+        let is_present = verified.as_ref().err().is_none_or(|fault| fault.is_present);
+        let found = format!("{} is there", spec.path);
+        let (reason, message, why) = match verified {
+            Ok(()) => {
+                let right = "it has the declared hash, and others cannot change it".to_owned();
+                return vec![
+                    finding(ConditionKind::Present, true, "Found", found),
+                    finding(ConditionKind::Verified, true, "HashMatches", right),
+                ];
+            }
+            Err(fault) if is_present => ("Found", found, fault),
+            Err(fault) => (fault.reason, fault.message.clone(), fault),
+        };
+        vec![
+            finding(ConditionKind::Present, is_present, reason, message),
+            finding(ConditionKind::Verified, false, why.reason, why.message),
+        ]
+    }
+
+    /// Tells since when each finding of a resource is as it is.
+    pub fn status(
+        &self,
+        (kind, name): (ResourceKind, &str),
+        generation: u64,
+        findings: Vec<Finding>,
+    ) -> ResourceStatus {
+        let now = SystemTime::now();
+        let mut all = locked(&self.since);
+        let known = all.entry((kind.as_str(), name.to_owned())).or_default();
+        let settled = findings.into_iter().map(|Finding { kind, holds, reason, message }| {
+            let before = known.iter().find(|one| (one.kind, one.holds) == (kind, holds));
+            let since = before.map_or(now, |one| one.since);
+            Condition { kind, holds, reason: reason.to_owned(), message, since }
+        });
+        let conditions: Vec<Condition> = settled.collect();
+        let held = |one: &Condition| Held { kind: one.kind, holds: one.holds, since: one.since };
+        *known = conditions.iter().map(held).collect();
+        ResourceStatus { observed_generation: generation, conditions }
+    }
+
+    /// Forgets a resource that is not asked for any more.
+    pub fn forget(&self, kind: ResourceKind, name: &str) {
+        locked(&self.since).remove(&(kind.as_str(), name.to_owned()));
+    }
+}
+
+/// A finding.
+pub fn finding(kind: ConditionKind, holds: bool, reason: &'static str, message: String) -> Finding {
+    Finding { kind, holds, reason, message }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::access::sha256;
+    use crate::executable::STAMP_AGE_MIN;
+
+    #[test]
+    fn a_condition_has_the_time_of_its_last_change() {
+        let observer = Observer::default();
+        let of = (ResourceKind::Function, "ids@1");
+        let status = |holds, reason, generation| {
+            let one = finding(ConditionKind::Verified, holds, reason, String::new());
+            observer.status(of, generation, vec![one]).conditions.remove(0)
+        };
+        let first = status(false, "Missing", 1);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let second = status(false, "HashDiffers", 2);
+        assert_eq!((second.since, second.reason.as_str()), (first.since, "HashDiffers"));
+        let third = status(true, "HashMatches", 2);
+        assert!(third.since > first.since);
+        observer.forget(ResourceKind::Function, "ids@1");
+        assert!(status(true, "HashMatches", 3).since >= third.since);
+        assert_eq!(locked(&observer.since).len(), 1);
+    }
+
+    /// What a hash that is remembered must not outlive: content of the same length, in place.
+    #[test]
+    fn a_remembered_hash_is_of_the_content_that_is_there() {
+        let dir = TempDir::new().expect("a directory");
+        let path = dir.path().canonicalize().expect("there").join("ids");
+        fs::write(&path, "one").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        let text = path.to_str().expect("text").to_owned();
+        let spec = FunctionSpec {
+            path: text.clone(),
+            sha256: hex(&sha256(b"one")),
+            ..FunctionSpec::default()
+        };
+        let observer = Observer::default();
+        let remembered = || locked(&observer.hashes).contains_key(&text);
+        observer.verify(&spec).expect("the declared one");
+        assert!(!remembered(), "it is too new to be told from what may be written now");
+        std::thread::sleep(STAMP_AGE_MIN + Duration::from_millis(1100));
+        observer.verify(&spec).expect("the declared one");
+        assert!(remembered());
+        observer.verify(&spec).expect("as remembered");
+        fs::write(&path, "two").expect("written");
+        assert_eq!(observer.verify(&spec).expect_err("another one").reason, HASH_DIFFERS);
+    }
+
+    #[test]
+    fn hashes_have_a_bound() {
+        let (observer, dir) = (Observer::default(), TempDir::new().expect("a directory"));
+        let path = dir.path().canonicalize().expect("there").join("ids");
+        fs::write(&path, "one").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        let stamp = executable::open(&path).expect("there").stamp().clone();
+        for number in 0..HASHES_MAX {
+            let one = (stamp.clone(), Sha256::default());
+            locked(&observer.hashes).insert(number.to_string(), one);
+        }
+        observer.hash(path.to_str().expect("text")).expect("read");
+        assert!(locked(&observer.hashes).len() <= 1);
+    }
+}
