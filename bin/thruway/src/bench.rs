@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
 use thruway_lang::Source;
 use thruway_model::calibrate::{Summary, allowed, bind};
 
@@ -24,6 +25,9 @@ pub struct BenchArgs {
     /// CPU time of one measurement, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     time: u32,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
     /// `path`, which may be left out, or a bench of thruway-bench with its options
     #[arg(value_name = "BENCH", hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
@@ -53,16 +57,25 @@ pub fn main(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!(refusal);
     }
     let core = allowed().last().copied().filter(|core| bind(*core));
-    let core = core.map_or("on no certain core".to_owned(), |core| format!("on core {core}"));
-    outln!("CPU time of one packet of 64 bytes, {core}, median of {}\n", args.repeat);
+    if !args.json {
+        let core = core.map_or("on no certain core".to_owned(), |core| format!("on core {core}"));
+        outln!("CPU time of one packet of 64 bytes, {core}, median of {}\n", args.repeat);
+    }
     let dir = tempfile::tempdir()?;
     let trace = dir.path().join("trace.pcap").to_string_lossy().into_owned();
     write_trace(&trace, &small_network(SEED), TRACE_PACKETS, SEED)?;
-    let mut table = Table::new(&["configuration", "ns/packet", "min..max", "Mpps"]);
-    for (name, text) in CONFIGS {
+    let measured = CONFIGS.map(|(name, text)| {
         let ns = measure(name, &text.replace("$TRACE", &trace), args)?;
-        table.row(row(name, &ns));
+        anyhow::Ok(Measured::of(name, &ns))
+    });
+    let measured = measured.into_iter().collect::<anyhow::Result<Vec<Measured>>>()?;
+    if args.json {
+        let rows: Value = measured.iter().map(Measured::json).collect();
+        outln!("{:#}", json!({ "core": core, "repeat": args.repeat, "rows": rows }));
+        return Ok(ExitCode::SUCCESS);
     }
+    let mut table = Table::new(&["configuration", "ns/packet", "min..max", "Mpps"]);
+    measured.iter().for_each(|one| table.row(one.row()));
     out!("{}", table.render());
     Ok(ExitCode::SUCCESS)
 }
@@ -112,18 +125,36 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The row of a configuration.
-fn row(name: &str, ns: &[f64]) -> Vec<String> {
-    let median = Summary::of(ns).value;
-    let (min, max) = ns
-        .iter()
-        .fold((f64::INFINITY, 0.0), |(min, max): (f64, f64), ns| (min.min(*ns), max.max(*ns)));
-    vec![
-        name.to_owned(),
-        format!("{median:.2}"),
-        format!("{min:.1}..{max:.1}"),
-        format!("{:.2}", 1e3 / median),
-    ]
+/// CPU time of a packet through a configuration, nanoseconds.
+struct Measured {
+    name: &'static str,
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Measured {
+    fn of(name: &'static str, ns: &[f64]) -> Measured {
+        let (min, max) = ns
+            .iter()
+            .fold((f64::INFINITY, 0.0), |(min, max): (f64, f64), ns| (min.min(*ns), max.max(*ns)));
+        Measured { name, median: Summary::of(ns).value, min, max }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let Measured { name, median, min, max } = self;
+        vec![
+            (*name).to_owned(),
+            format!("{median:.2}"),
+            format!("{min:.1}..{max:.1}"),
+            format!("{:.2}", 1e3 / median),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let Measured { name, median, min, max } = self;
+        json!({ "configuration": name, "ns": median, "ns_min": min, "ns_max": max })
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +176,9 @@ mod tests {
 
     #[test]
     fn a_row_has_median_spread_and_rate() {
-        assert_eq!(row("a", &[30.0, 10.0, 20.0]), ["a", "20.00", "10.0..30.0", "50.00"]);
+        let measured = Measured::of("a", &[30.0, 10.0, 20.0]);
+        assert_eq!(measured.row(), ["a", "20.00", "10.0..30.0", "50.00"]);
+        let expected = json!({"configuration": "a", "ns": 20.0, "ns_min": 10.0, "ns_max": 30.0});
+        assert_eq!(measured.json(), expected);
     }
 }

@@ -4,17 +4,18 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use thruway_element::{Catalog as _, nearest};
+use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
+use thruway_element::nearest;
 use thruway_elements::CATALOG;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 use thruway_lang::{Diagnostics, Source, Variables};
 
 use crate::load::{Libraries, Origin, click_path, plain};
 use crate::log::{self, LogArgs};
+use crate::shell::ShellCommand;
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manual, nf_new, plan, reload, run, top, trace,
-    worker,
+    bench, calibrate, check, ctl, doctor, estimate, manager, manual, nf_new, plan, reload, run,
+    tools, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.
@@ -37,6 +38,9 @@ enum Command {
     Elements {
         /// Element class
         name: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Print a configuration in the standard layout
     Fmt(FmtArgs),
@@ -64,7 +68,7 @@ enum Command {
     /// Run an isolated part of a configuration (started by Isolate only)
     #[command(hide = true)]
     Worker,
-    /// Run the manager, which keeps declared chains (these eight: `thruway-manager --help`)
+    /// Run the manager, which keeps declared chains (these ten: `thruway-manager --help`)
     Daemon,
     /// Declare the chains of a file or a directory to the manager
     Apply,
@@ -80,6 +84,12 @@ enum Command {
     Rollback,
     /// Print what happened to chains
     Events,
+    /// Print what a chain's process wrote
+    Logs,
+    /// Give and revoke access to the manager over the network
+    Token,
+    #[command(flatten)]
+    Shell(ShellCommand),
     /// Behave as Click's userlevel driver (`thruway click --help`)
     Click,
     /// Print a configuration without compound elements, as click-flatten (`thruway flatten --help`)
@@ -306,7 +316,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Graph(args) => graph(&args),
-        Command::Elements { name } => elements(name.as_deref()),
+        Command::Elements { name, json } => manual::main(name.as_deref(), json),
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
         Command::Reload(args) => reload::main(&args),
@@ -327,19 +337,42 @@ pub fn main(args: Vec<String>) -> ExitCode {
         | Command::Diff
         | Command::Delete
         | Command::Rollback
-        | Command::Events => Ok(crate::manager::main(&[])),
+        | Command::Events
+        | Command::Logs
+        | Command::Token => Ok(manager::main(&[])),
+        Command::Shell(command) => command.run(described()),
         Command::Click => Ok(crate::click::main(Vec::new())),
-        Command::Flatten => Ok(crate::tools::main("flatten", &[])),
-        Command::Provides => Ok(crate::tools::main("provides", &[])),
-        Command::Undead => Ok(crate::tools::main("undead", &[])),
-        Command::Combine => Ok(crate::tools::main("combine", &[])),
-        Command::Uncombine => Ok(crate::tools::main("uncombine", &[])),
-        Command::Xform => Ok(crate::tools::main("xform", &[])),
+        Command::Flatten => Ok(tools::main("flatten", &[])),
+        Command::Provides => Ok(tools::main("provides", &[])),
+        Command::Undead => Ok(tools::main("undead", &[])),
+        Command::Combine => Ok(tools::main("combine", &[])),
+        Command::Uncombine => Ok(tools::main("uncombine", &[])),
+        Command::Xform => Ok(tools::main("xform", &[])),
     };
     result.unwrap_or_else(|error| {
         errln!("thruway: {error}");
         ExitCode::FAILURE
     })
+}
+
+/// The command line as it is described to others: without commands that nobody is to give.
+fn described() -> clap::Command {
+    let program = Cli::command();
+    let shown = program.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    let about = program.get_about().cloned().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    clap::Command::new("thruway").version(version).about(about).subcommands(shown.map(referred))
+}
+
+/// A command that says where its arguments are listed, if that is elsewhere.
+fn referred(command: clap::Command) -> clap::Command {
+    let name = command.get_name();
+    if name != "click" && !manager::is_command(name) && !tools::is_tool(name) {
+        return command;
+    }
+    let arguments = Arg::new("arguments").value_name("ARGUMENT").num_args(0..);
+    let arguments = arguments.help(format!("See `thruway {name} --help`"));
+    command.arg(arguments.allow_hyphen_values(true).trailing_var_arg(true))
 }
 
 /// Prints what is wrong with the command line, or the help that was asked for.
@@ -420,20 +453,6 @@ fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-fn elements(name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let Some(name) = name else {
-        out!("{}", manual::list());
-        return Ok(ExitCode::SUCCESS);
-    };
-    let Some(entry) = CATALOG.entry(name) else {
-        let meant = nearest(name, CATALOG.names());
-        let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
-        anyhow::bail!("no element class '{name}'{meant}");
-    };
-    out!("{}", manual::page(&entry.spec));
-    Ok(ExitCode::SUCCESS)
 }
 
 fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {

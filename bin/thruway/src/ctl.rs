@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use thruway_client::{Client, shown};
 
-use crate::reach::{address, is_address, listing, reach};
+use crate::flow_line;
+use crate::reach::{Instance, address, instances, is_address, listing, reach};
 
 /// Arguments of `thruway ctl`.
 #[derive(Args)]
@@ -15,6 +17,9 @@ pub struct CtlArgs {
     /// instance. A handler name alone reads that handler
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
+    /// Print JSON: the list of instances, an answer as a string, or a session a line
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -96,6 +101,7 @@ fn flows(
     element: &str,
     filter: &str,
     (count, limit): (bool, Option<u64>),
+    json: bool,
 ) -> anyhow::Result<()> {
     let mut count_shown = 0;
     pages(client, element, filter, |line| {
@@ -103,8 +109,13 @@ fn flows(
             return Ok(false);
         }
         count_shown += 1;
-        if !count {
-            outln!("{}", shown(line));
+        match (count, json) {
+            (true, _) => {}
+            (false, false) => outln!("{}", shown(line)),
+            (false, true) => match flow_line::parse(line) {
+                Some(session) => outln!("{session}"),
+                None => bail!("'{}' is no session as this program knows them", shown(line)),
+            },
         }
         Ok(true)
     })?;
@@ -115,7 +126,13 @@ fn flows(
 }
 
 /// Lists the instances that can be asked.
-fn list() {
+fn list(json: bool) {
+    if json {
+        let instances = instances().into_iter().map(|Instance { pid, path, command }| {
+            json!({ "address": path, "pid": pid, "command": command })
+        });
+        return outln!("{:#}", instances.collect::<Value>());
+    }
     match &listing()[..] {
         [] => outln!("nothing runs here that this user can ask"),
         lines => outln!("{}", lines.join("\n")),
@@ -127,7 +144,7 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let bare;
     let (given, command) = match (&args.address, &args.command) {
         (None, None) => {
-            list();
+            list(args.json);
             return Ok(ExitCode::SUCCESS);
         }
         // A handler's name alone.
@@ -148,7 +165,11 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let mut client = reach(&address(given.map(String::as_str))?)?;
     match command {
         Command::Read { call } | Command::Bare(call) => {
-            outln!("{}", shown(client.read(&call.join(" "))?.trim_end()));
+            let answer = client.read(&call.join(" "))?;
+            match args.json {
+                true => outln!("{}", json!(answer)),
+                false => outln!("{}", shown(answer.trim_end())),
+            }
         }
         Command::Write { handler, value } => {
             client.write(handler, &value.join(" "))?;
@@ -158,7 +179,7 @@ pub fn main(args: &CtlArgs) -> anyhow::Result<ExitCode> {
                 Some(element) => element.clone(),
                 None => classifier(&mut client)?,
             };
-            flows(&mut client, &element, &filter.join(" "), (*total, *limit))?;
+            flows(&mut client, &element, &filter.join(" "), (*total, *limit), args.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)

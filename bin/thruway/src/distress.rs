@@ -41,22 +41,42 @@ pub fn no_thread(error: std::io::Error) -> anyhow::Error {
     )
 }
 
-/// Tells of a panic in one line. Nothing is allocated and no symbols are looked up: both may fail
-/// where memory is what lacks, and to panic here again would hang the process.
+/// How a message ends that the system gave because it had no memory (ENOMEM).
+const NO_MEMORY: &str = "(os error 12)";
+
+/// What to do then.
+const MORE_MEMORY: &str =
+    "raise the limits of address space (ulimit -v) and of data (ulimit -d), or free memory";
+
+/// Tells of a panic in one line, and ends the process where memory is what lacks: unwinding wants
+/// some, too, and a thread that the standard library starts panics where it cannot unwind. Nothing
+/// is allocated and no symbols are looked up: both may fail then, and to panic here again would
+/// hang the process.
 fn tell(panic: &PanicHookInfo<'_>) {
     let mut line = Line { bytes: [0; LINE], len: 0 };
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");
-    let _ = write!(line, "thruway: a fault of the program: thread '{name}' panicked");
-    if let Some(place) = panic.location() {
-        let _ = write!(line, " at {}:{}", place.file(), place.line());
-    }
     let text = panic.payload_as_str().unwrap_or("no message");
-    let _ = write!(line, ": {text}; please report this line");
+    let lacks_memory = text.contains(NO_MEMORY);
+    let _ = match lacks_memory {
+        true => write!(line, "thruway: thread '{name}': {text}; {MORE_MEMORY}"),
+        false => {
+            let at = panic.location().map_or(("no place", 0), |at| (at.file(), at.line()));
+            write!(
+                line,
+                "thruway: a fault of the program: thread '{name}' panicked at {}:{}: {text}; \
+                 please report this line",
+                at.0, at.1
+            )
+        }
+    };
     let end = line.len.min(LINE - 1);
     line.bytes[end] = b'\n';
     // There is nobody else to tell.
     let _ = std::io::stderr().write_all(&line.bytes[..=end]);
+    if lacks_memory {
+        signal_hook::low_level::exit(1);
+    }
 }
 
 /// A line of text on the stack.

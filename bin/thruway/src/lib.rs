@@ -1,8 +1,9 @@
 //! The program `thruway` as a library, for its binary and for the benches (`bench/`).
 //!
 //! [`program`] is the program: run, check, graph, elements, fmt, ctl, reload, top, trace, doctor,
-//! bench, estimate, calibrate, plan; and, under the name `click`, Click's userlevel driver; under
-//! `click-flatten` and others, its tools. The public modules are what the benches share with it.
+//! bench, estimate, calibrate, plan, completions, man; and, under the name `click`, Click's
+//! userlevel driver; under `click-flatten` and others, its tools. The public modules are what the
+//! benches share with it.
 #![forbid(unsafe_code)]
 // `output` has the macros that do not panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -20,6 +21,7 @@ mod distress;
 mod doctor;
 pub mod draw;
 mod estimate;
+mod flow_line;
 mod instance;
 mod isolate;
 pub mod load;
@@ -32,6 +34,7 @@ mod reach;
 mod reload;
 pub mod replay;
 mod run;
+pub mod shell;
 mod signals;
 mod summary;
 mod swap;

@@ -13,8 +13,9 @@ use std::process::{Command, ExitCode};
 const MANAGER: &str = "thruway-manager";
 
 /// The commands that are its.
-const COMMANDS: &[&str] =
-    &["apply", "daemon", "delete", "describe", "diff", "events", "get", "rollback"];
+const COMMANDS: &[&str] = &[
+    "apply", "daemon", "delete", "describe", "diff", "events", "get", "logs", "rollback", "token",
+];
 
 /// Whether `thruway NAME` is one of them.
 pub fn is_command(name: &str) -> bool {

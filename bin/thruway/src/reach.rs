@@ -49,15 +49,29 @@ pub fn address(given: Option<&str>) -> anyhow::Result<String> {
     }
 }
 
-/// The instances of this user, a line each: the address and what it runs.
-pub fn listing() -> Vec<String> {
+/// An instance that runs.
+pub struct Instance {
+    pub pid: u32,
+    pub path: PathBuf,
+    /// How it was started.
+    pub command: String,
+}
+
+/// The instances of this user that run.
+pub fn instances() -> Vec<Instance> {
     let live = run_directory::instances().into_iter().filter(|one| one.2 == Found::Live);
-    let lines = live.map(|(pid, path, _)| {
+    let instances = live.map(|(pid, path, _)| {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
-        format!("  {}  {}", path.display(), shown(arguments.trim_end()))
+        let command = String::from_utf8_lossy(&arguments).replace('\0', " ").trim_end().to_owned();
+        Instance { pid, path, command }
     });
-    lines.collect()
+    instances.collect()
+}
+
+/// The same, a line each: the address and what it runs.
+pub fn listing() -> Vec<String> {
+    let line = |one: &Instance| format!("  {}  {}", one.path.display(), shown(&one.command));
+    instances().iter().map(line).collect()
 }
 
 /// Whether a word is an address rather than a handler's name.

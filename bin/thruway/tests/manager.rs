@@ -39,7 +39,10 @@ fn commands_of_the_manager_go_to_the_program_beside_this_one() {
 #[test]
 fn without_that_program_the_error_says_what_to_do() {
     let dir = alone();
-    for command in ["apply", "daemon", "delete", "describe", "diff", "events", "get", "rollback"] {
+    for command in [
+        "apply", "daemon", "delete", "describe", "diff", "events", "get", "logs", "rollback",
+        "token",
+    ] {
         let output = run(dir.path(), &[command]);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");

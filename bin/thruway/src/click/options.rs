@@ -32,6 +32,9 @@ Options:
   -C, --clickpath PATH          Look for libraries in these directories.
       --simtime[=SECONDS]       Run in simulated time, which jumps to the next event.
       --simtick NANOSECONDS     FastClick's; accepted without effect.
+      --dpdk [ARGUMENT]... --   FastClick's; accepted without effect: DPDKInfo and FromDPDKDevice
+                                say what DPDK is to do.
+      --                        What follows is no option.
       --help                    Print this and exit.
   -v, -V, --version             Print the version and exit.
 ";
@@ -125,8 +128,15 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         warnings: true,
     };
     let mut args = args.into_iter();
+    let mut is_option_possible = true;
     while let Some(arg) = args.next() {
-        if let Some(long) = arg.strip_prefix("--") {
+        if is_option_possible && arg == "--" {
+            is_option_possible = false;
+        } else if is_option_possible && arg == "--dpdk" {
+            if !args.any(|arg| arg == "--") {
+                return Err("'--dpdk' takes arguments up to '--', which is missing".into());
+            }
+        } else if is_option_possible && let Some(long) = arg.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (long, None),
@@ -136,7 +146,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
             if let Some(command) = settings.apply(opt.long, value)? {
                 return Ok(command);
             }
-        } else if arg.len() > 1 && arg.starts_with('-') {
+        } else if is_option_possible && arg.len() > 1 && arg.starts_with('-') {
             if let Some(command) = settings.letters(&arg[1..], &mut args)? {
                 return Ok(command);
             }

@@ -230,6 +230,14 @@ fn tables_are_to_be_had_as_json() {
     assert_eq!(checked["connections"], 3, "{checked}");
     assert_eq!(checked["elements"][1]["element"], "q", "{checked}");
     assert_eq!(checked["elements"][1]["outputs"], serde_json::json!(["pull"]), "{checked}");
+    let page = parsed(run(thruway().args(["elements", "--json", "Queue"])).expect(0));
+    assert_eq!(page["arguments"][0]["name"], "CAPACITY", "{page}");
+    let all = parsed(run(thruway().args(["elements", "--json"])).expect(0));
+    assert!(all.as_array().expect("a list").iter().any(|one| one["name"] == "Queue"));
+    let bench = ["bench", "--json", "--repeat", "1", "--time", "1"];
+    let measured = parsed(run(thruway().args(bench)).expect(0));
+    assert_eq!(measured["rows"][0]["configuration"], "replay", "{measured}");
+    assert!(measured["rows"][0]["ns"].as_f64().expect("a number") > 0.0, "{measured}");
     let it = Reloading::start();
     let words = ["top", "--json", "--interval", "0.3", &it.socket];
     let seen = parsed(run(thruway().args(words)).expect(0));

@@ -29,6 +29,9 @@ const TIMES: usize = 5;
 /// By how much a measured rate may differ from the plan's besides what measurements differ by: what
 /// it costs to hand packets on is not measured here, but taken from [`HOST`].
 const ASSUMED: f64 = 0.05;
+/// However far apart measurements are, no rate passes that is further off than this part of it: of
+/// two functions of which one costs half more than the other, the wrong one would.
+const TOLERANCE_MAX: f64 = 0.25;
 /// The part of its time that a thread may use, beyond that, to go to sleep and wake up again, where
 /// it has less to do than it can.
 const WAKING: f64 = 0.15;
@@ -239,7 +242,13 @@ fn alone(functions: &str, time: Duration) -> Measured {
 /// made of measurements that are as far from the truth as measurements of one thing in this run
 /// were from each other, at worst in opposite directions.
 fn tolerance(spread: f64) -> f64 {
-    ASSUMED + 2.0 * spread
+    (ASSUMED + 2.0 * spread).min(TOLERANCE_MAX)
+}
+
+#[test]
+fn no_spread_excuses_everything() {
+    let percents = [0.0, 0.05, 0.1, 0.2, 3.0].map(|spread| (tolerance(spread) * 100.0).round());
+    assert_eq!(percents, [5.0, 15.0, 25.0, 25.0, 25.0]);
 }
 
 /// This machine as plans describe it, in nanoseconds. What is between cores is a small part of what

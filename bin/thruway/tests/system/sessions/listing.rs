@@ -1,5 +1,7 @@
 //! `thruway ctl`: reads, writes, and lists sessions with filters and in pages, while packets flow.
 
+use serde_json::{Value, json};
+
 use super::{Asked, ctl, field};
 use crate::process::wait_for;
 
@@ -90,6 +92,16 @@ fn filters_choose_and_replies_are_shown() {
     assert_eq!(field(reply, "dst"), Some("192.0.2.1"));
     let port: u16 = field(reply, "dport").and_then(|port| port.parse().ok()).expect("a port");
     assert!((2000..3000).contains(&port), "{line}");
+
+    let session: Value = serde_json::from_str(&asked.told(&["flows", "--json", "proto", "udp"]))
+        .expect("one object");
+    assert_eq!((&session["protocol"], &session["state"]), (&json!("udp"), &json!("open")));
+    let forward =
+        json!({"src": "10.0.0.3", "dst": "198.51.100.3", "src_port": 3000, "dst_port": 53});
+    assert_eq!(session["forward"], forward);
+    assert_eq!(session["reply"]["dst_port"], port);
+    assert_eq!(asked.told(&["flows", "--json"]).lines().count(), 3);
+    assert_eq!(asked.told(&["read", "--json", "sent.count"]), "\"3\"\n");
 
     assert_eq!(asked.told(&["flows", "--limit", "2"]).lines().count(), 2);
     assert_eq!(asked.told(&["flows", "--element", "out", "--count"]), "3\n");

@@ -1,10 +1,10 @@
-//! The manual of every element, from its spec.
+//! The manuals as text, for people.
 
 use std::fmt::Write as _;
 
-use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic, Wants};
-use thruway_elements::CATALOG;
+use thruway_element::{Access, Arg, ArgRule, Handler, Spec, Topic};
 
+use super::specs::{handlers, sorted, wants};
 use crate::table::{Table, wrap};
 
 /// All elements by topic, a line each.
@@ -12,10 +12,7 @@ pub fn list() -> String {
     let mut text = String::new();
     for topic in Topic::ALL {
         let mut table = Table::new(&["", ""]);
-        let mut specs: Vec<&Spec> =
-            CATALOG.entries().map(|entry| &entry.spec).filter(|spec| spec.topic == topic).collect();
-        specs.sort_by_key(|spec| spec.name);
-        for spec in specs {
+        for spec in sorted().filter(|spec| spec.topic == topic) {
             table.row(vec![spec.name.into(), spec.summary.into()]);
             for alias in spec.aliases {
                 table.row(vec![alias.name.into(), format!("{} ({})", alias.summary, spec.name)]);
@@ -46,9 +43,7 @@ pub fn page(spec: &Spec) -> String {
     section(&mut text, "Wants", wants(spec).into_iter());
     let _ = write!(text, "\n{}", wrap(&format!("In several threads, {}.", spec.replicas)));
     section(&mut text, "Arguments", spec.args.iter().map(argument));
-    let own = |name| spec.handlers.iter().any(|handler| handler.name == name);
-    let general = Handler::OF_ALL.iter().filter(|handler| !own(handler.name));
-    section(&mut text, "Handlers", spec.handlers.iter().chain(general).map(handler));
+    section(&mut text, "Handlers", handlers(spec).map(handler));
     let reasons = spec.reasons().map(|drop| [drop.name.into(), drop.doc.into()]);
     section(&mut text, "Drop reasons", reasons);
     if !spec.example.is_empty() {
@@ -58,22 +53,6 @@ pub fn page(spec: &Spec) -> String {
         }
     }
     text
-}
-
-/// What the flow manager does for it.
-fn wants(spec: &Spec) -> Vec<[String; 2]> {
-    let Wants { classes, session, scratch, .. } = spec.wants;
-    let several = classes.len() > 1;
-    let class = |(input, class): (usize, &&str)| {
-        let what = if several { format!("class of input {input}") } else { "class".into() };
-        let class = if *class == "-" { "the rest" } else { class };
-        [what, format!("{class} (where a context link leads to it)")]
-    };
-    let mut rows: Vec<[String; 2]> = classes.iter().enumerate().map(class).collect();
-    rows.extend(session.map(|session| {
-        ["session".into(), format!("{session}, with {} bytes of state", scratch.size)]
-    }));
-    rows
 }
 
 fn synopsis(spec: &Spec) -> String {
