@@ -86,9 +86,6 @@ enum Own {
     Io(io::Options),
     /// How soon a function that was killed is back, under traffic with sessions
     Kills(kills::Options),
-    /// The function of `thruway-bench kills`; started by it
-    #[command(hide = true)]
-    KillsFunction,
     /// A Worker of `thruway-bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -115,7 +112,6 @@ fn measure_all(arguments: &Arguments) -> ExitCode {
         Some(Own::Idle(options)) => idle::run(options),
         Some(Own::Io(options)) => io::run(options),
         Some(Own::Kills(options)) => kills::run(options),
-        Some(Own::KillsFunction) => return kills::function(),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::Threads(options)) => threads::run(options),

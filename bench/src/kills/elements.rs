@@ -1,16 +1,15 @@
-//! The bench's own elements and function: numbered packets of many sessions, a function that says
-//! which of its processes had them, and an end that looks at what comes back.
+//! The bench's own elements: numbered packets of many sessions, and an end that looks at what comes
+//! back from the function, which says in each which of its processes had it.
 
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Run, Shared, Spec, Topic, Ty};
-use thruway_nf::{Config, Verdict};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
+use super::stamp::{COUNT, NUMBER, PROCESS};
 use crate::flow::elements::{BURST, Frames};
 
 /// Both of them.
@@ -21,10 +20,6 @@ pub const SESSIONS_MAX: u32 = 1 << 16;
 
 /// Where the session's number is in a packet: the end of the source's address.
 const HOST: std::ops::Range<usize> = 28..30;
-/// Which process had it, how many packets of its session came before, and the packet's number.
-const PROCESS: std::ops::Range<usize> = 42..50;
-const COUNT: std::ops::Range<usize> = 50..54;
-const NUMBER: std::ops::Range<usize> = 54..62;
 
 /// Where the ledger lies among the state that elements share.
 const SHARED: (&str, &str) = ("", "kills");
@@ -193,28 +188,4 @@ impl Element for Sink {
 fn number(bytes: &[u8], range: std::ops::Range<usize>) -> u64 {
     let bytes = bytes.get(range).unwrap_or_default();
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// The function's process: counts each session's packets in its scratch, and writes that count and
-/// which process it is into the packet.
-pub fn function() -> ExitCode {
-    let config = Config { name: "kills", scratch_len: 8, ..Config::DEFAULT };
-    thruway_nf::run(&config, |start| {
-        // In its own namespace its number says nothing; no two begin at the same time.
-        let process = start.now_ns().to_be_bytes();
-        Ok(move |batch: &mut thruway_nf::Batch<'_>| {
-            batch.each(|packet| {
-                let count = packet.scratch::<u64>().map_or(0, |count| {
-                    *count += 1;
-                    *count
-                });
-                let bytes = packet.bytes_mut();
-                if bytes.len() >= NUMBER.end {
-                    bytes[PROCESS].copy_from_slice(&process);
-                    bytes[COUNT].copy_from_slice(&(count as u32).to_be_bytes());
-                }
-                Verdict::Next(0)
-            });
-        })
-    })
 }

@@ -1,5 +1,6 @@
 //! The configuration, and who kills.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,18 +50,28 @@ pub fn measure(options: &Options) -> anyhow::Result<Results> {
 /// The configuration. While the function is not there packets wait: what is lost is what it had.
 fn text(options: &Options) -> anyhow::Result<String> {
     let Options { rate, sessions, slots, nf, .. } = options;
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = function()?;
     let more = nf.as_ref().map_or(String::new(), |more| format!(", {more}"));
     Ok(format!(
         "source :: KillsSource({sessions}, {rate})
             -> fc :: FlowClassifier(SESSIONS_MAX {}, EMBRYONIC_MAX {}, UDP_NEW 10d, UDP 10d)
-            -> nf :: Nf(EXEC \"{} kills-function\", SESSION connection, SESSIONS {sessions},
+            -> nf :: Nf(EXEC \"{}\", SESSION connection, SESSIONS {sessions},
                         SLOTS {slots}, ON_FAILURE restart{more})
             -> KillsSink;",
         sessions.max(&1024),
         sessions.max(&1024),
         program.display()
     ))
+}
+
+/// The function's program, which is built beside this one.
+fn function() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let program = own.with_file_name("thruway-bench-kills-function");
+    if !program.exists() {
+        bail!("{}: not there; build it: cargo build -p thruway-bench", program.display());
+    }
+    Ok(program)
 }
 
 fn router(text: &str, ledger: &Arc<Ledger>) -> anyhow::Result<Router> {

@@ -8,13 +8,14 @@
 mod elements;
 mod killing;
 mod report;
+mod stamp;
 mod waits;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machine::{self, Machine};
-pub use elements::{ELEMENTS, function};
+pub use elements::ELEMENTS;
 
 /// Arguments of `thruway-bench kills`.
 #[derive(Debug, clap::Args)]
