@@ -6,8 +6,9 @@ use crate::{Problem, Tree};
 /// Files that name hosts for a reason: the licence's own text, cargo's record of sources.
 const EXEMPT: &[&str] = &["LICENSE-APACHE", "Cargo.lock"];
 
-/// Names that look like places and are none: an XML name space.
-const NAMES: &[&str] = &["www.w3.org/2000/svg"];
+/// Names that look like places elsewhere and are none: an XML name space, this host, a place that
+/// the user names.
+const NAMES: &[&str] = &["www.w3.org/2000/svg", "localhost:", "HOST:PORT", "HOST[:PORT]"];
 
 /// Schemes of addresses, without `://` so that this file does not find itself.
 const SCHEMES: &[&str] = &["http", "https", "ftp", "git", "ssh"];
