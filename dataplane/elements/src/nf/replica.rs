@@ -7,7 +7,6 @@ use thruway_element::{ArgErrors, Args, Cx, HandlerError, Pressing, Run};
 use thruway_exchange::{Mark, PeerFault, Tuning};
 use thruway_flow::parse_class;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
-use thruway_stream::content::{Content, HasContent};
 
 use super::backend::Shared;
 use super::group;
@@ -22,9 +21,9 @@ use super::waking::Policy;
 
 /// Most packets that wait while the ring is full.
 const BACKLOG_MAX: usize = MAX_BATCH - 1;
-/// Most of them that are part of streams and so must not be lost. The context lets none in while
-/// any wait; what it let in last is a batch, and what that brought into order: in 64 MB (TOTAL of
-/// TCPIn) are some 30,000 packets.
+/// Most of them in a context of streams, which must not be lost: content, and what the context made
+/// or sent again. The context lets nothing in while any wait; what it let in last is a batch, and
+/// what that brought into order: in 64 MB (TOTAL of TCPIn) are some 30,000 packets.
 const STREAM_BACKLOG_MAX: usize = 1 << 16;
 /// Why a function cannot begin.
 const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
@@ -103,12 +102,9 @@ impl Nf {
     }
 }
 
-/// Most packets that may wait when this one comes.
-fn waiting_max(settings: &Settings, packet: &Packet) -> usize {
-    match settings.stream {
-        Some(_) if packet.content_mark() != Content::NONE => STREAM_BACKLOG_MAX,
-        _ => BACKLOG_MAX,
-    }
+/// Most packets that may wait when one comes.
+fn waiting_max(settings: &Settings) -> usize {
+    if settings.stream.is_some() { STREAM_BACKLOG_MAX } else { BACKLOG_MAX }
 }
 
 fn class(args: &Args<'_>) -> Result<Option<String>, ArgErrors> {
@@ -381,7 +377,7 @@ impl Nf {
     #[cold]
     pub fn without(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
         let slots = self.settings.shape.slots as usize;
-        let (is_late, most) = (self.is_late(cx), slots.max(waiting_max(&self.settings, &packet)));
+        let (is_late, most) = (self.is_late(cx), slots.max(waiting_max(&self.settings)));
         let Some(state) = &mut self.running else { return };
         match self.settings.on_failure {
             OnFailure::Open => state.pass(cx, mark, packet),
@@ -441,7 +437,7 @@ impl Nf {
         } else {
             packet
         };
-        let most = waiting_max(&self.settings, &packet);
+        let most = waiting_max(&self.settings);
         // While no function ran more may have waited than does otherwise: it has room now.
         let has_room = |state: &State| state.link.as_ref().is_some_and(|link| !link.is_crowded());
         if state.waiting() >= most && has_room(state) {

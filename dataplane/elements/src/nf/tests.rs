@@ -106,6 +106,10 @@ impl Stage {
     }
 
     fn of(shape: &LinkShape, more: &[&str]) -> Stage {
+        Stage::with(shape, more, None)
+    }
+
+    fn with(shape: &LinkShape, more: &[&str], arena: Option<Arena>) -> Stage {
         let slots = format!("SLOTS {}", shape.slots);
         let texts = ["EXEC /bin/true", &slots, "WORKER_THRESHOLD 1"];
         let texts: Vec<String> = texts.iter().chain(more).map(|&text| text.into()).collect();
@@ -131,7 +135,7 @@ impl Stage {
             faults: Mutex::default(),
             hangs: Mutex::default(),
             unanswered: Mutex::default(),
-            arena: Mutex::default(),
+            arena: Mutex::new(arena.map(Arc::new)),
             control: Mutex::default(),
         });
         let played: Arc<dyn Function> = Arc::clone(&function) as Arc<dyn Function>;
@@ -242,6 +246,23 @@ fn a_full_ring_holds_some_and_drops_the_others() {
         came += stage.run()[0].len();
     }
     assert_eq!((came, stage.rig.holding()), (8 + 255, 0));
+}
+
+/// The context has let it in, or made it: whether it has content makes no difference.
+#[test]
+fn in_a_context_of_streams_all_waits_for_a_full_ring() {
+    let arena = Arena::create(8, 16).unwrap();
+    let mut stage = Stage::with(&SHAPE, &["STREAM resize"], Some(arena));
+    for _ in 0..10 {
+        stage.push(&[&b"x"[..]; 100]);
+    }
+    assert_eq!((stage.dropped(Lost::Full), stage.rig.holding()), (0, 1000));
+    let mut came = 0;
+    for _ in 0..200 {
+        stage.works(|_, _| {});
+        came += stage.run()[0].len();
+    }
+    assert_eq!((came, stage.rig.holding()), (1000, 0));
 }
 
 #[test]

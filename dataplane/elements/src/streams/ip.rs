@@ -119,15 +119,15 @@ impl Element for IpIn {
 }
 
 fn enter(packet: &mut Packet, is_pressed: bool, refuses_unseen: bool) -> Result<(), Reason> {
+    if is_pressed {
+        return Err(Reason(1));
+    }
     packet.set_content_mark(Content::NONE);
     if let Some(why) = refuses_unseen.then(|| unseen(packet, 0)).flatten() {
         return Err(Reason(2 + why as u8));
     }
     if packet.fcb() == 0 || packet.network_offset().is_none() {
         return Ok(());
-    }
-    if is_pressed {
-        return Err(Reason(1));
     }
     let parts = Parts::of_ip(packet).map_err(|_| Reason(0))?;
     parts.trim(packet);

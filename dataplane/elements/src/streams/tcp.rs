@@ -339,11 +339,11 @@ impl Element for TcpIn {
         cx.take_sessions::<State>(batch, |packet, known| {
             let known = known.filter(|known| !known.related && is_tcp(&packet));
             match known {
+                _ if is_pressed => out.drop(DropReason::Full, packet),
                 None => match refuses_unseen.then(|| unseen(&packet, ip_protocol::TCP)).flatten() {
                     Some(why) => hidden[why as usize] += 1,
                     None => pass(out, port, packet),
                 },
-                Some(_) if is_pressed => out.drop(DropReason::Full, packet),
                 Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
             }
         });

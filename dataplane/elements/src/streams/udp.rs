@@ -145,14 +145,14 @@ impl Element for UdpIn {
 
 impl UdpIn {
     fn enter(&self, packet: &mut Packet, is_pressed: bool) -> Result<(), Reason> {
+        if is_pressed {
+            return Err(Reason(2));
+        }
         packet.set_content_mark(Content::NONE);
         let is_datagram = packet.fcb() != 0 && protocol(packet) == Some(ip_protocol::UDP);
         if !is_datagram || unseen::is_fragment4(packet) {
             let unseen = self.refuses_unseen.1.then(|| unseen(packet, ip_protocol::UDP)).flatten();
             return unseen.map_or(Ok(()), |why| Err(Reason(3 + why as u8)));
-        }
-        if is_pressed {
-            return Err(Reason(2));
         }
         let parts = Parts::of_udp(packet).map_err(|_| Reason(0))?;
         let checksum = &packet.data()[parts.transport + 6..parts.transport + 8];

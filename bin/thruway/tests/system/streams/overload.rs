@@ -8,12 +8,16 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::chains::LONGER;
 use super::path::{Path, SERVERS};
-use crate::process::{Running, privileged, wait_for};
+use crate::process::{Running, at_length, privileged, wait_for};
 use crate::siege::{DOWNLOAD, Download, Ending, besiege, serve};
 
-/// SYNs from random addresses: as many, and a second.
+/// SYNs from random addresses: as many, and a second; where `THRUWAY_LONG=1` asks for it, more of
+/// them as fast as they can be sent.
 const SYNS: u32 = 60_000;
 const SYN_RATE: u32 = 10_000;
+const SYNS_AT_LENGTH: u32 = 2_000_000;
+const SYN: &str = "\\<45000028 00000000 40060000 0a010001 0a000002 \
+                   03e80051 00000001 00000000 50022000 00000000>";
 /// TOTAL of TCPIn at its default, in whole frames, with half of a batch beyond.
 const KEPT_MAX: u64 = (64 << 20) + (1 << 20);
 
@@ -27,11 +31,13 @@ fn listen(path: &Path) -> TcpListener {
 
 /// The flood of SYNs, from the client's interface.
 fn flood(path: &Path) -> Running {
+    let source = match at_length() {
+        true => format!("InfiniteSource(DATA {SYN}, LIMIT {SYNS_AT_LENGTH}, BURST 32, STOP true)"),
+        false => format!("RatedSource(DATA {SYN}, RATE {SYN_RATE}, LIMIT {SYNS}, STOP true)"),
+    };
     let text = format!(
-        "RatedSource(DATA \\<45000028 00000000 40060000 0a010001 0a000002 \
-         03e80051 00000001 00000000 50022000 00000000>, RATE {SYN_RATE}, LIMIT {SYNS}, STOP true) \
-         -> MarkIPHeader -> SetRandIPAddress(10.64.0.0/10) -> StoreIPAddress(12) -> SetIPChecksum \
-         -> SetTCPChecksum -> EtherEncap(0x0800, 2:0:0:0:0:9, 2:0:0:0:0:8) -> Queue \
+        "{source} -> MarkIPHeader -> SetRandIPAddress(10.64.0.0/10) -> StoreIPAddress(12) \
+         -> SetIPChecksum -> SetTCPChecksum -> EtherEncap(0x0800, 2:0:0:0:0:9, 2:0:0:0:0:8) -> Queue \
          -> ToDevice(eth0, METHOD LINUX)"
     );
     Running::start(path.client().thruway().args(["click", "-e", &text]))
