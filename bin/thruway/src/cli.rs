@@ -266,8 +266,9 @@ impl RunArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Print JSON: ports and threads of each element; errors stay on standard error
-    #[arg(long, conflicts_with_all = ["explain", "paths"])]
+    /// Print JSON: ports and threads of each element, and what else is asked for; errors stay on
+    /// standard error
+    #[arg(long)]
     pub json: bool,
     /// Also print how packets are classified and where session state is laid out
     #[arg(long)]

@@ -50,6 +50,6 @@ pub use layout::Layout;
 pub use patience::{Idle, POLL_MAX_NS};
 pub use router::{Options, Outcome, Provide, Router};
 pub use spread::Placement;
-pub use streams::Streams;
+pub use streams::{Streams, set_up};
 pub use topology::named_cores;
 pub use trace::{Filter, Layers, SHOT_MAX};

@@ -210,16 +210,24 @@ impl Streams {
                 names(&plan.enters),
                 names(&plan.leaves)
             );
-            for part in parts(*layer, plan.needs) {
-                let who = |(_, needs): &&(u32, Needs)| (part.for_whom)(needs.complete());
-                let who: Vec<u32> =
-                    plan.functions.iter().filter(who).map(|(node, _)| *node).collect();
+            for (what, who) in set_up(*layer, plan) {
                 let why = if who.is_empty() { String::new() } else { format!(": {}", names(&who)) };
-                let _ = writeln!(text, "  {}{why}", part.what);
+                let _ = writeln!(text, "  {what}{why}");
             }
         }
         text
     }
+}
+
+/// What is set up in a context, each with the functions that need it; none where all contexts of
+/// the layer have it.
+pub fn set_up(layer: Layer, plan: &StreamPlan) -> Vec<(&'static str, Vec<u32>)> {
+    let who = |part: &Part| {
+        let functions = plan.functions.iter();
+        let wanting = functions.filter(|(_, needs)| (part.for_whom)(needs.complete()));
+        wanting.map(|(node, _)| *node).collect()
+    };
+    parts(layer, plan.needs).iter().map(|part| (part.what, who(part))).collect()
 }
 
 /// Something that is set up because somebody needs it.

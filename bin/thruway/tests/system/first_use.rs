@@ -220,6 +220,26 @@ fn lost_diverted_and_consumed_packets_are_told_apart() {
     assert_eq!(told["packets"], 3, "{told}");
 }
 
+/// What `check --explain` and `--paths` print besides.
+fn check_tells_json(parsed: &impl Fn(crate::process::Done) -> serde_json::Value) {
+    let text = "Idle -> FlowClassifier -> web :: FlowDispatcher(tcp port 80, -) -> TCPIn
+                -> words :: WordMatcher(secret, MODE CLOSE) -> TCPOut -> Discard; web[1] -> Discard";
+    let words = ["check", "--json", "--explain", "--paths", "-e", text];
+    let told = parsed(run(thruway().args(words)).expect(0));
+    assert!(told["decision"]["steps"].as_u64().expect("a number") > 0, "{told}");
+    let class = told["classes"].as_array().expect("a list").iter();
+    let web: Vec<_> = class.filter(|class| class["known"]["proto"] == "tcp").collect();
+    assert!(!web.is_empty(), "{told}");
+    let hop = serde_json::json!({ "element": "web", "output": 0 });
+    assert!(web.iter().any(|class| class["next_hops"][0] == hop), "{told}");
+    assert_eq!(told["sessions"][0]["key"][0], "src", "{told}");
+    assert_eq!(told["sessions"][0]["state"][0]["offset"], 0, "{told}");
+    assert_eq!(told["contexts"][0]["layer"], "Tcp", "{told}");
+    let part = told["contexts"][0]["set_up"].as_array().expect("a list").iter();
+    assert!(part.clone().any(|part| part["for"] == serde_json::json!(["words"])), "{told}");
+    assert!(told["elements"][0]["paths"].is_string(), "{told}");
+}
+
 #[test]
 fn tables_are_to_be_had_as_json() {
     let text = "Idle -> q :: Queue -> Unqueue -> Discard";
@@ -230,6 +250,7 @@ fn tables_are_to_be_had_as_json() {
     assert_eq!(checked["connections"], 3, "{checked}");
     assert_eq!(checked["elements"][1]["element"], "q", "{checked}");
     assert_eq!(checked["elements"][1]["outputs"], serde_json::json!(["pull"]), "{checked}");
+    check_tells_json(&parsed);
     let page = parsed(run(thruway().args(["elements", "--json", "Queue"])).expect(0));
     assert_eq!(page["arguments"][0]["name"], "CAPACITY", "{page}");
     let all = parsed(run(thruway().args(["elements", "--json"])).expect(0));

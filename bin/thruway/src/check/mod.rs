@@ -1,8 +1,9 @@
 //! `thruway check`: everything that can be said about a configuration without running it.
 
+mod json;
+
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
 use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
@@ -32,7 +33,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     if args.json {
-        outln!("{:#}", json(&router));
+        outln!("{:#}", json::all(&router, args));
         return Ok(ExitCode::SUCCESS);
     }
     out!("{}", elements(layout).render());
@@ -87,37 +88,6 @@ fn elements(layout: &Layout) -> Table {
         ]);
     }
     table
-}
-
-/// The same for programs.
-fn json(router: &Router) -> Value {
-    let layout = router.layout();
-    let words = |ports: &[Port]| -> Vec<&str> {
-        let word = |port: &Port| if port.processing == Processing::Push { "push" } else { "pull" };
-        ports.iter().map(word).collect()
-    };
-    let elements = layout.graph.elements.iter().enumerate().map(|(node, decl)| {
-        let ports = &layout.checked.elements[node];
-        json!({
-            "element": decl.name, "class": decl.class,
-            "inputs": words(&ports.inputs), "outputs": words(&ports.outputs),
-            "threads": layout.threads[node], "has_task_in_none": layout.parked[node],
-        })
-    });
-    let exceptions = router.streams().exceptions.iter().flat_map(|(node, all)| {
-        let element = layout.graph.elements[*node as usize].name.as_str();
-        all.iter().map(move |one| {
-            json!({
-                "element": element, "exception": one.what, "does": one.done,
-                "fails": one.fails.name(), "argument": one.argument,
-            })
-        })
-    });
-    json!({
-        "elements": elements.collect::<Vec<_>>(),
-        "exceptions": exceptions.collect::<Vec<_>>(),
-        "connections": layout.graph.edges.len(),
-    })
 }
 
 /// A row per case in which functions cannot inspect what they are there for.
