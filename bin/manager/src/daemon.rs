@@ -102,8 +102,9 @@ async fn run(
     socket: &Path,
     network: Option<Network>,
 ) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
+    let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+    let (mut terminate, mut interrupt) =
+        thruway::with_signals_held(ends).context("SIGTERM and SIGINT")?;
     let store = Store::open(state)?;
     let audit = Audit::open(state, AuditLimits::DEFAULT).context("the audit log")?;
     let listener = Listener::bind(socket)?;

@@ -49,6 +49,7 @@ use std::process::ExitCode;
 
 pub use click::glob;
 pub use reach::reach;
+pub use signals::with_signals_held;
 pub use thruway_client::Client;
 
 /// Runs the program with the arguments of this process; returns its exit code.

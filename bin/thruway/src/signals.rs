@@ -5,10 +5,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
+use thruway_sync::atomic::AtomicBool;
 
 /// How long the program may take to end after a signal: then it ends as it is.
 const GRACE: Duration = Duration::from_secs(10);
@@ -38,7 +40,7 @@ impl Receiver {
     /// where there is one. Any other signal does what it does to a program that knows nothing of
     /// it.
     pub fn new() -> std::io::Result<Receiver> {
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let mut signals = with_signals_held(|| Signals::new([SIGHUP, SIGINT, SIGTERM]))?;
         let begun_at_terminal = std::io::stdin().is_terminal();
         let target = Target { control: None, ended: false, begun_at_terminal };
         let target = Arc::new(Mutex::new(target));
@@ -71,6 +73,34 @@ impl Receiver {
         let _ = reload.map(|control| control.reload());
         control.wanted_signals().into_iter().try_for_each(|signal| self.handle.add_signal(signal))
     }
+}
+
+/// Registers for signals while those that end a program wait. The caller's is the only thread.
+///
+/// A signal that comes when its handler is there, and who is to be told is not noted yet, is lost:
+/// `signal-hook-registry` 1.4 then does what was done before, of which the default action is no
+/// part.
+///
+/// # Errors
+/// Those of `register`; what the system says of the thread's signal mask.
+pub fn with_signals_held<T>(register: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
+    let mut ends = SigSet::empty();
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().for_each(|one| ends.add(one));
+    let before = ends.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let registered = register();
+    before.thread_set_mask()?;
+    registered
+}
+
+/// A flag that SIGINT and SIGTERM raise from now on.
+pub fn end_flag() -> std::io::Result<Arc<AtomicBool>> {
+    with_signals_held(|| {
+        let over = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&over))?;
+        }
+        Ok(over)
+    })
 }
 
 fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {

@@ -7,18 +7,24 @@ use thruway_flow::chain::Chain;
 use thruway_flow::plan::{Family, Hop, Leaf, NodePlan, Plan, SessionTable};
 use thruway_lang::{Port, Processing};
 
-use crate::cli::CheckArgs;
+/// What is told besides the elements.
+pub(super) struct More {
+    /// How threads reach each element.
+    pub paths: bool,
+    /// How packets are classified, and where functions keep state.
+    pub explain: bool,
+}
 
 /// All that was asked for.
-pub(super) fn all(router: &Router, args: &CheckArgs) -> Value {
+pub(super) fn all(router: &Router, more: &More) -> Value {
     let layout = router.layout();
     let mut told = Map::new();
     let elements = 0..layout.graph.elements.len();
-    let elements = elements.map(|node| element(layout, node, args.paths)).collect();
+    let elements = elements.map(|node| element(layout, node, more.paths)).collect();
     told.insert("elements".into(), Value::Array(elements));
     told.insert("exceptions".into(), exceptions(router));
     told.insert("connections".into(), layout.graph.edges.len().into());
-    if args.explain {
+    if more.explain {
         let flows = router.flows();
         let (plan, chain) = (&flows.plan, &flows.chain);
         told.insert("decision".into(), decision(plan));

@@ -33,7 +33,8 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let layout = router.layout();
     tell(&warnings);
     if args.json {
-        outln!("{:#}", json::all(&router, args));
+        let more = json::More { paths: args.paths, explain: args.explain };
+        outln!("{:#}", json::all(&router, &more));
         return Ok(ExitCode::SUCCESS);
     }
     out!("{}", elements(layout).render());

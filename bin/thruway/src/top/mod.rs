@@ -7,18 +7,17 @@ mod sample;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
 use console::Term;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_client::shown;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::reach::{address, reach};
+use crate::signals::end_flag;
 use keys::Keys;
 pub use sample::Sample;
 
@@ -65,10 +64,7 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         out!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
-    let over = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&over))?;
-    }
+    let over = end_flag()?;
     let screen = Screen::open()?;
     let keys = Keys::open();
     while wait(interval, &over, &keys) {

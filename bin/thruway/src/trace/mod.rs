@@ -11,17 +11,15 @@ mod rehearse;
 mod text;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use thruway_client::{shown, shown_json};
 use thruway_engine::Filter;
-use thruway_sync::atomic::AtomicBool;
 
 use crate::reach;
+use crate::signals::end_flag;
 use collect::Collected;
 
 /// Arguments of `thruway trace`.
@@ -113,7 +111,6 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     }
     Filter::parse(filter).map_err(anyhow::Error::msg)?;
     let wanted = Wanted { filter, count: args.count, at: args.at.as_deref(), limit };
-    let over = Arc::new(AtomicBool::new(false));
     let mut collected = Collected::default();
     let ended = if here {
         let Some(ended) = rehearse::run(args, variables, &wanted, &mut collected)? else {
@@ -121,10 +118,7 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
         };
         ended
     } else {
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&over))?;
-        }
-        live::follow(address, &wanted, &over, &mut collected)?
+        live::follow(address, &wanted, &*end_flag()?, &mut collected)?
     };
     let ways = journey::ways(&collected.records);
     let clock = collected.clock();

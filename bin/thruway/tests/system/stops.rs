@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::control::Client;
 use crate::functions::parts::exec;
-use crate::process::{Done, LIMIT, Running, thruway, wait_for};
+use crate::process::{Done, LIMIT, Running, need, thruway, wait_for};
 
 /// The program gives itself this long to end after a signal (`GRACE` of its `signals`).
 const GRACE: Duration = Duration::from_secs(10);
@@ -100,6 +100,42 @@ fn a_signal_while_it_starts_ends_the_program() {
         std::thread::sleep(Duration::from_millis(turn));
         driver.signal(signal);
         is_clean(&driver.wait(LIMIT), signal);
+    }
+}
+
+/// Signals that a process has handlers for: bit 0 for the first.
+fn caught(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    line.map_or(0, |line| u64::from_str_radix(line.trim(), 16).expect("a hexadecimal number"))
+}
+
+/// The moment in which a handler is there, and who is to be told is not noted yet: made long.
+#[test]
+fn a_signal_while_handlers_are_set_up_ends_the_program() {
+    need("strace", "strace");
+    let signal = Signal::TERM;
+    // If it is not ended, it ends: the tracer that dies leaves it alone.
+    let text = "RatedSource(RATE 1000, LIMIT 60000, STOP true) -> Discard";
+    for _ in 0..3 {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-o", "/dev/null", "-e", "trace=rt_sigaction"]);
+        command.args(["-e", "inject=rt_sigaction:delay_exit=20000", env!("CARGO_BIN_EXE_thruway")]);
+        command.args(["run", "--control", "none", "-e", text]);
+        let tracer = Running::start(command.stdin(Stdio::null()));
+        // It tries out first what the kernel can do, in processes of its own.
+        let is_it = |pid: &u32| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            name.is_ok_and(|name| name.trim() == "thruway")
+        };
+        let program = wait_for("the program", || children(tracer.pid()).into_iter().find(is_it));
+        let begin = Instant::now();
+        while caught(program) & 1 << (signal.as_raw() - 1) == 0 {
+            assert!(begin.elapsed() < LIMIT, "no handler comes");
+        }
+        let pid = i32::try_from(program).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, signal).expect("it runs");
+        is_clean(&tracer.wait(LIMIT), signal);
     }
 }
 

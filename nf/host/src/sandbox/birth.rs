@@ -8,6 +8,7 @@
 use super::child::{self, Ends, Planned};
 use super::measure::Measure;
 use super::script::{Scene, Way};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::DumpableBehavior;
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -58,7 +59,7 @@ pub(super) fn clone(way: Way, body: &mut Body<'_>, pidfd: &AtomicU32) -> io::Res
     let top = stack.as_mut_ptr_range().end.cast::<c_void>();
     let arg = (&raw mut *body).cast::<c_void>();
     let pid = {
-        let _blocked = Blocked::all();
+        let _blocked = Blocked::all()?;
         // JUSTIFICATION: making a process in namespaces, with a descriptor of it.
         // SAFETY: with CLONE_VM the new process uses this memory: the stack above, from its
         // aligned end, which nobody else uses; and `body`, which is this function's alone. With
@@ -85,29 +86,19 @@ extern "C" fn enter(arg: *mut c_void) -> c_int {
 
 /// All signals blocked in this thread, so that no handler of the host's runs in the new process.
 struct Blocked {
-    before: libc::sigset_t,
+    before: SigSet,
 }
 
 impl Blocked {
-    fn all() -> Blocked {
-        // JUSTIFICATION: there is no safe call for a thread's signal mask.
-        // SAFETY: plain data, of which zero is a valid value.
-        let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
-        let mut before = all;
-        // SAFETY: writes the set it is given.
-        unsafe { libc::sigfillset(&raw mut all) };
-        // SAFETY: both sets live over the call.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
-        Blocked { before }
+    fn all() -> io::Result<Blocked> {
+        let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        Ok(Blocked { before })
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // JUSTIFICATION: as above.
-        // SAFETY: the set lives over the call; the old one is not asked for.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
-        };
+        // What was this thread's mask may be it again.
+        let _ = self.before.thread_set_mask();
     }
 }

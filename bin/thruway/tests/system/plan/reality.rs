@@ -58,9 +58,12 @@ const CASES: [Case; 3] = [
         isolated: None,
         first: "draw-700",
     },
+    // What the host does for its function, and for packets that find no slot, is no part of this
+    // description: 11,000 ns a packet in a build without optimisation. With `draw-300` the host was
+    // full, too, at the highest load.
     Case {
         name: "function",
-        functions: &["check", "draw-300", "draw-800"],
+        functions: &["check", "draw-100", "draw-800"],
         isolated: Some("draw-800"),
         first: "draw-800",
     },
