@@ -20,15 +20,22 @@ impl Checker for Build {
             Ok((_, warnings)) => Ok(warnings.render(false)),
             Err(failure) => {
                 let message = failure.pretty.render(false);
-                Err(CheckError { field: "configuration", message })
+                Err(CheckError::new(field(spec, &message), message))
             }
         }
     }
 }
 
+/// The field that an error is about: the configuration, or a function that it does not use.
+fn field(spec: &ChainSpec, message: &str) -> String {
+    let is_unknown = |name: &&String| message.contains(&format!("unknown variable '{name}'"));
+    let unused = spec.functions.keys().find(is_unknown);
+    unused.map_or("configuration".to_owned(), |name| format!("functions.{name}"))
+}
+
 /// Number of threads, as `thruway run` takes it from `-j` and `--cores`.
 fn threads(spec: &ChainSpec) -> Result<usize, CheckError> {
-    let refuse = |field, message| Err(CheckError { field, message });
+    let refuse = |field: &'static str, message: String| Err(CheckError::new(field, message));
     if let Some(threads) = spec.threads
         && !(1..=THREADS_MAX).contains(&threads)
     {
@@ -53,7 +60,7 @@ fn variables(spec: &ChainSpec) -> Result<Variables, CheckError> {
         if name.contains('=') || !variables.assign(&format!("{name}={value}")) {
             let name = name.escape_debug();
             let message = format!("'{name}' names no variable; use letters, digits and _");
-            return Err(CheckError { field: "variables", message });
+            return Err(CheckError::new("variables", message));
         }
     }
     Ok(variables.known_only())
@@ -61,6 +68,8 @@ fn variables(spec: &ChainSpec) -> Result<Variables, CheckError> {
 
 #[cfg(test)]
 mod tests {
+    use thruway_manager::{FunctionSpec, FunctionUse, Limits};
+
     use super::*;
 
     fn check(spec: &ChainSpec) -> Result<String, CheckError> {
@@ -96,5 +105,39 @@ mod tests {
         let used =
             ChainSpec { variables: variables("N"), ..spec("define($N 3); Idle -> Discard;") };
         assert_eq!(check(&used), Ok(String::new()));
+    }
+
+    /// What is declared for a function is what an `Nf` takes.
+    #[test]
+    fn functions_are_arguments_of_nf() {
+        let limits = Limits {
+            memory: Some("64M".into()),
+            cpus: Some("0 1".into()),
+            hang: Some("500ms".into()),
+            attach_timeout: Some("5s".into()),
+        };
+        let function = FunctionSpec { limits, ..FunctionSpec::default() };
+        let used = FunctionUse::parse("words@1 attack \"two words\" $WORD").expect("a use");
+        let text = |path: &str| [("words".to_owned(), used.text(path, &function))].into();
+        let with = |path: &str, configuration: &str| {
+            let mut one = ChainSpec { variables: text(path), ..spec(configuration) };
+            one.variables.insert("WORD".into(), "hug".into());
+            one.functions.insert("words".into(), used.clone());
+            check(&one)
+        };
+        let nf = "Idle -> Nf($words, CONFIG x) -> Discard;";
+        assert_eq!(with("/bin/true", nf), Ok(String::new()));
+        let dir = tempfile::tempdir().expect("a directory");
+        let odd = dir.path().join("a \"b\" $WORD");
+        std::os::unix::fs::symlink("/bin/true", &odd).expect("a link");
+        assert_eq!(with(odd.to_str().expect("text"), nf), Ok(String::new()));
+        let error = with("/nonexistent", nf).expect_err("no program");
+        assert!(
+            error.field == "configuration" && error.message.contains("/nonexistent"),
+            "{error}"
+        );
+        let error = with("/bin/true", "Idle -> Nf($word) -> Discard;").expect_err("unused");
+        assert_eq!(error.field, "functions.words");
+        assert!(error.message.contains("did you mean 'word'"), "{error}");
     }
 }

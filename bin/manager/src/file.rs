@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use thruway_manager::{ChainName, ChainSpec};
+use thruway_manager::{ChainName, ChainSpec, FunctionUse};
 
 /// Suffixes of files that `apply DIR` takes.
 const SUFFIXES: &[&str] = &["json", "toml", "yaml", "yml"];
@@ -30,6 +30,8 @@ struct Entry {
     file: Option<PathBuf>,
     #[serde(default)]
     variables: BTreeMap<String, String>,
+    #[serde(default)]
+    functions: BTreeMap<String, FunctionUse>,
     #[serde(default)]
     threads: Option<u16>,
     #[serde(default)]
@@ -162,8 +164,8 @@ impl Entry {
             (Some(_), Some(_)) => bail!("it has configuration and file; keep one"),
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
-        let Entry { variables, threads, cores, stopped, .. } = self;
-        Ok(ChainSpec { configuration, variables, threads, cores, stopped })
+        let Entry { variables, functions, threads, cores, stopped, .. } = self;
+        Ok(ChainSpec { configuration, variables, functions, threads, cores, stopped })
     }
 }
 
@@ -240,17 +242,31 @@ mod tests {
         prop_oneof!["[ a-z:#'\"\\\\|>&*!%@`{}\\[\\],?~.\n\t-]{0,40}", any::<String>()]
     }
 
+    /// Uses of functions.
+    fn used() -> impl Strategy<Value = FunctionUse> {
+        "[a-z0-9]{1,9}@[A-Za-z0-9._-]{1,9}( [ -~]{0,20})?"
+            .prop_map(|text| FunctionUse::parse(&text).expect("a use"))
+    }
+
     proptest! {
         /// What `get` prints as YAML or JSON, one chain or a list, `apply` reads.
         #[test]
         fn what_is_printed_is_read(
             configuration in text(),
             variables in prop::collection::btree_map(text(), text(), 0..4),
+            functions in prop::collection::btree_map("f_[a-z0-9]{1,6}", used(), 0..3),
             threads in prop::option::of(any::<u16>()),
             cores in prop::option::of(text()),
             stopped in any::<bool>(),
         ) {
-            let spec = ChainSpec { configuration, variables, threads, cores, stopped };
+            let spec = ChainSpec {
+                configuration,
+                variables,
+                functions,
+                threads,
+                cores,
+                stopped,
+            };
             let expected = BTreeMap::from([(ChainName::new("web").expect("a name"), spec.clone())]);
             let one = view("web", spec);
             for data in [Data::Json, Data::Yaml] {

@@ -1,7 +1,7 @@
 //! Executables of functions: whether one is there, is the declared one, and is safe from others.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ring::digest::{Context, SHA256};
 use rustix::fs::OFlags;
 
-use crate::access::Sha256;
+use crate::access::{Sha256, hex};
 use crate::private::changeable_by_others;
 
 /// Longest executable, in bytes.
@@ -17,6 +17,9 @@ pub const EXECUTABLE_LEN_MAX: u64 = 256 << 20;
 
 /// Reason of a fault: it is another executable than the declared one.
 pub const HASH_DIFFERS: &str = "HashDiffers";
+
+/// Reason of a fault: there is no room for a copy.
+pub const DISK_FULL: &str = "DiskFull";
 
 /// Bytes that are read at a time.
 const CHUNK_LEN: usize = 128 << 10;
@@ -114,6 +117,14 @@ impl Executable {
     /// # Errors
     /// It is too long or cannot be read.
     pub fn hash(self, path: &Path) -> Result<(Sha256, bool), Fault> {
+        self.copy(path, &mut io::sink())
+    }
+
+    /// The same, and writes what it reads.
+    ///
+    /// # Errors
+    /// It is too long or cannot be read, or the copy cannot be written.
+    pub fn copy(self, path: &Path, copy: &mut impl Write) -> Result<(Sha256, bool), Fault> {
         let at = |error: &io::Error| unreadable(path, error);
         if self.stamp.len > EXECUTABLE_LEN_MAX {
             return Err(too_long(path));
@@ -124,7 +135,10 @@ impl Executable {
         loop {
             match file.read(&mut chunk).map_err(|error| at(&error))? {
                 0 => break,
-                len => context.update(&chunk[..len]),
+                len => {
+                    context.update(&chunk[..len]);
+                    copy.write_all(&chunk[..len]).map_err(|error| not_kept(path, &error))?;
+                }
             }
         }
         if file.limit() == 0 {
@@ -137,8 +151,31 @@ impl Executable {
     }
 }
 
-fn fault(is_present: bool, reason: &'static str, message: String) -> Fault {
+pub fn fault(is_present: bool, reason: &'static str, message: String) -> Fault {
     Fault { is_present, reason, message }
+}
+
+/// Why an executable is not the declared one, if it is not.
+///
+/// # Errors
+/// It has another hash than `declared`.
+pub fn compare(path: &Path, found: &Sha256, declared: &str) -> Result<(), Fault> {
+    let found = hex(found);
+    if found == declared {
+        return Ok(());
+    }
+    let message = format!("{} has SHA-256 {found}, not {declared}", path.display());
+    Err(fault(true, HASH_DIFFERS, message))
+}
+
+/// Why no copy of it is kept.
+pub fn not_kept(path: &Path, error: &io::Error) -> Fault {
+    let what = format!("no copy of {} can be kept: {error}", path.display());
+    let reason = match error.kind() {
+        io::ErrorKind::StorageFull => DISK_FULL,
+        _ => "NotKept",
+    };
+    fault(true, reason, what)
 }
 
 fn too_long(path: &Path) -> Fault {

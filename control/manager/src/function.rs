@@ -57,7 +57,7 @@ pub struct Limits {
 
 impl Limits {
     /// Names and values of those that are given.
-    fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("memory", &self.memory),
             ("cpus", &self.cpus),
@@ -92,7 +92,7 @@ fn right(
         None => Ok(()),
         Some(text) => {
             let message = format!("'{}' is no {what}", text.escape_debug());
-            Err(CheckError { field, message })
+            Err(CheckError::new(field, message))
         }
     }
 }
@@ -131,11 +131,11 @@ impl FunctionSpec {
     pub fn check(&self) -> Result<(), CheckError> {
         let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if let Some(why) = path_error(&self.path) {
-            return Err(CheckError { field: "path", message: why.to_owned() });
+            return Err(CheckError::new("path", why));
         }
         if self.sha256.len() != SHA256_DIGITS || !self.sha256.bytes().all(digit) {
             let message = "give the 64 hexadecimal digits, lower case, that sha256sum prints";
-            return Err(CheckError { field: "sha256", message: message.to_owned() });
+            return Err(CheckError::new("sha256", message));
         }
         self.limits.check()
     }
@@ -193,22 +193,26 @@ impl Spec for FunctionSpec {
 mod tests {
     use super::*;
 
-    fn refused(change: impl FnOnce(&mut FunctionSpec)) -> Option<&'static str> {
+    fn refused(change: impl FnOnce(&mut FunctionSpec)) -> Option<String> {
         let (path, sha256) = ("/usr/lib/nf/ids".to_owned(), "0".repeat(SHA256_DIGITS));
         let mut spec = FunctionSpec { path, sha256, ..FunctionSpec::default() };
         change(&mut spec);
-        spec.check().err().map(|error| error.field)
+        spec.check().err().map(|error| error.field.into_owned())
     }
 
     #[test]
     fn a_wrong_field_is_named() {
         assert_eq!(refused(|_| {}), None);
         for path in ["", "ids", "/usr/./ids", "/usr/../ids", "/usr//ids", "/ids/", "/a\nb"] {
-            assert_eq!(refused(|spec| spec.path = path.into()), Some("path"), "{path:?}");
+            assert_eq!(refused(|spec| spec.path = path.into()), Some("path".into()), "{path:?}");
         }
-        assert_eq!(refused(|spec| spec.path = "/x".repeat(PATH_LEN_MAX)), Some("path"));
+        assert_eq!(refused(|spec| spec.path = "/x".repeat(PATH_LEN_MAX)), Some("path".into()));
         for sha256 in ["", &"0".repeat(63), &"0".repeat(65), &"A".repeat(64), &"g".repeat(64)] {
-            assert_eq!(refused(|spec| spec.sha256 = sha256.into()), Some("sha256"), "{sha256}");
+            assert_eq!(
+                refused(|spec| spec.sha256 = sha256.into()),
+                Some("sha256".into()),
+                "{sha256}"
+            );
         }
     }
 
@@ -219,23 +223,23 @@ mod tests {
         }
         for memory in ["", "M", "1023k", "0", "-1M", "1T", "1 M", "1.5G", "99999999999999G"] {
             let found = refused(|spec| spec.limits.memory = Some(memory.into()));
-            assert_eq!(found, Some("limits.memory"), "{memory}");
+            assert_eq!(found, Some("limits.memory".into()), "{memory}");
         }
         for cpus in ["0", "1 2", "1023"] {
             assert_eq!(refused(|spec| spec.limits.cpus = Some(cpus.into())), None, "{cpus}");
         }
         for cpus in ["", " ", "1,2", "1  2", "-1", "+1", "1024", "1-2", "70000"] {
             let found = refused(|spec| spec.limits.cpus = Some(cpus.into()));
-            assert_eq!(found, Some("limits.cpus"), "{cpus}");
+            assert_eq!(found, Some("limits.cpus".into()), "{cpus}");
         }
         for time in ["0s", "1s", "500ms", "86400s", "10us", "7ns"] {
             assert_eq!(refused(|spec| spec.limits.hang = Some(time.into())), None, "{time}");
         }
         for time in ["", "s", "1", "1 s", "-1s", "86401s", "1d", "1.5s"] {
             let found = refused(|spec| spec.limits.hang = Some(time.into()));
-            assert_eq!(found, Some("limits.hang"), "{time}");
+            assert_eq!(found, Some("limits.hang".into()), "{time}");
             let found = refused(|spec| spec.limits.attach_timeout = Some(time.into()));
-            assert_eq!(found, Some("limits.attach_timeout"), "{time}");
+            assert_eq!(found, Some("limits.attach_timeout".into()), "{time}");
         }
     }
 

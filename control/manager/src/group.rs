@@ -24,7 +24,7 @@ impl GroupSpec {
     /// # Errors
     /// It is empty or too long, or a function is in it twice.
     pub fn check(&self) -> Result<(), CheckError> {
-        let wrong = |message: String| Err(CheckError { field: "functions", message });
+        let wrong = |message: String| Err(CheckError::new("functions", message));
         let count = self.functions.len();
         if !(1..=MEMBERS_MAX).contains(&count) {
             return wrong(format!("a group has 1 to {MEMBERS_MAX} functions, this one {count}"));

@@ -1,5 +1,6 @@
 //! Kinds of resources, and what all of them have in common.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -84,8 +85,15 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CheckError {
-    /// Field of the specification: `configuration`.
-    pub field: &'static str,
+    /// Field of the specification: `configuration`, `functions.words`.
+    pub field: Cow<'static, str>,
     /// What is wrong and what to do, perhaps of many lines.
     pub message: String,
+}
+
+impl CheckError {
+    /// What is wrong with a field.
+    pub fn new(field: impl Into<Cow<'static, str>>, message: impl Into<String>) -> CheckError {
+        CheckError { field: field.into(), message: message.into() }
+    }
 }

@@ -13,8 +13,11 @@ pub mod client;
 pub mod events;
 mod executable;
 pub mod function;
+mod function_use;
 pub mod group;
+mod hashes;
 pub mod host;
+mod kept;
 pub mod kind;
 pub mod manager;
 pub mod name;
@@ -28,11 +31,13 @@ pub mod tls;
 pub mod unsupported;
 
 pub use function::{FunctionSpec, Limits};
+pub use function_use::{FunctionUse, UseError};
 pub use group::GroupSpec;
 pub use kind::CheckError;
 pub use manager::{Checker, Manager};
 pub use name::{ChainName, FunctionName, GroupName, NameError};
 pub use observer::ResourceStatus;
 pub use resource::{
-    Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, LogPart, PlaneError,
+    Asked, ChainSpec, ChainStatus, Condition, ConditionKind, DataPlanes, Event, LogPart,
+    PlaneError, Run,
 };

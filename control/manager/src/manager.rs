@@ -1,11 +1,13 @@
 //! The manager: a change is checked, kept, told, and handed to whoever runs the chains.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::access::{Credential, Proof, Registry, Role, Token};
 use crate::events::EventLog;
-use crate::executable::{Fault, HASH_DIFFERS};
+use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
+use crate::kept::Kept;
 use crate::kind::{CheckError, Name, ResourceKind, Spec};
 use crate::observer::{Finding, Observer, finding};
 use crate::store::{ChangeOptions, Generation, Put, Store, StoreError, diff};
@@ -15,7 +17,8 @@ use crate::{
 
 /// Who tells whether a specification can run, as `thruway check` does.
 pub trait Checker: Send + Sync {
-    /// Checks a specification; returns warnings, which may be empty.
+    /// Checks a specification; returns warnings, which may be empty. Its variables are those of its
+    /// functions, too.
     ///
     /// # Errors
     /// It cannot run.
@@ -80,30 +83,64 @@ pub trait Declared: Spec {
     /// Checks a specification; returns warnings, which may be empty.
     ///
     /// # Errors
-    /// It is wrong, or cannot run.
-    fn check(&self, name: &Self::Name, manager: &Manager) -> Result<String, CheckError>;
+    /// It is wrong, names what is not declared, or cannot run.
+    fn check(&self, name: &Self::Name, manager: &Manager) -> Result<String, ChangeError>;
+
+    /// Keeps what a specification needs beside the store.
+    ///
+    /// # Errors
+    /// It is not as declared, or there is no room.
+    fn keep(&self, _manager: &Manager) -> Result<(), ChangeError> {
+        Ok(())
+    }
 }
 
 impl Declared for ChainSpec {
-    fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, CheckError> {
-        manager.checker.check(name, self)
+    fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, ChangeError> {
+        self.check_functions()?;
+        let run = manager.store.run(self)?;
+        // What was declared by an earlier version of the program has no copy before it runs.
+        let variables = run.variables(|function| match manager.kept.verify(function) {
+            Ok(()) => manager.kept.path(function),
+            Err(_) => function.path.clone().into(),
+        });
+        let spec = ChainSpec { variables, ..run.spec };
+        Ok(manager.checker.check(name, &spec)?)
     }
 }
 
 impl Declared for FunctionSpec {
-    fn check(&self, _name: &Self::Name, manager: &Manager) -> Result<String, CheckError> {
+    fn check(&self, _name: &Self::Name, manager: &Manager) -> Result<String, ChangeError> {
         self.check()?;
-        let wrong = |fault: Fault| {
-            let field = if fault.reason == HASH_DIFFERS { "sha256" } else { "path" };
-            CheckError { field, message: fault.message }
-        };
-        manager.observer.verify(self).map(|()| String::new()).map_err(wrong)
+        match manager.observer.verify(self) {
+            Ok(()) => Ok(String::new()),
+            Err(fault) if manager.kept.verify(self).is_ok() => Ok(format!(
+                "{}; chains run the copy that is kept of the declared one",
+                fault.message
+            )),
+            Err(fault) => Err(self.wrong(fault)),
+        }
+    }
+
+    fn keep(&self, manager: &Manager) -> Result<(), ChangeError> {
+        manager.kept.keep(self).map_err(|fault| self.wrong(fault))
+    }
+}
+
+impl FunctionSpec {
+    /// What is wrong with an executable, by the field that says so.
+    fn wrong(&self, fault: Fault) -> ChangeError {
+        match fault.reason {
+            DISK_FULL => StoreError::Full(self.path.clone().into()).into(),
+            HASH_DIFFERS => CheckError::new("sha256", fault.message).into(),
+            _ => CheckError::new("path", fault.message).into(),
+        }
     }
 }
 
 impl Declared for GroupSpec {
-    fn check(&self, _name: &Self::Name, _manager: &Manager) -> Result<String, CheckError> {
-        self.check().map(|()| String::new())
+    fn check(&self, _name: &Self::Name, _manager: &Manager) -> Result<String, ChangeError> {
+        Ok(self.check().map(|()| String::new())?)
     }
 }
 
@@ -111,10 +148,14 @@ impl Declared for GroupSpec {
 pub struct Manager {
     store: Store,
     observer: Observer,
+    kept: Kept,
     planes: Arc<dyn DataPlanes>,
     checker: Arc<dyn Checker>,
     events: Arc<EventLog>,
     access: Registry,
+    /// Held while copies of executables are made for what is then declared, and while those that
+    /// nothing needs are removed.
+    keeping: Mutex<()>,
     /// Held while credentials are kept and told of, so that both are in the same order.
     granting: Mutex<()>,
     /// Held while what is asked for is read and handed on: the last list that is handed on is the
@@ -134,17 +175,22 @@ impl Manager {
         events: Arc<EventLog>,
     ) -> Result<Manager, StoreError> {
         let access = Registry::new(store.credentials()?);
+        let state = store.path().parent().unwrap_or(Path::new("."));
+        let kept = Kept::open(state).map_err(|error| StoreError::of_files(state, &error))?;
         let (granting, pending) = (Mutex::new(()), Mutex::new(true));
         let manager = Manager {
             store,
             observer: Observer::default(),
+            kept,
             planes,
             checker,
             events,
             access,
+            keeping: Mutex::new(()),
             granting,
             pending,
         };
+        manager.sweep()?;
         manager.converge(false)?;
         Ok(manager)
     }
@@ -210,7 +256,8 @@ impl Manager {
 
     /// What is observed of a function, looked at now: its executable may be read.
     pub fn function_status(&self, found: &Generation<FunctionSpec>) -> ResourceStatus {
-        let findings = found.spec.iter().flat_map(|spec| self.observer.function(spec)).collect();
+        let findings = found.spec.iter().flat_map(|spec| self.observer.function(spec, &self.kept));
+        let findings = findings.collect();
         let key = (FunctionSpec::KIND, found.name.as_str());
         self.observer.status(key, found.number, findings)
     }
@@ -256,7 +303,7 @@ impl Manager {
     ) -> Result<Change, ChangeError> {
         let warnings = spec.check(name, self)?;
         let before = self.current(name)?;
-        let put = self.store.put(name, spec, options)?;
+        let put = self.keep_and(Some(spec), options, || self.store.put(name, spec, options))?;
         let diff = difference(name, before.as_ref(), Some(spec));
         let change = Change { put, created: before.is_none() && put.changed, warnings, diff };
         self.made(name, "Declared", &change, options)?;
@@ -299,14 +346,30 @@ impl Manager {
             None => String::new(),
         };
         let before = self.current(name)?;
-        let put = self.store.rollback(name, to, options)?;
+        let put =
+            self.keep_and(earlier.as_ref(), options, || self.store.rollback(name, to, options))?;
         let diff = difference(name, before.as_ref(), earlier.as_ref());
         let change = Change { put, created: before.is_none(), warnings, diff };
         self.made(name, "RolledBack", &change, options)?;
         Ok(change)
     }
 
-    /// What follows a change: of chains, whoever runs them is told, and an event is emitted.
+    /// Makes a change after what the specification needs is kept.
+    fn keep_and<S: Declared>(
+        &self,
+        spec: Option<&S>,
+        options: &ChangeOptions<'_>,
+        change: impl FnOnce() -> Result<Put, StoreError>,
+    ) -> Result<Put, ChangeError> {
+        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(spec) = spec.filter(|_| !options.dry_run) {
+            spec.keep(self)?;
+        }
+        Ok(change()?)
+    }
+
+    /// What follows a change: of chains, and of functions that chains use, whoever runs them is
+    /// told. Of chains an event is emitted.
     fn made<N: Name>(
         &self,
         name: &N,
@@ -314,8 +377,17 @@ impl Manager {
         change: &Change,
         options: &ChangeOptions<'_>,
     ) -> Result<(), StoreError> {
-        if options.dry_run || N::Spec::KIND != ResourceKind::Chain {
+        if options.dry_run {
             return Ok(());
+        }
+        match N::Spec::KIND {
+            ResourceKind::Group => return Ok(()),
+            ResourceKind::Function => {
+                let is_used = change.put.changed && self.store.is_used_by_chains(name)?;
+                self.converge(is_used)?;
+                return self.sweep();
+            }
+            ResourceKind::Chain => {}
         }
         if !change.put.changed {
             return self.converge(false);
@@ -327,6 +399,17 @@ impl Manager {
             message: format!("generation {} by {}", change.put.generation, options.author),
         });
         self.converge(true)
+    }
+
+    /// Removes copies of executables that no function declares and no data plane runs. What cannot
+    /// be removed stays.
+    fn sweep(&self) -> Result<(), StoreError> {
+        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where it is not known what runs, everything stays.
+        let Ok(mut wanted) = self.planes.hashes() else { return Ok(()) };
+        wanted.extend(self.store.hashes()?);
+        let _ = self.kept.sweep(&wanted);
+        Ok(())
     }
 
     /// Hands what is asked for to the data planes, if it changed since it was handed on.

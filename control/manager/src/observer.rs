@@ -8,13 +8,11 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::access::{Sha256, hex};
-use crate::executable::{self, Fault, HASH_DIFFERS, Stamp};
+use crate::executable::Fault;
+use crate::hashes::Hashes;
+use crate::kept::Kept;
 use crate::kind::ResourceKind;
 use crate::{Condition, ConditionKind, FunctionSpec};
-
-/// Hashes that are kept, so that an unchanged executable is read once.
-const HASHES_MAX: usize = 1024;
 
 /// What is observed of a function or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -44,8 +42,7 @@ type Key = (&'static str, String);
 /// Remembers what it saw.
 #[derive(Debug, Default)]
 pub struct Observer {
-    /// By the path, with what tells whether the file is still the same.
-    hashes: Mutex<BTreeMap<String, (Stamp, Sha256)>>,
+    hashes: Hashes,
     /// Since when each condition is as it is.
     since: Mutex<BTreeMap<Key, Vec<Held>>>,
 }
@@ -65,34 +62,28 @@ impl Observer {
     /// # Errors
     /// It is not so.
     pub fn verify(&self, spec: &FunctionSpec) -> Result<(), Fault> {
-        let found = hex(&self.hash(&spec.path)?);
-        if found == spec.sha256 {
-            return Ok(());
-        }
-        let message = format!("{} has SHA-256 {found}, not {}", spec.path, spec.sha256);
-        Err(Fault { is_present: true, reason: HASH_DIFFERS, message })
-    }
-
-    /// The hash of an executable; reads it only if it changed.
-    fn hash(&self, path: &str) -> Result<Sha256, Fault> {
-        let file = executable::open(Path::new(path))?;
-        let stamp = file.stamp().clone();
-        if let Some((_, hash)) = locked(&self.hashes).get(path).filter(|(of, _)| *of == stamp) {
-            return Ok(*hash);
-        }
-        let (hash, is_settled) = file.hash(Path::new(path))?;
-        let mut hashes = locked(&self.hashes);
-        if hashes.len() >= HASHES_MAX {
-            hashes.clear();
-        }
-        if is_settled {
-            hashes.insert(path.to_owned(), (stamp, hash));
-        }
-        Ok(hash)
+        self.hashes.verify(Path::new(&spec.path), &spec.sha256)
     }
 
     /// What is found of a function.
-    pub fn function(&self, spec: &FunctionSpec) -> Vec<Finding> {
+    pub fn function(&self, spec: &FunctionSpec, kept: &Kept) -> Vec<Finding> {
+        let mut findings = self.file(spec);
+        findings.push(match kept.verify(spec) {
+            Ok(()) => {
+                let what = "a copy of the declared executable is kept, and chains run that one";
+                finding(ConditionKind::Kept, true, "Copied", what.to_owned())
+            }
+            Err(fault) => {
+                let remedy = "it is made again when a chain starts that uses the function";
+                let message = format!("{}; {remedy}", fault.message);
+                finding(ConditionKind::Kept, false, fault.reason, message)
+            }
+        });
+        findings
+    }
+
+    /// What is found of the file that is declared.
+    fn file(&self, spec: &FunctionSpec) -> Vec<Finding> {
         let verified = self.verify(spec);
         let is_present = verified.as_ref().err().is_none_or(|fault| fault.is_present);
         let found = format!("{} is there", spec.path);
@@ -151,15 +142,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-    use std::time::Duration;
-
-    use tempfile::TempDir;
-
     use super::*;
-    use crate::access::sha256;
-    use crate::executable::STAMP_AGE_MIN;
 
     #[test]
     fn a_condition_has_the_time_of_its_last_change() {
@@ -178,45 +161,5 @@ mod tests {
         observer.forget(ResourceKind::Function, "ids@1");
         assert!(status(true, "HashMatches", 3).since >= third.since);
         assert_eq!(locked(&observer.since).len(), 1);
-    }
-
-    /// What a hash that is remembered must not outlive: content of the same length, in place.
-    #[test]
-    fn a_remembered_hash_is_of_the_content_that_is_there() {
-        let dir = TempDir::new().expect("a directory");
-        let path = dir.path().canonicalize().expect("there").join("ids");
-        fs::write(&path, "one").expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
-        let text = path.to_str().expect("text").to_owned();
-        let spec = FunctionSpec {
-            path: text.clone(),
-            sha256: hex(&sha256(b"one")),
-            ..FunctionSpec::default()
-        };
-        let observer = Observer::default();
-        let remembered = || locked(&observer.hashes).contains_key(&text);
-        observer.verify(&spec).expect("the declared one");
-        assert!(!remembered(), "it is too new to be told from what may be written now");
-        std::thread::sleep(STAMP_AGE_MIN + Duration::from_millis(1100));
-        observer.verify(&spec).expect("the declared one");
-        assert!(remembered());
-        observer.verify(&spec).expect("as remembered");
-        fs::write(&path, "two").expect("written");
-        assert_eq!(observer.verify(&spec).expect_err("another one").reason, HASH_DIFFERS);
-    }
-
-    #[test]
-    fn hashes_have_a_bound() {
-        let (observer, dir) = (Observer::default(), TempDir::new().expect("a directory"));
-        let path = dir.path().canonicalize().expect("there").join("ids");
-        fs::write(&path, "one").expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
-        let stamp = executable::open(&path).expect("there").stamp().clone();
-        for number in 0..HASHES_MAX {
-            let one = (stamp.clone(), Sha256::default());
-            locked(&observer.hashes).insert(number.to_string(), one);
-        }
-        observer.hash(path.to_str().expect("text")).expect("read");
-        assert!(locked(&observer.hashes).len() <= 1);
     }
 }

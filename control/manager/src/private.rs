@@ -1,7 +1,9 @@
 //! What only this user can have written, or only this user and root can change.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{DirBuilder, Metadata};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::Path;
 
 use rustix::process::geteuid;
 
@@ -30,4 +32,28 @@ pub(crate) fn changeable_by_others(found: &Metadata) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Makes a directory for this user only, where it is missing.
+///
+/// # Errors
+/// It cannot be made, or another user could change what is in it.
+pub(crate) fn private_dir(path: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(path, &error)),
+        _ => {}
+    }
+    let found = path.symlink_metadata().map_err(|error| at(path, &error))?;
+    let problem = if found.is_dir() { open_to_others(&found) } else { Some("it is no directory") };
+    problem.map_or(Ok(()), |problem| Err(refused(path, problem)))
+}
+
+/// A refusal of a file that others could have changed.
+pub(crate) fn refused(path: &Path, problem: &str) -> Error {
+    Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display()))
+}
+
+/// The error with the file's name.
+pub(crate) fn at(path: &Path, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

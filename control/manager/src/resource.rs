@@ -1,15 +1,19 @@
 //! What an operator declares, what is observed of it, and who makes the two equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::kind::{Name, ResourceKind, Spec};
-use crate::{ChainName, NameError};
+use crate::kind::{CheckError, Name, Reference, ResourceKind, Spec};
+use crate::{ChainName, FunctionName, FunctionSpec, FunctionUse, NameError};
+
+/// Functions that a chain uses, at most.
+pub const FUNCTIONS_MAX: usize = 64;
 
 /// A chain as an operator declares it. `{"configuration": "..."}` is enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -20,6 +24,12 @@ pub struct ChainSpec {
     /// Values of the configuration's variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
+    /// Versions of functions that it uses, each by a variable that an element `Nf` has as its first
+    /// argument: with `words: "words@1.0 attack hug"`, `Nf($words)` runs the declared executable
+    /// with these arguments, within the limits of that version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub functions: BTreeMap<String, FunctionUse>,
     /// Threads, 1 to 256; as many as `cores` names, else one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
@@ -29,6 +39,35 @@ pub struct ChainSpec {
     /// Whether the chain is declared but not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+}
+
+impl ChainSpec {
+    /// Whether the variables of its functions are names that are free.
+    ///
+    /// # Errors
+    /// There are too many, or one is no name of a variable or is given a value, too.
+    pub fn check_functions(&self) -> Result<(), CheckError> {
+        let count = self.functions.len();
+        if count > FUNCTIONS_MAX {
+            let message =
+                format!("a chain uses at most {FUNCTIONS_MAX} functions, this one {count}");
+            return Err(CheckError::new("functions", message));
+        }
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        for variable in self.functions.keys() {
+            let field = format!("functions.{variable}");
+            if variable.is_empty() || !variable.bytes().all(good) {
+                let name = variable.escape_debug();
+                let message = format!("'{name}' names no variable; use letters, digits and _");
+                return Err(CheckError::new(field, message));
+            }
+            if self.variables.contains_key(variable) {
+                let message = format!("'{variable}' is one of `variables`, too; rename one");
+                return Err(CheckError::new(field, message));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Name for ChainName {
@@ -67,11 +106,60 @@ impl Spec for ChainSpec {
         for (name, value) in &self.variables {
             let _ = writeln!(text, "  {name}: {value:?}");
         }
+        if !self.functions.is_empty() {
+            text += "functions:\n";
+        }
+        for (variable, used) in &self.functions {
+            let _ = writeln!(text, "  {variable}: {:?}", used.to_string());
+        }
         text += "configuration:\n";
         for line in self.configuration.lines() {
             let _ = writeln!(text, "  {line}");
         }
         text
+    }
+
+    fn references(&self) -> Vec<Reference> {
+        let reference = |(variable, used): (&String, &FunctionUse)| Reference {
+            field: format!("functions.{variable}"),
+            kind: ResourceKind::Function,
+            name: used.name.to_string(),
+        };
+        self.functions.iter().map(reference).collect()
+    }
+}
+
+/// What a data plane runs: a chain, and the versions of functions that it uses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Run {
+    /// The chain.
+    pub spec: ChainSpec,
+    /// Each version that it uses, as it is declared.
+    pub functions: BTreeMap<FunctionName, FunctionSpec>,
+}
+
+impl Run {
+    /// Values of all variables of the configuration: those that are given, and one for each
+    /// function. `program` tells the path of a version's executable.
+    pub fn variables(
+        &self,
+        program: impl Fn(&FunctionSpec) -> PathBuf,
+    ) -> BTreeMap<String, String> {
+        let mut variables = self.spec.variables.clone();
+        for (variable, used) in &self.spec.functions {
+            if let Some(function) = self.functions.get(&used.name) {
+                let program = program(function);
+                variables.insert(variable.clone(), used.text(&program.to_string_lossy(), function));
+            }
+        }
+        variables
+    }
+}
+
+impl From<ChainSpec> for Run {
+    /// A chain that uses no function.
+    fn from(spec: ChainSpec) -> Run {
+        Run { spec, functions: BTreeMap::new() }
     }
 }
 
@@ -82,8 +170,8 @@ pub struct Asked {
     pub name: String,
     /// Number of the specification; it grows by one with each change.
     pub generation: u64,
-    /// The specification.
-    pub spec: ChainSpec,
+    /// What is to run.
+    pub run: Run,
 }
 
 /// What is observed of a chain.
@@ -130,6 +218,8 @@ pub enum ConditionKind {
     /// The executable is the declared one, and nobody else can change it; of a group, those of all
     /// its functions are.
     Verified,
+    /// A copy of the declared executable of a function is kept: chains run that one.
+    Kept,
 }
 
 /// Something that happened to a chain.
@@ -197,4 +287,13 @@ pub trait DataPlanes: Send + Sync {
     /// # Errors
     /// It cannot be read.
     fn log(&self, chain: &str, from: u64, len_max: u64) -> io::Result<LogPart>;
+
+    /// Hashes of the executables of functions that data planes were started with, in hexadecimal
+    /// digits: they may be started again.
+    ///
+    /// # Errors
+    /// It is not known.
+    fn hashes(&self) -> io::Result<BTreeSet<String>> {
+        Ok(BTreeSet::new())
+    }
 }

@@ -1,6 +1,7 @@
 //! Nobody who runs chains: what is asked for is kept, and every status says that nothing runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -65,7 +66,22 @@ impl DataPlanes for Unsupported {
         Err(PlaneError::NotRunning(chain.to_owned()))
     }
 
-    fn log(&self, _chain: &str, _from: u64, _len_max: u64) -> std::io::Result<LogPart> {
+    fn log(&self, _chain: &str, _from: u64, _len_max: u64) -> io::Result<LogPart> {
         Ok(LogPart::default())
+    }
+
+    /// What an earlier manager started may run on.
+    fn hashes(&self) -> io::Result<BTreeSet<String>> {
+        Err(io::Error::other("nobody knows which functions run"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_what_may_run_are_not_known_to_be_free() {
+        assert!(Unsupported::new(Arc::default()).hashes().is_err());
     }
 }

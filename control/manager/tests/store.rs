@@ -1,5 +1,6 @@
 //! The store: generations, preconditions, and what it does with files that are not as it left them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,6 +65,7 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
     let full = ChainSpec {
         configuration: "Idle -> Discard; // ü\n".into(),
         variables: [("LAN".to_owned(), "eth0 \"x\"".to_owned())].into(),
+        functions: BTreeMap::new(),
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,

@@ -255,7 +255,9 @@ mod tests {
             cores in prop::option::of(any::<String>()),
             stopped in prop::bool::ANY,
         ) {
-            let spec = ChainSpec { configuration, variables, threads, cores, stopped };
+            let spec = ChainSpec {
+                configuration, variables, threads, cores, stopped, ..ChainSpec::default()
+            };
             let bytes = serde_json::to_vec(&spec).expect("it is JSON");
             prop_assert_eq!(parse_json::<ChainSpec>(&bytes), Ok(spec));
         }
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!(problem.field.as_deref(), Some("configuraton"));
         assert_eq!(problem.suggestion.as_deref(), Some("configuration"));
         assert_eq!(problem.detail, "unknown field `configuraton`; did you mean `configuration`?");
-        assert_eq!(problem.known.len(), 5);
+        assert_eq!(problem.known.len(), 6);
         let problem = refused(r#"{"configuration":"x","variables":{"LAN":3}}"#);
         assert_eq!(problem.field.as_deref(), Some("variables.LAN"));
         let problem = refused(r#"{"configuration":"x","threads":70000}"#);

@@ -181,7 +181,7 @@ impl From<StoreError> for Problem {
 
 impl From<CheckError> for Problem {
     fn from(error: CheckError) -> Problem {
-        Problem::new(Kind::Invalid, error.message).field(error.field)
+        Problem::new(Kind::Invalid, error.message).field(error.field.into_owned())
     }
 }
 

@@ -3,40 +3,17 @@
 //! Directories have mode 0700 and files 0600. One that belongs to another user, or that others may
 //! write to, is refused and left as it is.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::private::open_to_others;
+use crate::private::{at, open_to_others, refused};
 
 /// Longest file that is read, bytes: a record with a configuration in it.
 const READ_MAX: u64 = 64 << 20;
-
-/// Makes a directory for this user only, where it is missing.
-///
-/// # Errors
-/// It cannot be made, or another user could change what is in it.
-pub(super) fn private_dir(path: &Path) -> Result<()> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(path, &error)),
-        _ => {}
-    }
-    let found = path.symlink_metadata().map_err(|error| at(path, &error))?;
-    let problem = if found.is_dir() { open_to_others(&found) } else { Some("it is no directory") };
-    problem.map_or(Ok(()), |problem| Err(refused(path, problem)))
-}
-
-fn refused(path: &Path, problem: &str) -> Error {
-    Error::new(ErrorKind::PermissionDenied, format!("{}: {problem}", path.display()))
-}
-
-/// The error with the file's name.
-fn at(path: &Path, error: &Error) -> Error {
-    Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
 
 /// Options of files that only this user may read and write.
 pub(super) fn options() -> OpenOptions {
@@ -115,6 +92,7 @@ pub(super) fn replace_changed(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private::private_dir;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn dir() -> tempfile::TempDir {

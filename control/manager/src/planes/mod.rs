@@ -8,6 +8,7 @@ mod backoff;
 mod board;
 mod desk;
 mod files;
+mod functions;
 mod log;
 mod plane;
 mod process;
@@ -26,12 +27,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::kept::Kept;
+use crate::private::private_dir;
 use crate::{Asked, ChainStatus, DataPlanes, Event, LogPart, PlaneError};
 use board::{Board, lock};
 use desk::{Desk, Goal};
 use log::Log;
 use process::Serving;
-use record::ChainDir;
+use record::{ChainDir, Record};
 use remote::Remote;
 use worker::{Setup, Worker};
 
@@ -108,14 +111,15 @@ impl Supervisor {
     /// # Errors
     /// The state cannot be used: another manager has it, or another user could change it.
     pub fn start(config: SupervisorConfig, events: Sender<Event>) -> Result<Supervisor> {
-        files::private_dir(&config.state)?;
+        private_dir(&config.state)?;
         let chains = std::path::absolute(config.state.join("chains"))?;
-        files::private_dir(&chains)?;
+        private_dir(&chains)?;
         let lock = held(&chains)?;
         let setup = Setup {
             program: std::path::absolute(&config.program)?,
             log_bytes_max: config.log_bytes_max,
             stop_limit: config.stop_limit,
+            kept: Kept::open(&config.state)?,
             chains,
         };
         let supervisor = Supervisor {
@@ -292,6 +296,18 @@ impl DataPlanes for Supervisor {
     fn log(&self, chain: &str, from: u64, len_max: u64) -> Result<LogPart> {
         let log = lock(&self.chains).get(chain).map(|entry| Arc::clone(&entry.log));
         log.map_or_else(|| Ok(LogPart::default()), |log| log.part(from, len_max))
+    }
+
+    fn hashes(&self) -> Result<BTreeSet<String>> {
+        let mut hashes = BTreeSet::new();
+        for entry in std::fs::read_dir(&self.setup.chains)? {
+            let name = entry?.file_name();
+            let Some(name) = name.to_str().filter(|name| is_name(name)) else { continue };
+            let record = Record::read(&ChainDir::new(&self.setup.chains, name))?;
+            let functions = record.into_iter().flat_map(|record| record.functions.into_values());
+            hashes.extend(functions.map(|function| function.sha256));
+        }
+        Ok(hashes)
     }
 }
 

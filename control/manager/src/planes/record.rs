@@ -1,12 +1,14 @@
 //! What is kept of a data plane across ends of the manager.
 
+use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::files;
-use crate::ChainSpec;
+use crate::kept::Kept;
+use crate::{ChainSpec, FunctionName, FunctionSpec, Run};
 
 /// The directory of a chain, and the names in it.
 #[derive(Debug, Clone)]
@@ -97,9 +99,10 @@ impl ChainDir {
     ///
     /// # Errors
     /// The file system refuses.
-    pub(super) fn write_configuration(&self, spec: &ChainSpec) -> Result<()> {
-        files::replace_changed(&self.configuration(), spec.configuration.as_bytes())?;
-        files::replace_changed(&self.variables(), &serde_json::to_vec(&spec.variables)?)
+    pub(super) fn write_configuration(&self, run: &Run, kept: &Kept) -> Result<()> {
+        let variables = run.variables(|function| kept.path(function));
+        files::replace_changed(&self.configuration(), run.spec.configuration.as_bytes())?;
+        files::replace_changed(&self.variables(), &serde_json::to_vec(&variables)?)
     }
 
     /// Removes what the manager made; the directory stays where there is something else in it.
@@ -144,6 +147,9 @@ pub(super) struct Record {
     pub(super) generation: u64,
     /// What the process runs.
     pub(super) spec: ChainSpec,
+    /// Versions of functions that it uses, as they were declared then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) functions: BTreeMap<FunctionName, FunctionSpec>,
     /// Whether another configuration is about to take over: then nobody knows which one runs.
     pub(super) swapping: bool,
     /// Times that it was started again.
@@ -151,6 +157,17 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// Of a process that runs this, or is about to.
+    pub(super) fn new(generation: u64, run: Run, restarts: u32) -> Record {
+        let Run { spec, functions } = run;
+        Record { process: None, generation, spec, functions, swapping: false, restarts }
+    }
+
+    /// What the process runs.
+    pub(super) fn run(&self) -> Run {
+        Run { spec: self.spec.clone(), functions: self.functions.clone() }
+    }
+
     /// Reads the record of a chain; `None` if there is none.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Supervisors of real processes: scripts that stand for the data plane.
 
+mod functions;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc::{Receiver, channel};
@@ -8,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{ChainSpec, ConditionKind};
+use crate::{ChainSpec, ConditionKind, FunctionSpec, Run};
 
 /// Longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -75,7 +77,7 @@ impl Lab {
         let asked = chains.iter().map(|one| {
             let (name, text) = one.split_once('=').expect("a name and a text");
             let spec = ChainSpec { configuration: text.to_owned(), ..ChainSpec::default() };
-            Asked { name: name.to_owned(), generation: 1, spec }
+            Asked { name: name.to_owned(), generation: 1, run: spec.into() }
         });
         self.supervisor().converge(asked.collect());
     }
@@ -189,7 +191,7 @@ fn one_that_does_not_mind_sigterm_is_killed() {
         std::fs::read_to_string(lab.path("web").join("log")).ok().filter(|log| log.contains("up"))
     });
     let spec = ChainSpec { configuration: "x".into(), stopped: true, ..ChainSpec::default() };
-    lab.supervisor().converge(vec![Asked { name: "web".into(), generation: 2, spec }]);
+    lab.supervisor().converge(vec![Asked { name: "web".into(), generation: 2, run: spec.into() }]);
     wait_for("its end", || (!lives(pid)).then_some(()));
     wait_for("the condition", || {
         (lab.reason("web", ConditionKind::Ready) == "Stopped").then_some(())

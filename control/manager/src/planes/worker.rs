@@ -2,7 +2,6 @@
 
 mod update;
 
-use std::io::Result;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +9,14 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::board::Board;
 use super::desk::{Desk, Goal};
-use super::files::private_dir;
+use super::functions::{self, NotStarted};
 use super::log::Log;
 use super::plane::Plane;
 use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
-use crate::{Asked, ChainSpec, ConditionKind};
+use crate::kept::Kept;
+use crate::private::private_dir;
+use crate::{Asked, ConditionKind, Run};
 
 /// How often the length of the log is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ pub(super) struct Setup {
     pub(super) chains: PathBuf,
     /// The program that runs a chain.
     pub(super) program: PathBuf,
+    /// Copies of the executables of functions.
+    pub(super) kept: Kept,
     /// Bytes of the output that are kept of a chain.
     pub(super) log_bytes_max: u64,
     /// How long a data plane may take to end after SIGTERM.
@@ -51,11 +54,11 @@ pub(super) struct Worker {
     plane: Option<Plane>,
     backoff: Backoff,
     /// What was asked for last.
-    seen: Option<ChainSpec>,
+    seen: Option<Run>,
     /// The specification that the data plane refused, and why.
-    refused: Option<(ChainSpec, String)>,
+    refused: Option<(Run, String)>,
     /// What a data plane answered with last, and its generation.
-    good: Option<(u64, ChainSpec)>,
+    good: Option<(u64, Run)>,
     /// Whether a hot swap to what was seen last was tried, and nobody knows what became of it.
     trying: bool,
     /// Whether a process may run of which the record has nothing.
@@ -122,7 +125,7 @@ impl Worker {
                     self.ended_by_itself = true;
                     // A hot swap is tried only with one that answers.
                     let good = self.record.as_ref().filter(|record| record.swapping);
-                    self.good = good.map(|record| (record.generation, record.spec.clone()));
+                    self.good = good.map(|record| (record.generation, record.run()));
                 }
             }
         }
@@ -141,14 +144,9 @@ impl Worker {
         self.unsure = false;
         let process = Process::of_socket(&self.dir.socket(), running);
         let Some(process) = process else { return false };
-        let mut record = self.record.take().unwrap_or_else(|| Record {
-            process: None,
-            generation: 0,
-            spec: ChainSpec::default(),
-            // Nobody knows what it runs.
-            swapping: true,
-            restarts: 0,
-        });
+        // Nobody knows what it runs.
+        let unknown = || Record { swapping: true, ..Record::new(0, Run::default(), 0) };
+        let mut record = self.record.take().unwrap_or_else(unknown);
         // A record of another process may be older than this one: a hot swap makes sure.
         record.swapping |= record.process.is_some();
         record.process = Some(process.identity().clone());
@@ -216,7 +214,7 @@ impl Worker {
             let wait = match &goal {
                 Goal::Left => return,
                 Goal::Unknown => self.watch(),
-                Goal::As(asked) if asked.spec.stopped => self.stop(),
+                Goal::As(asked) if asked.run.spec.stopped => self.stop(),
                 Goal::As(asked) => self.keep(asked),
                 Goal::Deleted => match self.delete(&goal) {
                     Some(wait) => wait,
@@ -296,8 +294,8 @@ impl Worker {
 
     /// Keeps a data plane that runs what is asked for.
     fn keep(&mut self, asked: &Asked) -> Duration {
-        if self.seen.as_ref() != Some(&asked.spec) {
-            self.seen = Some(asked.spec.clone());
+        if self.seen.as_ref() != Some(&asked.run) {
+            self.seen = Some(asked.run.clone());
             self.refused = None;
             self.trying = false;
             self.backoff.reset();
@@ -324,39 +322,40 @@ impl Worker {
             self.backoff.failed(Instant::now());
             // It may have been started all the same.
             self.unsure = true;
-            self.not_ready("StartFailed", &error.to_string());
+            self.not_ready(error.reason, &error.message);
             self.out_of_date("NotRunning", "no data plane runs");
-            self.board.report("StartFailed", &error.to_string());
+            self.board.report(error.reason, &error.message);
             return self.backoff.wait(Instant::now()).unwrap_or_default();
         }
         self.plane.as_ref().map_or(CALM, Plane::next_check)
     }
 
     /// What to start: what is asked for, or what ran before if that was refused.
-    fn to_start(&self, asked: &Asked) -> (u64, ChainSpec) {
+    fn to_start(&self, asked: &Asked) -> (u64, Run) {
         match &self.record {
             // One of generation 0 was adopted without a record: nobody knows what it ran.
-            Some(record) if self.is_refused(&asked.spec) && record.generation > 0 => {
-                (record.generation, record.spec.clone())
+            Some(record) if self.is_refused(&asked.run) && record.generation > 0 => {
+                (record.generation, record.run())
             }
-            _ => (asked.generation, asked.spec.clone()),
+            _ => (asked.generation, asked.run.clone()),
         }
     }
 
-    fn is_refused(&self, spec: &ChainSpec) -> bool {
-        self.refused.as_ref().is_some_and(|(refused, _)| refused == spec)
+    fn is_refused(&self, run: &Run) -> bool {
+        self.refused.as_ref().is_some_and(|(refused, _)| refused == run)
     }
 
-    fn start(&mut self, asked: &Asked) -> Result<()> {
-        let (generation, spec) = self.to_start(asked);
+    fn start(&mut self, asked: &Asked) -> Result<(), NotStarted> {
+        let (generation, run) = self.to_start(asked);
         private_dir(self.dir.path())?;
-        self.dir.write_configuration(&spec)?;
+        functions::keep(&self.setup.kept, &run)?;
+        self.dir.write_configuration(&run, &self.setup.kept)?;
         let before = self.record.as_ref().map_or(0, |record| record.restarts);
         let restarts = before + u32::from(self.ended_by_itself);
-        let mut record = Record { process: None, generation, spec, swapping: false, restarts };
+        let mut record = Record::new(generation, run, restarts);
         // Before the process: if this manager ends in between, the next one looks for it, and
         // knows what it runs. One that is started again does not wait for the disk.
-        let is_known = |now: &Record| now.generation == generation && now.spec == record.spec;
+        let is_known = |now: &Record| now.generation == generation && now.run() == record.run();
         if !self.record.as_ref().is_some_and(is_known) {
             record.write(&self.dir)?;
         }
@@ -415,17 +414,18 @@ impl Worker {
 
     /// Has what ran before started again, where what is asked for does not begin to run.
     fn go_back(&mut self, message: &str) {
-        let (Some(record), Some((generation, spec))) = (&mut self.record, &self.good) else {
+        let (Some(record), Some((generation, run))) = (&mut self.record, &self.good) else {
             return;
         };
-        if record.spec == *spec || *generation == 0 {
+        if record.run() == *run || *generation == 0 {
             return;
         }
         let why = format!(
             "generation {} does not begin to run, so generation {generation} runs: {message}",
             record.generation
         );
-        (record.generation, record.spec) = (*generation, spec.clone());
+        *record =
+            Record { process: None, ..Record::new(*generation, run.clone(), record.restarts) };
         self.refused = self.seen.clone().map(|seen| (seen, why.clone()));
         self.backoff.reset();
         self.board.report("ConfigurationRefused", &why);
@@ -440,7 +440,7 @@ impl Worker {
                 let message = format!("process {} answers", plane.process.pid());
                 self.board.state(ConditionKind::Ready, true, "Answers", &message);
                 if let Some(record) = self.record.as_ref().filter(|record| !record.swapping) {
-                    self.good = Some((record.generation, record.spec.clone()));
+                    self.good = Some((record.generation, record.run()));
                 }
             }
             Some(Err(why)) if plane.is_late(BEGIN_MAX) => self.not_ready("NoAnswer", &why),

@@ -149,7 +149,7 @@ impl StoreError {
     }
 
     /// What became of a call of the file system.
-    pub(super) fn of_files(path: &Path, error: &std::io::Error) -> StoreError {
+    pub(crate) fn of_files(path: &Path, error: &std::io::Error) -> StoreError {
         let path = path.to_owned();
         match error.kind() {
             std::io::ErrorKind::StorageFull => StoreError::Full(path),

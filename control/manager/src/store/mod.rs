@@ -10,6 +10,7 @@ mod open;
 mod rows;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ pub use open::SCHEMA_VERSION;
 pub use text::{diff, render};
 
 use crate::kind::{Name, Reference, ResourceKind, Spec};
-use crate::{Asked, ChainSpec, FunctionSpec, GroupSpec};
+use crate::{Asked, ChainSpec, FunctionSpec, GroupSpec, Run};
 
 /// Resources of each kind that may be declared at a time.
 pub const RESOURCES_MAX: u64 = 1024;
@@ -221,12 +222,54 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn all(&self) -> Result<Vec<Asked>, StoreError> {
-        let all = self.list(None, ALL)?.items;
-        let asked = |one: Generation| {
-            let Generation { name, number: generation, spec, .. } = one;
-            spec.map(|spec| Asked { name, generation, spec })
-        };
-        Ok(all.into_iter().filter_map(asked).collect())
+        let mut reader = self.reader();
+        // One transaction: what a chain names is there.
+        let snapshot = self.sql(reader.transaction())?;
+        let chains = self.sql(rows::live::<ChainSpec>(&snapshot, "", ALL))?;
+        let mut asked = Vec::new();
+        for Generation { name, number: generation, spec, .. } in chains {
+            if let Some(spec) = spec {
+                asked.push(Asked { name, generation, run: self.found(&snapshot, spec)? });
+            }
+        }
+        Ok(asked)
+    }
+
+    /// A chain with the functions that it uses.
+    ///
+    /// # Errors
+    /// [`StoreError::Unresolved`], or the disk's.
+    pub fn run(&self, spec: &ChainSpec) -> Result<Run, StoreError> {
+        self.found(&self.reader(), spec.clone())
+    }
+
+    fn found(&self, connection: &Connection, spec: ChainSpec) -> Result<Run, StoreError> {
+        self.resolve(connection, &spec.references())?;
+        let mut functions = BTreeMap::new();
+        for used in spec.functions.values() {
+            let head = self.sql(rows::head::<FunctionSpec>(connection, used.name.as_str()))?;
+            if let Some(function) = head.and_then(|head| head.spec) {
+                functions.insert(used.name.clone(), function);
+            }
+        }
+        Ok(Run { spec, functions })
+    }
+
+    /// Hashes of the executables that are declared.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn hashes(&self) -> Result<Vec<String>, StoreError> {
+        let functions = self.list::<FunctionSpec>(None, ALL)?.items;
+        Ok(functions.into_iter().filter_map(|one| Some(one.spec?.sha256)).collect())
+    }
+
+    /// Whether a chain that is asked for names a resource.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn is_used_by_chains<N: Name>(&self, name: &N) -> Result<bool, StoreError> {
+        Ok(!self.users::<ChainSpec, N>(&self.reader(), name)?.is_empty())
     }
 
     /// Names of the chains that were deleted. A manager that was killed between a deletion and what
@@ -348,21 +391,30 @@ impl Store {
         Ok(())
     }
 
-    /// Whether no specification names a resource. Only groups name others.
+    /// Whether no specification names a resource.
     fn unused<N: Name>(&self, connection: &Connection, name: &N) -> Result<(), StoreError> {
-        let kind = N::Spec::KIND;
-        let groups = self.sql(rows::live::<GroupSpec>(connection, "", ALL))?;
-        let names_it = |spec: &GroupSpec| {
-            let named = spec.references();
-            named.iter().any(|one| one.kind == kind && one.name == name.as_str())
-        };
-        let users = groups.iter().filter(|group| group.spec.as_ref().is_some_and(names_it));
-        let users = users.take(NAMES_LISTED_MAX).map(|group| format!("group {}", group.name));
-        let users: Vec<String> = users.collect();
+        let mut users = self.users::<ChainSpec, N>(connection, name)?;
+        users.extend(self.users::<GroupSpec, N>(connection, name)?);
+        users.truncate(NAMES_LISTED_MAX);
         match users.is_empty() {
             true => Ok(()),
-            false => Err(StoreError::InUseBy { kind, name: name.to_string(), users }),
+            false => {
+                Err(StoreError::InUseBy { kind: N::Spec::KIND, name: name.to_string(), users })
+            }
         }
+    }
+
+    /// The resources of a kind that name one, as `group edge`.
+    fn users<S: Spec, N: Name>(
+        &self,
+        connection: &Connection,
+        name: &N,
+    ) -> Result<Vec<String>, StoreError> {
+        let all = self.sql(rows::live::<S>(connection, "", ALL))?;
+        let is_named = |one: &Reference| one.kind == N::Spec::KIND && one.name == name.as_str();
+        let names_it = |spec: &S| spec.references().iter().any(is_named);
+        let users = all.iter().filter(|one| one.spec.as_ref().is_some_and(names_it));
+        Ok(users.map(|one| format!("{} {}", S::KIND, one.name)).collect())
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {

@@ -17,7 +17,7 @@ const APPLICATION_ID: i64 = 0x5468_724d;
 pub const SCHEMA_VERSION: i64 = 1 + UPGRADES.len() as i64;
 
 /// What leads from each version to the next, from version 1 on.
-const UPGRADES: &[&str] = &[CREDENTIALS, KINDS];
+const UPGRADES: &[&str] = &[CREDENTIALS, KINDS, FUNCTIONS_OF_CHAINS];
 
 /// Tables of version 1. `head` has the last generation of each chain, `live` is 0 if that is its
 /// deletion.
@@ -85,6 +85,9 @@ const KINDS: &str = "
     DROP TABLE generation_2;
     CREATE INDEX head_live ON head (kind, name) WHERE live = 1;
 ";
+
+/// Specifications of chains may have functions: since version 4. The tables are as they were.
+const FUNCTIONS_OF_CHAINS: &str = "";
 
 /// How long a call waits for another process that looks into the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

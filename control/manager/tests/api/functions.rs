@@ -12,7 +12,7 @@ use crate::{Served, field, parts, start};
 
 /// SHA-256 of `one`, and of `two`, as sha256sum prints them.
 pub const ONE: &str = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
-const TWO: &str = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3";
+pub const TWO: &str = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3";
 
 const IDS: &str = "/v1/functions/ids@1";
 
@@ -61,7 +61,11 @@ async fn a_function_is_declared_read_changed_and_taken_back() {
         (&read["name"], &read["status"]["observed_generation"]),
         (&json!("ids@1"), &json!(1))
     );
-    let expected = json!([["Present", true, "Found"], ["Verified", true, "HashMatches"]]);
+    let expected = json!([
+        ["Present", true, "Found"],
+        ["Verified", true, "HashMatches"],
+        ["Kept", true, "Copied"]
+    ]);
     assert_eq!(conditions(&served, IDS).await, expected);
 
     let other = spec(&executable(&served, "two"), TWO);
@@ -153,16 +157,21 @@ async fn a_changed_executable_is_told_by_conditions() {
     assert_eq!(conditions(&served, "/v1/groups/edge").await, group);
     let found = served.get(IDS).await.1["status"]["conditions"][0]["since"].clone();
 
+    // The copy is as it was.
+    let kept = json!(["Kept", true, "Copied"]);
     // Longer, then as long as before: neither is taken for the same.
     for content in ["other", "two"] {
         fs::write(&path, content).expect("written");
-        let expected = json!([["Present", true, "Found"], ["Verified", false, "HashDiffers"]]);
+        let expected =
+            json!([["Present", true, "Found"], ["Verified", false, "HashDiffers"], kept]);
         assert_eq!(conditions(&served, IDS).await, expected);
     }
-    let (status, problem) = served.post(&format!("{IDS}/rollback"), r#"{"to":1}"#).await;
-    assert_eq!((status, &problem["field"]), (422, &json!("sha256")));
+    let (status, again) = served.put(IDS, &spec(&path, ONE)).await;
+    assert_eq!((status, &again["changed"]), (200, &json!(false)), "files are applied again");
+    let warning = again["warnings"].as_str().expect("a text");
+    assert!(warning.contains(TWO) && warning.contains("the copy that is kept"), "{warning}");
     fs::remove_file(&path).expect("removed");
-    let expected = json!([["Present", false, "Missing"], ["Verified", false, "Missing"]]);
+    let expected = json!([["Present", false, "Missing"], ["Verified", false, "Missing"], kept]);
     assert_eq!(conditions(&served, IDS).await, expected);
     let group = json!([["Verified", false, "MemberNotVerified"]]);
     assert_eq!(conditions(&served, "/v1/groups/edge").await, group);

@@ -8,6 +8,7 @@ mod log;
 mod network;
 mod server;
 mod streams;
+mod uses;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -115,7 +116,7 @@ impl Checker for Words {
     fn check(&self, _name: &ChainName, spec: &ChainSpec) -> Result<String, CheckError> {
         let has = |word| spec.configuration.contains(word);
         match has("bad") {
-            true => Err(CheckError { field: "configuration", message: "config:1: bad".into() }),
+            true => Err(CheckError::new("configuration", "config:1: bad")),
             false => Ok(if has("odd") { "warning: odd".into() } else { String::new() }),
         }
     }

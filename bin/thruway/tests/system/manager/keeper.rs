@@ -52,8 +52,11 @@ fn keep(state: &str) {
                     serde_json::from_str(text).expect("chains");
                 names = asked.keys().cloned().collect();
                 let asked = asked.into_iter();
-                let asked =
-                    asked.map(|(name, (generation, spec))| Asked { name, generation, spec });
+                let asked = asked.map(|(name, (generation, spec))| Asked {
+                    name,
+                    generation,
+                    run: spec.into(),
+                });
                 supervisor.converge(asked.collect());
                 Value::Null
             }

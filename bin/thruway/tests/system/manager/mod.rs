@@ -1,5 +1,6 @@
 //! Chains that a manager keeps: its death costs no packet, and what it left is adopted.
 
+mod functions;
 mod keeper;
 mod storm;
 mod swap;

@@ -14,8 +14,8 @@ use crate::network::{Network, Site};
 use crate::process::{LIMIT, privileged, wait_for};
 use crate::sockets::round_trip;
 
-const LAN: Site = Site { addresses: &["10.4.0.1/24"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.4.0.2/24"], routers: &[] };
+pub const LAN: Site = Site { addresses: &["10.4.0.1/24"], routers: &[] };
+pub const WAN: Site = Site { addresses: &["10.4.0.2/24"], routers: &[] };
 /// Hot swaps under traffic.
 const SWAPS: u32 = 10;
 /// Every so many swaps the manager is killed meanwhile.
@@ -149,6 +149,39 @@ fn reflect(socket: &UdpSocket, over: &AtomicBool) {
     }
 }
 
+/// A socket of `lan` to the service of `wan`.
+fn client(network: &Network, wait_max: Duration) -> UdpSocket {
+    let socket = network.lan.within(|| UdpSocket::bind("10.4.0.1:0").expect("a free port"));
+    socket.connect("10.4.0.2:7").expect("an address");
+    socket.set_read_timeout(Some(wait_max)).expect("a time above zero");
+    socket
+}
+
+/// Sends datagrams through the chain, by clients that wait so long for an answer, while `work` is
+/// done; what each client found.
+pub fn under_traffic<T: Send>(
+    network: &Network,
+    (wait_max, ask): (Duration, fn(&UdpSocket, &AtomicBool) -> T),
+    work: impl FnOnce(),
+) -> Vec<T> {
+    let server = network.wan.within(|| UdpSocket::bind("10.4.0.2:7").expect("a free port"));
+    server.set_read_timeout(Some(Duration::from_millis(100))).expect("a time above zero");
+    let clients: Vec<UdpSocket> = (0..4).map(|_| client(network, wait_max)).collect();
+    let (over, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| reflect(&server, &ended));
+        let asks: Vec<_> =
+            clients.iter().map(|client| scope.spawn(|| ask(client, &over))).collect();
+        // Whatever comes of it, the threads are to end.
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        over.store(true, Ordering::Release);
+        let found: Vec<_> = asks.into_iter().map(|ask| ask.join()).collect();
+        ended.store(true, Ordering::Release);
+        worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        found.into_iter().map(|one| one.expect("each was answered")).collect()
+    })
+}
+
 /// Swaps again and again, and kills managers in the middle of it.
 fn swap_on(lab: &mut Lab, network: &Network, pid: u32) {
     for number in 1..=SWAPS {
@@ -179,35 +212,10 @@ fn swaps_under_traffic_lose_no_packet_and_no_session_even_if_the_manager_dies() 
     lab.set("web", spec(cable("allow udp", 0)));
     lab.converge();
     let pid = lab.is_up("web");
-    let server = network.wan.within(|| UdpSocket::bind("10.4.0.2:7").expect("a free port"));
-    server.set_read_timeout(Some(Duration::from_millis(100))).expect("a time above zero");
-    let client = || {
-        let socket = network.lan.within(|| UdpSocket::bind("10.4.0.1:0").expect("a free port"));
-        socket.connect("10.4.0.2:7").expect("an address");
-        socket.set_read_timeout(Some(LIMIT)).expect("a time above zero");
-        socket
-    };
-    let clients: Vec<UdpSocket> = (0..4).map(|_| client()).collect();
-    let over = AtomicBool::new(false);
-    let ended = AtomicBool::new(false);
-    let counts = std::thread::scope(|scope| {
-        scope.spawn(|| reflect(&server, &ended));
-        let asks: Vec<_> =
-            clients.iter().map(|client| scope.spawn(|| ask(client, &over))).collect();
-        // Whatever comes of it, the threads are to end.
-        let swapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            swap_on(&mut lab, &network, pid);
-        }));
-        over.store(true, Ordering::Release);
-        let counts: Vec<_> = asks.into_iter().map(|ask| ask.join()).collect();
-        ended.store(true, Ordering::Release);
-        swapped.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        counts.into_iter().map(|count| count.expect("each was answered")).collect::<Vec<u64>>()
-    });
+    let counts = under_traffic(&network, (LIMIT, ask), || swap_on(&mut lab, &network, pid));
     println!("{SWAPS} swaps, {counts:?} datagrams of each flow");
     assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
-    let late = client();
-    late.set_read_timeout(Some(Duration::from_millis(300))).expect("a time above zero");
+    let late = client(&network, Duration::from_millis(300));
     late.send(b"new").expect("it is up");
     assert!(late.recv(&mut [0; 8]).is_err(), "the last rules let nobody new in");
 }

@@ -1,10 +1,13 @@
 //! What a data plane runs is made equal to what is asked for, while packets flow.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{BEGIN_MAX, Worker};
+use crate::planes::functions;
+use crate::planes::record::Record;
 use crate::planes::remote::Swap;
-use crate::{Asked, ChainSpec, ConditionKind};
+use crate::{Asked, ChainSpec, ConditionKind, Run};
 
 /// Wait after a hot swap of which nobody knows what became of it.
 const SWAP_AGAIN: Duration = Duration::from_secs(2);
@@ -13,11 +16,11 @@ impl Worker {
     /// Makes what the data plane runs equal to what is asked for.
     pub(super) fn update(&mut self, asked: &Asked) {
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
-        if let Some((_, why)) = self.refused.as_ref().filter(|(spec, _)| *spec == asked.spec) {
+        if let Some((_, why)) = self.refused.as_ref().filter(|(run, _)| *run == asked.run) {
             return self.out_of_date("ConfigurationRefused", why);
         }
-        if same_text(&record.spec, &asked.spec) && !record.swapping {
-            if !same_launch(&record.spec, &asked.spec) {
+        if same_text(&record.run(), &asked.run) && !record.swapping {
+            if !same_launch(&record.spec, &asked.run.spec) {
                 let message = "threads or cores changed: stop the chain and start it again, which \
                                ends its sessions; until then it runs on as before";
                 return self.out_of_date("RestartNeeded", message);
@@ -33,7 +36,7 @@ impl Worker {
         }
         if plane.has_answered() {
             if plane.may_swap() {
-                self.swap(asked);
+                self.verify_and_swap(asked);
             }
         } else if plane.is_late(BEGIN_MAX) && plane.started.is_some() {
             // It never began, so nothing is lost with it.
@@ -43,13 +46,29 @@ impl Worker {
         }
     }
 
+    /// Replaces what the data plane runs if the functions are as declared.
+    fn verify_and_swap(&mut self, asked: &Asked) {
+        if let Err(why) = functions::keep(&self.setup.kept, &asked.run) {
+            if let Some(plane) = &mut self.plane {
+                plane.swap_later(SWAP_AGAIN);
+            }
+            let status = self.board.status();
+            if !status.conditions.iter().any(|one| one.reason == why.reason) {
+                self.board.report(why.reason, &why.message);
+            }
+            return self.out_of_date(why.reason, &why.message);
+        }
+        self.swap(asked);
+    }
+
     /// Replaces what the data plane runs; its sessions stay.
     fn swap(&mut self, asked: &Asked) {
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
-        let before = record.spec.clone();
+        let before = record.run();
         record.swapping = true;
         let prepared = record.write(&self.dir);
-        let prepared = prepared.and_then(|()| self.dir.write_configuration(&asked.spec));
+        let kept = &self.setup.kept;
+        let prepared = prepared.and_then(|()| self.dir.write_configuration(&asked.run, kept));
         if let Err(error) = prepared {
             plane.swap_later(SWAP_AGAIN);
             return self.out_of_date("StateRefused", &error.to_string());
@@ -59,9 +78,8 @@ impl Worker {
         match swap {
             Swap::Taken => {
                 record.swapping = false;
-                record.spec.configuration.clone_from(&asked.spec.configuration);
-                record.spec.variables.clone_from(&asked.spec.variables);
-                if record.spec == asked.spec {
+                take_text(record, &asked.run);
+                if record.spec == asked.run.spec {
                     record.generation = asked.generation;
                 }
                 let generation = asked.generation;
@@ -72,12 +90,12 @@ impl Worker {
             Swap::Refused(why) => {
                 record.swapping = false;
                 // Whoever has it read its file again, such as by SIGHUP, gets what runs.
-                let restored = self.dir.write_configuration(&before);
+                let restored = self.dir.write_configuration(&before, &self.setup.kept);
                 self.write_record();
                 let why = why.replace(&format!("{}/", self.dir.path().display()), "");
                 let message = format!("generation {} is refused: {why}", asked.generation);
                 self.out_of_date("ConfigurationRefused", &message);
-                self.refused = Some((asked.spec.clone(), message.clone()));
+                self.refused = Some((asked.run.clone(), message.clone()));
                 self.board.report("ConfigurationRefused", &message);
                 if let Err(error) = restored {
                     self.board.report("RecordNotWritten", &error.to_string());
@@ -91,9 +109,19 @@ impl Worker {
     }
 }
 
-/// Whether two specifications have the same configuration and variables.
-fn same_text(one: &ChainSpec, other: &ChainSpec) -> bool {
-    one.configuration == other.configuration && one.variables == other.variables
+/// Whether two have the same configuration and variables, those of functions among them.
+fn same_text(one: &Run, other: &Run) -> bool {
+    // By its hash alone: where the executable was found does not matter.
+    let variables = |run: &Run| run.variables(|function| PathBuf::from(&function.sha256));
+    one.spec.configuration == other.spec.configuration && variables(one) == variables(other)
+}
+
+/// Records that the configuration and the variables of `run` took over.
+fn take_text(record: &mut Record, run: &Run) {
+    record.spec.configuration.clone_from(&run.spec.configuration);
+    record.spec.variables.clone_from(&run.spec.variables);
+    record.spec.functions.clone_from(&run.spec.functions);
+    record.functions.clone_from(&run.functions);
 }
 
 /// Whether two specifications start a process in the same way.

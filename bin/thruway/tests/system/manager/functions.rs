@@ -1,0 +1,254 @@
+//! Chains that use declared functions: the declared executable runs, and versions follow one
+//! another while packets flow.
+
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use thruway_manager::events::EventLog;
+use thruway_manager::kind::Name;
+use thruway_manager::manager::Declared;
+use thruway_manager::planes::{Supervisor, SupervisorConfig};
+use thruway_manager::store::{ChangeOptions, Store};
+use thruway_manager::{
+    ChainName, ChainSpec, CheckError, Checker, ConditionKind, Event, FunctionName, FunctionSpec,
+    FunctionUse, Limits, Manager,
+};
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use super::keeper::signal;
+use super::swap::{LAN, WAN, under_traffic};
+use crate::control::Client;
+use crate::functions::parts::{LABEL, arguments};
+use crate::network::Network;
+use crate::process::{privileged, wait_for};
+
+/// A cable whose one direction goes through a function.
+const CABLE: &str = "
+    lan :: FromDevice(lan0, METHOD LINUX) -> l :: Classifier(12/0806, 12/0800, -);
+    wan :: FromDevice(wan0, METHOD LINUX) -> w :: Classifier(12/0806, 12/0800, -);
+    far :: ToDevice(wan0, METHOD LINUX); near :: ToDevice(lan0, METHOD LINUX);
+    l[0] -> far; w[0] -> near; l[2] -> Discard; w[2] -> Discard; w[1] -> near;
+    l[1] -> nf :: Nf($player, ON_FAILURE restart, HOLD 10s) -> far";
+
+/// Longest wait for the answer to a datagram; a new process has begun before.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Takes every chain: what a data plane refuses is to be seen.
+struct Trusting;
+
+impl Checker for Trusting {
+    fn check(&self, _name: &ChainName, _spec: &ChainSpec) -> Result<String, CheckError> {
+        Ok(String::new())
+    }
+}
+
+/// A manager whose data planes stand between two hosts.
+struct Lab {
+    network: Network,
+    dir: TempDir,
+    manager: Manager,
+    told: Mutex<Receiver<Event>>,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let dir = TempDir::new().expect("a directory");
+        let state = dir.path().join("state");
+        let store = Store::open(&state).expect("a store");
+        let config = SupervisorConfig::new(state, env!("CARGO_BIN_EXE_thruway"));
+        let (sender, told) = channel();
+        let planes = Supervisor::start(config, sender).expect("a free state");
+        let events = Arc::<EventLog>::default();
+        let manager = Manager::new(store, Arc::new(planes), Arc::new(Trusting), events);
+        let (manager, told) = (manager.expect("a manager"), Mutex::new(told));
+        Lab { network: Network::new(&LAN, &WAN), dir, manager, told }
+    }
+
+    /// With two versions of the function, and a chain that runs the first one; its process.
+    fn with_two_versions() -> (Lab, u32) {
+        let lab = Lab::new();
+        lab.declare("player@1", &lab.write("first", b'1'));
+        lab.declare("player@2", &lab.write("second", b'2'));
+        lab.ask_for("player@1");
+        let pid = lab.runs(1);
+        assert_eq!(lab.label(), "1");
+        (lab, pid)
+    }
+
+    /// Declares something; the threads that this starts are between the hosts.
+    fn put<N: Name<Spec: Declared>>(&self, name: &N, spec: &N::Spec) {
+        let put = || self.manager.put(name, spec, &ChangeOptions::default());
+        self.network.middle.within(put).expect("taken");
+    }
+
+    /// The path of an executable.
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("there").join(name)
+    }
+
+    /// Makes this program with another label an executable.
+    fn write(&self, name: &str, label: u8) -> PathBuf {
+        let own = std::env::current_exe().expect("a program");
+        let mut bytes = std::fs::read(own).expect("it is there");
+        let places: Vec<usize> = {
+            let found = bytes.windows(LABEL.len()).enumerate().filter(|(_, part)| *part == LABEL);
+            found.map(|(at, _)| at).collect()
+        };
+        assert!(!places.is_empty(), "the label is in the program");
+        for at in places {
+            bytes[at + LABEL.len() - 1] = label;
+        }
+        let path = self.file(name);
+        std::fs::write(&path, bytes).expect("room");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+        path
+    }
+
+    /// Declares a version of the function.
+    fn declare(&self, version: &str, path: &Path) {
+        let printed = Command::new("sha256sum").arg(path).output().expect("sha256sum").stdout;
+        let sha256 = String::from_utf8_lossy(&printed[..64]).into_owned();
+        let path = path.to_str().expect("plain text").to_owned();
+        let limits = Limits { memory: Some("300M".to_owned()), ..Limits::default() };
+        let name = FunctionName::new(version).expect("a name");
+        self.put(&name, &FunctionSpec { path, sha256, limits });
+    }
+
+    /// Asks for the chain with a version of the function.
+    fn ask_for(&self, version: &str) {
+        let used = format!("{version} {}", arguments("passes"));
+        let used = FunctionUse::parse(&used).expect("a use");
+        let functions = [("player".to_owned(), used)].into();
+        let spec = ChainSpec { configuration: CABLE.into(), functions, ..ChainSpec::default() };
+        self.put(&web(), &spec);
+    }
+
+    /// Waits until a generation runs; its process.
+    #[track_caller]
+    fn runs(&self, generation: u64) -> u32 {
+        wait_for("the chain", || {
+            let status = self.manager.planes().status("web")?;
+            let all = status.conditions.iter().all(|one| one.holds);
+            let now = all && status.observed_generation == generation;
+            if now { status.pid } else { None }
+        })
+    }
+
+    /// Waits until the chain is not up to date for this reason; the message.
+    #[track_caller]
+    fn is_refused(&self, reason: &str) -> String {
+        wait_for(reason, || {
+            let status = self.manager.planes().status("web")?;
+            let is_it = |kind| kind == ConditionKind::UpToDate;
+            let found = status.conditions.into_iter().find(|one| is_it(one.kind))?;
+            (found.reason == reason).then_some(found.message)
+        })
+    }
+
+    /// The label of the executable that runs, told by itself.
+    fn label(&self) -> String {
+        Client::unix(&self.dir.path().join("state/chains/web/control.sock"))
+            .read("nf.handler label")
+    }
+}
+
+impl Drop for Lab {
+    /// No process stays.
+    fn drop(&mut self) {
+        let status = self.manager.planes().status("web");
+        if let Some(pid) = status.and_then(|status| status.pid) {
+            signal(pid, Signal::KILL);
+        }
+    }
+}
+
+fn web() -> ChainName {
+    ChainName::new("web").expect("a name")
+}
+
+/// Datagrams of one flow.
+#[derive(Debug)]
+struct Flow {
+    answered: u64,
+    lost: u64,
+}
+
+/// Sends numbered datagrams until it is over, each after the answer to the one before, or when none
+/// came.
+fn ask(socket: &UdpSocket, over: &AtomicBool) -> Flow {
+    let mut flow = Flow { answered: 0, lost: 0 };
+    while !over.load(Ordering::Acquire) {
+        let number = (flow.answered + flow.lost).to_be_bytes();
+        socket.send(&number).expect("it is up");
+        let mut bytes = [0; 8];
+        match socket.recv(&mut bytes) {
+            Ok(_) => {
+                assert_eq!(bytes, number);
+                flow.answered += 1;
+            }
+            Err(_) => flow.lost += 1,
+        }
+    }
+    flow
+}
+
+#[test]
+fn versions_of_a_function_follow_one_another_under_traffic() {
+    if !privileged("versions_of_a_function_follow_one_another_under_traffic") {
+        return;
+    }
+    let (lab, pid) = Lab::with_two_versions();
+    let flows = under_traffic(&lab.network, (WAIT_MAX, ask), || {
+        // An upgrade of the file where it was declared changes nothing that runs.
+        lab.write("first", b'3');
+        lab.ask_for("player@2");
+        assert_eq!(lab.runs(2), pid, "a hot swap");
+        assert_eq!(lab.label(), "2");
+        let back = || lab.manager.rollback(&web(), 1, &ChangeOptions::default());
+        lab.network.middle.within(back).expect("taken");
+        assert_eq!(lab.runs(3), pid, "a hot swap");
+        assert_eq!(lab.label(), "1", "the declared executable, not what is in its place");
+    });
+    println!("two swaps of the version: {flows:?}");
+    // The one datagram of a flow that the old process has, and no other: others wait for the new.
+    assert!(flows.iter().all(|flow| flow.answered > 100 && flow.lost <= 2), "{flows:?}");
+
+    // The version is another executable now: the chain follows.
+    lab.declare("player@1", &lab.file("first"));
+    wait_for("the third executable", || (lab.label() == "3").then_some(()));
+    assert_eq!(lab.runs(3), pid);
+}
+
+#[test]
+fn an_executable_that_is_not_as_declared_never_runs() {
+    if !privileged("an_executable_that_is_not_as_declared_never_runs") {
+        return;
+    }
+    let (lab, pid) = Lab::with_two_versions();
+    let name = FunctionName::new("player@2").expect("a name");
+    let second = lab.manager.store().get(&name).expect("declared").spec.expect("a version");
+    // Neither the copy nor the file is there any more as it was declared.
+    let copy = lab.file("state/functions").join(&second.sha256);
+    std::fs::remove_file(&copy).expect("ours");
+    std::fs::copy(lab.write("second", b'4'), &copy).expect("room");
+    lab.ask_for("player@2");
+    let message = lab.is_refused("FunctionNotVerified");
+    assert!(message.contains("function player@2: ") && message.contains("SHA-256"), "{message}");
+    assert_eq!(lab.label(), "1", "what ran runs on");
+    // It is tried again and again, and told once.
+    std::thread::sleep(Duration::from_secs(5));
+    let told = lab.told.lock().expect("no panic");
+    let refused = told.try_iter().filter(|event| event.reason == "FunctionNotVerified");
+    assert_eq!(refused.count(), 1);
+    drop(told);
+    lab.write("second", b'2');
+    assert_eq!(lab.runs(2), pid, "the manager tries again by itself");
+    assert_eq!(lab.label(), "2");
+}
