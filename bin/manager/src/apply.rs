@@ -1,6 +1,5 @@
-//! `apply`: the chains of files are checked, all of them, and then declared.
+//! `apply`: what files declare is checked, all of it, and then declared.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,17 +7,19 @@ use clap::Args;
 use hyper::Method;
 use thruway::errln;
 use thruway_client::shown;
+use thruway_manager::api::Problem;
 use thruway_manager::api::views::ChangeView;
 use thruway_manager::client::{Client, ClientError, Content};
-use thruway_manager::{ChainName, ChainSpec};
 
-use crate::change::{ChangeArgs, Done, chain_path, print_changes};
-use crate::file;
+use crate::change::{ChangeArgs, Done, print_changes};
+use crate::file::{self, Declarations, Declared};
+use crate::target::{Kind, Target};
 
 /// Arguments of `apply`.
 #[derive(Args)]
 pub struct ApplyArgs {
-    /// File of chains (YAML, JSON or TOML by its suffix), a directory of such files, or `-`
+    /// File of functions, groups and chains (YAML, JSON or TOML by its suffix), a directory of such
+    /// files, or `-`
     #[arg(value_name = "FILE|DIR")]
     path: PathBuf,
     #[command(flatten)]
@@ -27,42 +28,141 @@ pub struct ApplyArgs {
 
 /// Runs the command.
 pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> {
-    let chains = file::read(&args.path)?;
-    // First all are only tried: a file with an error changes nothing.
-    let Some(tried) = put_all(client, &chains, true).await? else { return Ok(ExitCode::FAILURE) };
+    let declared = file::read(&args.path)?;
+    let mut order = Order { client, declared: &declared };
     let done = match args.change.dry_run {
-        true => Some(tried),
-        false => put_all(client, &chains, false).await?,
+        true => order.try_all().await?.map(Tried::told),
+        false => order.declare().await?,
     };
-    let Some(views) = done else { return Ok(ExitCode::FAILURE) };
-    let what = |view: &ChangeView| if view.generation == 1 { "created" } else { "changed" };
-    let done = views.into_iter().map(|view| Done { what: what(&view).to_owned(), view });
-    print_changes(&done.collect::<Vec<_>>(), &args.change)?;
+    let Some(done) = done else { return Ok(ExitCode::FAILURE) };
+    print_changes(&done, &args.change)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Declares chains; tells every refusal, and returns `None` if there was one.
-async fn put_all(
-    client: &Client,
-    chains: &BTreeMap<ChainName, ChainSpec>,
-    dry_run: bool,
-) -> anyhow::Result<Option<Vec<ChangeView>>> {
-    let (mut views, mut refused) = (Vec::new(), false);
-    for (name, spec) in chains {
-        let target = format!("{}?dry_run={dry_run}", chain_path(name.as_str()));
-        let content = Content { body: serde_json::to_vec(spec)?, ..Content::default() };
-        match client.json(Method::PUT, &target, content).await {
-            Ok(view) => views.push(view),
-            Err(ClientError::Refused(problem)) => {
-                refused = true;
-                let field = problem.field.as_deref().map_or(String::new(), |at| format!(" ({at})"));
-                errln!("chain/{name}{field}: {}", shown(problem.detail.trim_end()));
+/// What came of a trial without a refusal.
+#[derive(Default)]
+struct Tried {
+    done: Vec<Done>,
+    /// What names functions that are declared with it: the manager cannot check it before.
+    waiting: Vec<Target>,
+}
+
+impl Tried {
+    /// What would be done; what cannot be told yet is said.
+    fn told(self) -> Vec<Done> {
+        for target in &self.waiting {
+            errln!("{target}: not checked, as it names functions that are not declared yet");
+        }
+        self.done
+    }
+}
+
+/// What is to be declared, and where.
+struct Order<'a> {
+    client: &'a Client,
+    declared: &'a Declarations,
+}
+
+impl Order<'_> {
+    /// Declares all, or nothing that is refused, with what names it.
+    async fn declare(&mut self) -> anyhow::Result<Option<Vec<Done>>> {
+        // First all are only tried: files with an error change nothing.
+        let Some(Tried { waiting, .. }) = self.try_all().await? else { return Ok(None) };
+        let is_function = |target: &Target| target.kind == Kind::Function;
+        let all = || self.declared.keys();
+        let functions: Vec<&Target> = all().filter(|target| is_function(target)).collect();
+        let others: Vec<&Target> = all().filter(|target| !is_function(target)).collect();
+        let Some(mut done) = self.put_all(&functions).await? else { return Ok(None) };
+        let waiting: Vec<&Target> = waiting.iter().collect();
+        if !self.all_pass(&waiting).await? {
+            errln!("the functions were declared, and nothing else");
+            return Ok(None);
+        }
+        let Some(more) = self.put_all(&others).await? else { return Ok(None) };
+        done.extend(more);
+        Ok(Some(done))
+    }
+
+    /// Tries all; tells every refusal, and returns `None` if there was one.
+    async fn try_all(&mut self) -> anyhow::Result<Option<Tried>> {
+        let (mut tried, mut refused) = (Tried::default(), false);
+        for (target, declared) in self.declared {
+            match self.put(target, true).await? {
+                Ok(done) => tried.done.push(done),
+                Err(problem) if self.is_to_come(declared, &problem) => {
+                    tried.waiting.push(target.clone());
+                }
+                Err(problem) => {
+                    refused = true;
+                    tell(target, &problem);
+                }
             }
-            Err(error) => return Err(error.into()),
+        }
+        if refused {
+            errln!("nothing was changed");
+        }
+        Ok((!refused).then_some(tried))
+    }
+
+    /// Whether it was refused for want of a function that is declared with it.
+    fn is_to_come(&self, declared: &Declared, problem: &Problem) -> bool {
+        let references = declared.references().into_iter();
+        let mut missing = references.filter(|one| Some(&one.field) == problem.field.as_ref());
+        missing.any(|one| {
+            let target = Target { kind: Kind::Function, name: one.name };
+            self.declared.contains_key(&target)
+        })
+    }
+
+    /// Whether a trial of all these passes; tells every refusal.
+    async fn all_pass(&self, targets: &[&Target]) -> anyhow::Result<bool> {
+        let mut passes = true;
+        for target in targets {
+            if let Err(problem) = self.put(target, true).await? {
+                passes = false;
+                tell(target, &problem);
+            }
+        }
+        Ok(passes)
+    }
+
+    /// Declares these; tells every refusal, and returns `None` if there was one.
+    async fn put_all(&self, targets: &[&Target]) -> anyhow::Result<Option<Vec<Done>>> {
+        let (mut all, mut refused) = (Vec::new(), false);
+        for target in targets {
+            match self.put(target, false).await? {
+                Ok(done) => all.push(done),
+                Err(problem) => {
+                    refused = true;
+                    tell(target, &problem);
+                }
+            }
+        }
+        Ok((!refused).then_some(all))
+    }
+
+    /// Declares one, or tries to.
+    async fn put(
+        &self,
+        target: &Target,
+        dry_run: bool,
+    ) -> anyhow::Result<Result<Done, Box<Problem>>> {
+        let path = format!("{}?dry_run={dry_run}", target.path());
+        let body = serde_json::to_vec(&self.declared[target])?;
+        let content = Content { body, ..Content::default() };
+        match self.client.json::<ChangeView>(Method::PUT, &path, content).await {
+            Ok(view) => {
+                let what = if view.generation == 1 { "created" } else { "changed" }.to_owned();
+                Ok(Ok(Done { target: target.clone(), view, what }))
+            }
+            Err(ClientError::Refused(problem)) => Ok(Err(problem)),
+            Err(error) => Err(error.into()),
         }
     }
-    if refused && dry_run {
-        errln!("nothing was changed");
-    }
-    Ok((!refused).then_some(views))
+}
+
+/// Tells a refusal.
+fn tell(target: &Target, problem: &Problem) {
+    let field = problem.field.as_deref().map_or(String::new(), |at| format!(" ({at})"));
+    errln!("{target}{field}: {}", shown(problem.detail.trim_end()));
 }

@@ -1,13 +1,13 @@
-//! What commands that change chains have in common.
+//! What commands that change resources have in common.
 
 use clap::Args;
 use thruway::table::Table;
 use thruway::{errln, out, outln};
 use thruway_client::shown;
 use thruway_manager::api::views::ChangeView;
-use thruway_manager::client::escape;
 
 use crate::output::{OutputArgs, one_line};
+use crate::target::Target;
 
 /// How a change is made.
 #[derive(Args)]
@@ -21,6 +21,8 @@ pub struct ChangeArgs {
 
 /// A change that was made, or tried.
 pub struct Done {
+    /// The resource.
+    pub target: Target,
     /// What the manager says of it.
     pub view: ChangeView,
     /// What it did, if it did something: `created`.
@@ -41,9 +43,9 @@ impl Done {
     }
 
     fn print(&self) {
-        let ChangeView { name, generation, dry_run, diff, .. } = &self.view;
+        let ChangeView { generation, dry_run, diff, .. } = &self.view;
         let dry = if *dry_run { " (dry run)" } else { "" };
-        outln!("chain/{name} {}, generation {generation}{dry}", self.what());
+        outln!("{} {}, generation {generation}{dry}", self.target, self.what());
         if *dry_run {
             out!("{}", shown(diff));
         }
@@ -51,11 +53,6 @@ impl Done {
             errln!("{}", shown(self.view.warnings.trim_end()));
         }
     }
-}
-
-/// The resource of a chain.
-pub fn chain_path(name: &str) -> String {
-    format!("/v1/chains/{}", escape(name))
 }
 
 /// Prints what a change did.
@@ -79,12 +76,13 @@ pub fn print_changes(done: &[Done], args: &ChangeArgs) -> anyhow::Result<()> {
 }
 
 fn table(done: &[Done]) -> Table {
-    let mut table =
-        Table::new(&["chain", "what", "generation", "added", "removed", "dry-run", "warnings"]);
+    let columns = ["kind", "name", "what", "generation", "added", "removed", "dry-run", "warnings"];
+    let mut table = Table::new(&columns);
     for one in done {
         let (added, removed) = one.lines();
         let warnings = one_line(&one.view.warnings);
         table.row(vec![
+            one.target.kind.name().to_owned(),
             one.view.name.clone(),
             one.what().to_owned(),
             one.view.generation.to_string(),
@@ -112,10 +110,10 @@ mod tests {
             warnings: "web:1: odd\n  here\n".into(),
             diff: diff.into(),
         };
-        let done = Done { view, what: "changed".into() };
+        let done = Done { target: Target::chain("web"), view, what: "changed".into() };
         assert_eq!(done.lines(), (2, 1));
         let text = table(&[done]).render();
         let row: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
-        assert_eq!(row, ["web", "changed", "2", "2", "1", "no", "web:1:", "odd", "here"]);
+        assert_eq!(row, ["chain", "web", "changed", "2", "2", "1", "no", "web:1:", "odd", "here"]);
     }
 }

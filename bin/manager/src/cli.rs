@@ -1,5 +1,6 @@
 //! The command line of `thruway-manager`.
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -11,9 +12,10 @@ use thruway_client::shown;
 use thruway_manager::api::views::{ChangeView, DiffView, GenerationList};
 use thruway_manager::client::{Client, ClientError, Content};
 
-use crate::change::{ChangeArgs, Done, chain_path, print_change, print_changes};
+use crate::change::{ChangeArgs, Done, print_change, print_changes};
 use crate::connect::ServerArgs;
 use crate::output::OutputArgs;
+use crate::target::{Target, select, target, targets};
 use crate::{apply, daemon, description, follow, logs, show, token};
 
 /// Keeps the chains that this host is to run, and declares them
@@ -30,27 +32,30 @@ struct Cli {
 enum Command {
     /// Run the manager in the foreground until SIGTERM or Ctrl-C
     Daemon(daemon::DaemonArgs),
-    /// Declare the chains of a file, or of all files of a directory
+    /// Declare the functions, groups and chains of a file, or of all files of a directory
     Apply(apply::ApplyArgs),
-    /// List chains, or show those that are named
+    /// List chains, functions, groups or hosts, or show those that are named
     Get {
-        /// Names of chains
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
+        /// Kind (chains, functions, groups, hosts), names of that kind, or KIND/NAME; a name alone
+        /// is a chain's
+        #[arg(value_name = "KIND|NAME")]
+        words: Vec<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Show a chain: what is asked for, what is observed, and its history
+    /// Show a resource: what is asked for, what is observed, and its history
     Describe {
-        /// Name of the chain
-        name: String,
+        /// Name of a chain, KIND/NAME, or a kind and a name: function words@1.0
+        #[arg(value_name = "KIND|NAME", required = true, num_args = 1..=2)]
+        words: Vec<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Compare two generations of a chain
+    /// Compare two generations of a resource
     Diff {
-        /// Name of the chain
-        name: String,
+        /// Name of a chain, KIND/NAME, or a kind and a name: function words@1.0
+        #[arg(value_name = "KIND|NAME", required = true, num_args = 1..=2)]
+        words: Vec<String>,
         /// Older generation [default: the one before the newer one]
         #[arg(long)]
         from: Option<u64>,
@@ -60,18 +65,19 @@ enum Command {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Take chains back; their history stays
+    /// Take chains, groups and functions back; their history stays
     Delete {
-        /// Names of chains
-        #[arg(value_name = "NAME", required = true)]
-        names: Vec<String>,
+        /// Names of chains, KIND/NAME, or a kind and names of that kind
+        #[arg(value_name = "KIND|NAME", required = true)]
+        words: Vec<String>,
         #[command(flatten)]
         change: ChangeArgs,
     },
-    /// Declare an earlier generation of a chain again
+    /// Declare an earlier generation of a resource again
     Rollback {
-        /// Name of the chain
-        name: String,
+        /// Name of a chain, KIND/NAME, or a kind and a name: function words@1.0
+        #[arg(value_name = "KIND|NAME", required = true, num_args = 1..=2)]
+        words: Vec<String>,
         /// Generation [default: the one before the last one]
         #[arg(long)]
         to: Option<u64>,
@@ -137,27 +143,34 @@ async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
         Command::Token(args) => return token::main(client, args).await,
         Command::Events(args) => return follow::main(client, &args).await,
         Command::Logs(args) => return logs::main(client, &args).await,
-        Command::Get { names, output } => show::get(client, &names, output).await?,
-        Command::Describe { name, output } => show::describe(client, &name, output).await?,
-        Command::Diff { name, from, to, output } => {
-            diff(client, &name, (from, to), output).await?;
+        Command::Get { words, output } => show::get(client, select(&words)?, output).await?,
+        Command::Describe { words, output } => {
+            show::describe(client, &target(&words)?, output).await?;
         }
-        Command::Delete { names, change } => return delete(client, &names, &change).await,
-        Command::Rollback { name, to, change } => rollback(client, &name, to, &change).await?,
+        Command::Diff { words, from, to, output } => {
+            diff(client, &target(&words)?.declared()?, (from, to), output).await?;
+        }
+        Command::Delete { words, change } => {
+            let all = targets(&words)?.into_iter().map(Target::declared);
+            return delete(client, all.collect::<anyhow::Result<_>>()?, &change).await;
+        }
+        Command::Rollback { words, to, change } => {
+            rollback(client, target(&words)?.declared()?, to, &change).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn diff(
     client: &Client,
-    name: &str,
+    target: &Target,
     (from, to): (Option<u64>, Option<u64>),
     output: OutputArgs,
 ) -> anyhow::Result<()> {
     let part = |name: &str, value: Option<u64>| value.map(|value| format!("{name}={value}"));
     let query: Vec<String> = [part("from", from), part("to", to)].into_iter().flatten().collect();
-    let target = format!("{}/diff?{}", chain_path(name), query.join("&"));
-    let view: DiffView = client.json(Method::GET, &target, Content::default()).await?;
+    let path = format!("{}/diff?{}", target.path(), query.join("&"));
+    let view: DiffView = client.json(Method::GET, &path, Content::default()).await?;
     match output.data() {
         Some(data) => data.print(&view)?,
         None => out!("{}", shown(&view.diff)),
@@ -165,12 +178,19 @@ async fn diff(
     Ok(())
 }
 
-async fn delete(client: &Client, names: &[String], args: &ChangeArgs) -> anyhow::Result<ExitCode> {
+async fn delete(
+    client: &Client,
+    mut targets: Vec<Target>,
+    args: &ChangeArgs,
+) -> anyhow::Result<ExitCode> {
+    // Chains first: what they name may be deleted then.
+    targets.sort_by_key(|target| Reverse(target.kind));
+    let count = targets.len();
     let (mut done, mut failed) = (Vec::new(), Vec::new());
-    for name in names {
-        let target = format!("{}?dry_run={}", chain_path(name), args.dry_run);
-        match client.json(Method::DELETE, &target, Content::default()).await {
-            Ok(view) => done.push(Done { view, what: "deleted".to_owned() }),
+    for target in targets {
+        let path = format!("{}?dry_run={}", target.path(), args.dry_run);
+        match client.json(Method::DELETE, &path, Content::default()).await {
+            Ok(view) => done.push(Done { target, view, what: "deleted".to_owned() }),
             Err(error) => {
                 let is_refused = matches!(error, ClientError::Refused(_));
                 failed.push(error);
@@ -181,9 +201,9 @@ async fn delete(client: &Client, names: &[String], args: &ChangeArgs) -> anyhow:
             }
         }
     }
-    match (names, done.as_slice()) {
+    match (count, done.as_slice()) {
         (_, []) => {}
-        ([_], [one]) => print_change(one, args)?,
+        (1, [one]) => print_change(one, args)?,
         (_, all) => print_changes(all, args)?,
     }
     failed.iter().for_each(|error| errln!("thruway-manager: {}", shown(&error.to_string())));
@@ -192,23 +212,22 @@ async fn delete(client: &Client, names: &[String], args: &ChangeArgs) -> anyhow:
 
 async fn rollback(
     client: &Client,
-    name: &str,
+    target: Target,
     to: Option<u64>,
     args: &ChangeArgs,
 ) -> anyhow::Result<()> {
-    let path = chain_path(name);
     let to = match to {
         Some(to) => to,
         None => {
-            let target = format!("{path}/generations?limit=2");
-            let list: GenerationList =
-                client.json(Method::GET, &target, Content::default()).await?;
+            let path = format!("{}/generations?limit=2", target.path());
+            let list: GenerationList = client.json(Method::GET, &path, Content::default()).await?;
             let before = list.items.get(1).map(|one| one.generation);
-            before.ok_or_else(|| anyhow::anyhow!("chain '{name}' has one generation only"))?
+            before.ok_or_else(|| anyhow::anyhow!("{target} has one generation only"))?
         }
     };
-    let target = format!("{path}/rollback?dry_run={}", args.dry_run);
+    let path = format!("{}/rollback?dry_run={}", target.path(), args.dry_run);
     let content = Content { body: json!({ "to": to }).to_string().into(), ..Content::default() };
-    let view: ChangeView = client.json(Method::POST, &target, content).await?;
-    print_change(&Done { view, what: format!("rolled back to generation {to}") }, args)
+    let view: ChangeView = client.json(Method::POST, &path, content).await?;
+    let what = format!("rolled back to generation {to}");
+    print_change(&Done { target, view, what }, args)
 }

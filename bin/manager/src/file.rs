@@ -1,4 +1,4 @@
-//! Files of chains, in YAML, JSON or TOML.
+//! Files of functions, groups and chains, in YAML, JSON or TOML.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,48 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use thruway_manager::{ChainName, ChainSpec, FunctionUse};
+use thruway_manager::kind::{Name, Reference, Spec as _};
+use thruway_manager::{
+    ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName, GroupSpec,
+};
+
+use crate::target::{Kind, Target};
 
 /// Suffixes of files that `apply DIR` takes.
 const SUFFIXES: &[&str] = &["json", "toml", "yaml", "yml"];
 
-/// A file of chains.
+/// What a resource is declared by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Declared {
+    Function(FunctionSpec),
+    Group(GroupSpec),
+    Chain(ChainSpec),
+}
+
+impl Declared {
+    /// What it names.
+    pub fn references(&self) -> Vec<Reference> {
+        match self {
+            Declared::Function(spec) => spec.references(),
+            Declared::Group(spec) => spec.references(),
+            Declared::Chain(spec) => spec.references(),
+        }
+    }
+}
+
+/// What files declare. Each names only what stands before it.
+pub type Declarations = BTreeMap<Target, Declared>;
+
+/// A file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct ChainsFile {
+struct DeclarationsFile {
+    #[serde(default)]
+    functions: BTreeMap<String, FunctionSpec>,
+    #[serde(default)]
+    groups: BTreeMap<String, GroupSpec>,
+    #[serde(default)]
     chains: BTreeMap<String, Entry>,
 }
 
@@ -40,13 +73,13 @@ struct Entry {
     stopped: bool,
 }
 
-/// A chain as `get` prints it; what the manager says of it is not read.
+/// A resource as `get` prints it; what the manager says of it is not read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Printed {
+struct Printed<S> {
     name: String,
-    #[serde(default)]
-    spec: Option<ChainSpec>,
+    #[serde(default = "none")]
+    spec: Option<S>,
     #[serde(default, rename = "generation")]
     _generation: IgnoredAny,
     #[serde(default, rename = "time")]
@@ -59,22 +92,54 @@ struct Printed {
     _status: IgnoredAny,
 }
 
-/// What tells that a file has one chain as `get` prints it.
+/// A specification that is not there.
+fn none<S>() -> Option<S> {
+    None
+}
+
+/// What tells that a file has one resource as `get` prints it.
 #[derive(Deserialize)]
 struct Named {
     #[serde(rename = "name")]
     _name: IgnoredAny,
 }
 
-/// The chains of a file, of all files of a directory, or of standard input (`-`), by name.
-pub fn read(path: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+/// What tells of which kind a resource is that `get` printed.
+#[derive(Deserialize)]
+struct Shape {
+    name: String,
+    #[serde(default)]
+    spec: Option<BTreeMap<String, IgnoredAny>>,
+    #[serde(default)]
+    generation: Option<IgnoredAny>,
+    #[serde(default)]
+    status: Option<IgnoredAny>,
+}
+
+impl Shape {
+    fn kind(&self) -> Kind {
+        let has = |field| self.spec.as_ref().is_some_and(|spec| spec.contains_key(field));
+        if self.name.contains('@') {
+            Kind::Function
+        } else if has("functions") && !has("configuration") {
+            Kind::Group
+        } else if self.spec.is_none() && self.generation.is_none() && self.status.is_some() {
+            Kind::Host
+        } else {
+            Kind::Chain
+        }
+    }
+}
+
+/// What a file, all files of a directory, or standard input (`-`) declare.
+pub fn read(path: &Path) -> anyhow::Result<Declarations> {
     if path == Path::new("-") {
         let text = std::io::read_to_string(std::io::stdin()).context("standard input")?;
         return parse(&text, "yaml", Path::new(".")).context("standard input");
     }
     let files = if path.is_dir() { files(path)? } else { vec![path.to_owned()] };
-    let mut chains = BTreeMap::new();
-    let mut origins: BTreeMap<ChainName, PathBuf> = BTreeMap::new();
+    let mut declarations = Declarations::new();
+    let mut origins: BTreeMap<Target, PathBuf> = BTreeMap::new();
     for file in files {
         let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
         if !SUFFIXES.contains(&suffix) {
@@ -83,18 +148,19 @@ pub fn read(path: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
         }
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         let dir = file.parent().unwrap_or(Path::new("."));
-        for (name, spec) in parse(&text, suffix, dir).with_context(|| file.display().to_string())? {
-            if let Some(other) = origins.insert(name.clone(), file.clone()) {
+        let all = parse(&text, suffix, dir).with_context(|| file.display().to_string())?;
+        for (target, declared) in all {
+            if let Some(other) = origins.insert(target.clone(), file.clone()) {
                 let (file, other) = (file.display(), other.display());
-                bail!("chain '{name}' is in {other} and in {file}; keep one");
+                bail!("{target} is in {other} and in {file}; keep one");
             }
-            chains.insert(name, spec);
+            declarations.insert(target, declared);
         }
     }
-    Ok(chains)
+    Ok(declarations)
 }
 
-/// The files of chains in a directory, by name.
+/// The files of a directory, by name.
 fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let name = || dir.display().to_string();
     let mut files = Vec::new();
@@ -112,21 +178,73 @@ fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn parse(text: &str, suffix: &str, dir: &Path) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+fn parse(text: &str, suffix: &str, dir: &Path) -> anyhow::Result<Declarations> {
     // What it is decides first, so that an error is told of that.
     if deserialize::<Vec<IgnoredAny>>(text, suffix).is_ok() {
-        return printed(deserialize(text, suffix)?);
+        return printed(text, suffix, false);
     }
     if deserialize::<Named>(text, suffix).is_ok() {
-        return printed(vec![deserialize(text, suffix)?]);
+        return printed(text, suffix, true);
     }
-    let file: ChainsFile = deserialize(text, suffix)?;
-    let mut chains = BTreeMap::new();
-    for (name, entry) in file.chains {
+    let DeclarationsFile { functions, groups, chains } = deserialize(text, suffix)?;
+    let mut all = Declarations::new();
+    for (name, spec) in functions {
+        insert::<FunctionName>(&mut all, &name, spec)?;
+    }
+    for (name, spec) in groups {
+        insert::<GroupName>(&mut all, &name, spec)?;
+    }
+    for (name, entry) in chains {
         let spec = entry.spec(dir).with_context(|| format!("chain '{}'", name.escape_debug()))?;
-        chains.insert(ChainName::new(&name)?, spec);
+        insert::<ChainName>(&mut all, &name, spec)?;
     }
-    Ok(chains)
+    match all.is_empty() {
+        true => bail!("it declares nothing; give functions, groups or chains"),
+        false => Ok(all),
+    }
+}
+
+/// A kind of resource that files declare.
+trait Declarable: Name {
+    const KIND: Kind;
+
+    fn declared(spec: Self::Spec) -> anyhow::Result<Declared>;
+}
+
+impl Declarable for FunctionName {
+    const KIND: Kind = Kind::Function;
+
+    fn declared(spec: FunctionSpec) -> anyhow::Result<Declared> {
+        Ok(Declared::Function(spec))
+    }
+}
+
+impl Declarable for GroupName {
+    const KIND: Kind = Kind::Group;
+
+    fn declared(spec: GroupSpec) -> anyhow::Result<Declared> {
+        Ok(Declared::Group(spec))
+    }
+}
+
+impl Declarable for ChainName {
+    const KIND: Kind = Kind::Chain;
+
+    fn declared(spec: ChainSpec) -> anyhow::Result<Declared> {
+        let wrong = |error: CheckError| anyhow!("{}: {}", error.field, error.message);
+        spec.check_functions().map_err(wrong)?;
+        Ok(Declared::Chain(spec))
+    }
+}
+
+/// Adds a declaration; its name is checked.
+fn insert<N: Declarable>(all: &mut Declarations, name: &str, spec: N::Spec) -> anyhow::Result<()> {
+    let target = Target { kind: N::KIND, name: N::parse(name)?.to_string() };
+    let declared = N::declared(spec).with_context(|| target.to_string())?;
+    match all.insert(target.clone(), declared) {
+        None => Ok(()),
+        Some(_) => bail!("{target} is there twice; keep one"),
+    }
 }
 
 fn deserialize<T: DeserializeOwned>(text: &str, suffix: &str) -> anyhow::Result<T> {
@@ -137,20 +255,38 @@ fn deserialize<T: DeserializeOwned>(text: &str, suffix: &str) -> anyhow::Result<
     }
 }
 
-/// The chains that `get` printed.
-fn printed(list: Vec<Printed>) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+/// What `get` or `describe` printed: one resource, or a list of one kind.
+fn printed(text: &str, suffix: &str, is_one: bool) -> anyhow::Result<Declarations> {
+    let shapes: Vec<Shape> = several(text, suffix, is_one).unwrap_or_default();
+    let kind = shapes.first().map_or(Kind::Chain, Shape::kind);
+    if let Some(other) = shapes.iter().find(|shape| shape.kind() != kind) {
+        let (one, other) = (kind.name(), other.kind().name());
+        bail!("it is a list of a {one} and a {other}; give each kind a file of its own");
+    }
+    match kind {
+        Kind::Function => listed::<FunctionName>(text, suffix, is_one),
+        Kind::Group => listed::<GroupName>(text, suffix, is_one),
+        Kind::Chain => listed::<ChainName>(text, suffix, is_one),
+        Kind::Host => bail!("it is a host, which is observed; nothing of it can be declared"),
+    }
+}
+
+fn listed<N: Declarable>(text: &str, suffix: &str, is_one: bool) -> anyhow::Result<Declarations> {
+    let list: Vec<Printed<N::Spec>> = several(text, suffix, is_one)?;
     if list.is_empty() {
-        bail!("it is a list without chains");
+        bail!("it is a list without resources");
     }
-    let mut chains = BTreeMap::new();
+    let mut all = Declarations::new();
     for Printed { name, spec, .. } in list {
-        let name = ChainName::new(&name)?;
-        let Some(spec) = spec else { bail!("chain '{name}' has no spec; give one") };
-        if chains.insert(name.clone(), spec).is_some() {
-            bail!("chain '{name}' is there twice; keep one");
-        }
+        let kind = N::KIND.name();
+        let Some(spec) = spec else { bail!("{kind} '{name}' has no spec; give one") };
+        insert::<N>(&mut all, &name, spec)?;
     }
-    Ok(chains)
+    Ok(all)
+}
+
+fn several<T: DeserializeOwned>(text: &str, suffix: &str, is_one: bool) -> anyhow::Result<Vec<T>> {
+    if is_one { Ok(vec![deserialize(text, suffix)?]) } else { deserialize(text, suffix) }
 }
 
 impl Entry {
@@ -179,7 +315,7 @@ mod tests {
     use super::*;
     use crate::output::Data;
 
-    fn chains(text: &str, suffix: &str) -> anyhow::Result<BTreeMap<ChainName, ChainSpec>> {
+    fn chains(text: &str, suffix: &str) -> anyhow::Result<Declarations> {
         parse(text, suffix, Path::new("/nonexistent"))
     }
 
@@ -267,7 +403,7 @@ mod tests {
                 cores,
                 stopped,
             };
-            let expected = BTreeMap::from([(ChainName::new("web").expect("a name"), spec.clone())]);
+            let expected = BTreeMap::from([(Target::chain("web"), Declared::Chain(spec.clone()))]);
             let one = view("web", spec);
             for data in [Data::Json, Data::Yaml] {
                 let suffix = if data == Data::Json { "json" } else { "yaml" };
@@ -290,7 +426,7 @@ mod tests {
         assert!(refused("{name: web, spce: {}}").contains("spce"));
         assert!(refused("[{name: Web, spec: {configuration: a}}]").contains("is no name"));
         let twice = "[{name: a, spec: {configuration: a}}, {name: a, spec: {configuration: b}}]";
-        assert!(refused(twice).contains("chain 'a' is there twice"));
-        assert!(refused("[]").contains("a list without chains"));
+        assert!(refused(twice).contains("chain/a is there twice"));
+        assert!(refused("[]").contains("a list without resources"));
     }
 }

@@ -12,12 +12,16 @@ mod cli;
 mod connect;
 mod daemon;
 mod description;
+mod fetch;
 mod file;
 mod follow;
 mod logs;
 mod output;
+mod page;
 mod show;
 mod sse;
+mod tables;
+mod target;
 mod token;
 
 use std::process::ExitCode;

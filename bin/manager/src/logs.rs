@@ -10,9 +10,9 @@ use thruway_manager::api::LOG_LINES_MAX;
 use thruway_manager::api::views::{LogLine, LogView};
 use thruway_manager::client::{Client, Content};
 
-use crate::change::chain_path;
 use crate::output::OutputArgs;
 use crate::sse;
+use crate::target::Target;
 
 /// Arguments of `logs`.
 #[derive(Args)]
@@ -37,7 +37,7 @@ fn lines(text: &str) -> Result<usize, String> {
 
 /// Runs the command.
 pub async fn main(client: &Client, args: &LogsArgs) -> anyhow::Result<ExitCode> {
-    let target = format!("{}/log?lines={}", chain_path(&args.name), args.lines);
+    let target = format!("{}/log?lines={}", Target::chain(&args.name).path(), args.lines);
     if args.follow {
         let target = format!("{target}&follow=true");
         let each = |data: &str| print_next(&serde_json::from_str(data)?, args);

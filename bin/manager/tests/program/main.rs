@@ -1,5 +1,8 @@
 //! The program itself: a manager in the foreground, and the commands over its socket.
 
+mod functions;
+mod resources;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -156,7 +159,7 @@ fn what_is_printed_as_data_is_one_value_and_can_be_applied() {
     let wide = manager.run(&["apply", "two.yaml", "-o", "wide"]);
     let row = wide.lines().find(|line| line.contains(" web ")).expect("a row");
     let row: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(row, ["web", "created", "1", "2", "0", "no", "-"], "{wide}");
+    assert_eq!(row, ["chain", "web", "created", "1", "2", "0", "no", "-"], "{wide}");
     for (file, args) in [
         ("all.yaml", &["get", "-o", "yaml"][..]),
         ("all.json", &["get", "-o", "json"]),
