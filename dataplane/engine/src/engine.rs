@@ -121,7 +121,7 @@ impl Engine {
     fn round(&mut self) -> bool {
         self.tick();
         let mut worked = self.open_mail();
-        self.sweep_sessions();
+        worked |= self.sweep_sessions();
         worked |= self.take_handed();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
@@ -136,16 +136,17 @@ impl Engine {
         worked
     }
 
-    /// Ends some of the sessions whose time is up.
+    /// Ends some of the sessions whose time is up; whether there were any: then more may follow.
     #[inline]
-    fn sweep_sessions(&mut self) {
-        if let Some(flows) = &mut self.wires.flows {
-            flows.sweep(self.wires.now);
-            if flows.next_ended().is_some() {
-                self.core.tell_functions(&mut self.wires);
-            }
-            self.away.did(Piece::Sessions, NOBODY);
+    fn sweep_sessions(&mut self) -> bool {
+        let Some(flows) = &mut self.wires.flows else { return false };
+        flows.sweep(self.wires.now);
+        let has_ended = flows.next_ended().is_some();
+        if has_ended {
+            self.core.tell_functions(&mut self.wires);
         }
+        self.away.did(Piece::Sessions, NOBODY);
+        has_ended
     }
 
     /// Ends all sessions.

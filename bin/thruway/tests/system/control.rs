@@ -21,6 +21,9 @@ pub struct Client {
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Longest time that a thread may be away from its round because of somebody, nanoseconds.
+pub const AWAY_NS: u64 = 5_000_000;
+
 impl Client {
     /// Connects as soon as somebody listens, and takes the greeting.
     fn tcp(port: u16) -> Client {
@@ -55,6 +58,16 @@ impl Client {
     pub fn ask(&mut self, command: &str) -> (u32, String) {
         self.send(&format!("{command}\r\n"));
         self.answer()
+    }
+
+    /// The longest stay of any thread away from its round: nanoseconds of its own, without those in
+    /// which it had no processor, and the whole line.
+    pub fn worst_gap(&mut self) -> (u64, String) {
+        let text = self.read("gaps");
+        let lines = text.lines().filter(|line| line.contains("\tworst\t"));
+        let own = |line: &str| line.split('\t').nth(3)?.parse::<u64>().ok();
+        let found = lines.filter_map(|line| Some((own(line)?, line.replace('\t', " ")))).max();
+        found.expect("a line for each thread")
     }
 
     fn answer(&mut self) -> (u32, String) {

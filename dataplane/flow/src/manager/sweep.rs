@@ -11,6 +11,8 @@ use crate::plan::{LeafId, LevelId};
 const ROUND_NS: i64 = 2_000_000_000;
 /// Most records looked at in one go.
 const RECORDS_MAX: i64 = 256;
+/// Most sessions ended in one go: for each, functions are called.
+const ENDED_MAX: usize = 64;
 
 impl Manager {
     /// Ends some of the sessions whose time is up. To be called often; what it does is bounded.
@@ -29,6 +31,9 @@ impl Manager {
 
     fn sweep_level(&mut self, level: usize, records: u32, now: u32) {
         for _ in 0..records {
+            if self.ended.len() >= ENDED_MAX {
+                return;
+            }
             let state = &mut self.levels[level];
             if state.hand >= state.pool.extent() {
                 state.hand = 0;
@@ -73,7 +78,7 @@ impl Manager {
                 let index = state.hand;
                 state.hand += 1;
                 self.end(level as LevelId, index, why);
-                if self.ended.len() >= RECORDS_MAX as usize {
+                if self.ended.len() >= ENDED_MAX {
                     return true;
                 }
             }

@@ -254,6 +254,23 @@ fn a_full_table_of_open_sessions_refuses_new_ones() {
     assert!(classify(&mut manager, vec![frame(&udp(77, 1000, 1, 2), 0)], later)[0].is_some());
 }
 
+/// However many are over: functions are called for each, and packets wait meanwhile.
+#[test]
+fn few_sessions_end_in_one_go() {
+    let mut manager = manager(&[demand("connection", 8)], &Settings::default());
+    for n in 0..1000 {
+        one(&mut manager, frame(&udp(n, 1000, 1, 2), 0), 0);
+    }
+    let mut ended = Vec::new();
+    while manager.counts(0).0 > 0 && ended.len() < 1000 {
+        let goes = ended.len() as i64;
+        manager.sweep((1000 + 2 * goes) * SECOND);
+        ended.push(release(&mut manager).len());
+    }
+    assert_eq!(ended.iter().sum::<usize>(), 1000);
+    assert!(ended.iter().all(|count| *count <= 64), "{ended:?}");
+}
+
 #[test]
 fn replies_of_a_translated_session_find_it() {
     let translating = Demand { translates: true, ..demand("connection", 8) };

@@ -9,7 +9,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::at;
 use super::lab::{INSIDE, Lab, OUTSIDE, PUBLIC};
-use crate::control::Client;
+use crate::control::{AWAY_NS, Client};
 use crate::network::Namespace;
 use crate::process::{Running, at_length, privileged, resident_kib, wait_for};
 use crate::siege::{DOWNLOAD, Download, Ending, besiege, requests, serve};
@@ -152,6 +152,8 @@ struct Seen {
     requests: (usize, usize),
     /// Of sessions, at the end of it: now, embryonic, evicted, refused, created.
     sessions: [u64; 5],
+    /// The longest stay of a thread away from its round: nanoseconds, and what is told of it.
+    gap: (u64, String),
     /// Memory that was added, in KiB.
     grown: u64,
 }
@@ -188,13 +190,14 @@ impl Seen {
             let requests = asked.join().expect("no panic");
             let grown = resident_kib(pid).saturating_sub(before);
             let (sessions, lost) = (sessions(socket), lost(socket));
+            let gap = Client::unix(socket).worst_gap();
             drop(floods);
-            Seen { alone, beside, among, lost, requests, sessions, grown }
+            Seen { alone, beside, among, lost, requests, sessions, gap, grown }
         })
     }
 
     fn check(&self) {
-        let Seen { alone, beside, among, lost: [lost, _], grown, .. } = self;
+        let Seen { alone, beside, among, lost: [lost, _], gap: (away, told), grown, .. } = self;
         let [sessions, embryonic, .., created] = &self.sessions;
         assert!(alone * 100 >= DOWNLOAD * 90, "{alone} bytes alone");
         assert!(among * 100 >= beside * 99, "{among} of {beside} bytes");
@@ -205,6 +208,9 @@ impl Seen {
         };
         assert!(came > u64::from(least), "the floods came: {came}");
         assert!(*embryonic <= EMBRYONIC_MAX, "{embryonic}");
+        // Without optimisation, batches of new sessions take ten times as long.
+        let most = if cfg!(debug_assertions) { 4 * AWAY_NS } else { AWAY_NS };
+        assert!(*away < most, "{told}");
         let most = sessions * SESSION_BYTES / 1024 + BESIDE_KIB;
         assert!(*grown <= most, "{grown} KiB for {sessions} sessions");
     }
@@ -219,13 +225,14 @@ fn undergo(lab: Lab, example: &str, service: (&'static str, u16)) {
     let pid = lab.example(&["run", "--control", &control], example, &[]);
     let seen = Seen::of(&lab, (pid, &socket), service);
     println!("{}", lab.stop().expect(0).stdout);
-    let Seen { alone, beside, among, lost, requests: (made, answered), sessions, grown } = &seen;
+    let Seen { alone, beside, among, lost, requests: (made, answered), .. } = &seen;
+    let Seen { sessions, gap: (_, gap), grown, .. } = &seen;
     let [sessions, embryonic, evicted, refused, created] = sessions;
     println!(
         "{example}: {alone} bytes alone, {beside} beside the floods, {among} among them; {lost:?} \
          packets found rings full; {answered} of {made} requests; {created} sessions begun, \
          {sessions} now, {embryonic} of them embryonic, {evicted} evicted, {refused} refused; \
-         {grown} KiB more memory"
+         {grown} KiB more memory; {gap}"
     );
     seen.check();
 }

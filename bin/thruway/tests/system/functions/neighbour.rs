@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::parts::{HOSTILE, exec};
-use crate::control::Client;
+use crate::control::{AWAY_NS, Client};
 use crate::process::{Running, click, wait_for};
 
 /// Packets a second of the neighbour, and of the function beside it.
@@ -14,8 +14,6 @@ const RATE: u32 = 1000;
 const FAST: u32 = 2000;
 /// How long a packet waits for a function to come back, by default.
 const HOLD: Duration = Duration::from_millis(500);
-/// Longest time that a thread may be away from its round because of somebody, nanoseconds.
-const AWAY_NS: u64 = 5_000_000;
 /// What the machine below does (a virtual processor that stands still) the kernel does not count as
 /// waiting: what a thread does itself shows each time.
 const TRIES: u32 = 3;
@@ -50,15 +48,6 @@ impl Pair {
     }
 }
 
-/// The longest stay of any thread away from its round: nanoseconds, and the whole line.
-fn worst(client: &mut Client) -> (u64, String) {
-    let text = client.read("gaps");
-    let lines = text.lines().filter(|line| line.contains("\tworst\t"));
-    let own = |line: &str| line.split('\t').nth(3)?.parse::<u64>().ok();
-    let found = lines.filter_map(|line| Some((own(line)?, line.replace('\t', " ")))).max();
-    found.expect("a line for each thread")
-}
-
 /// How fast packets pass the neighbour while `busy` goes on.
 fn neighbours_rate(pair: &Pair, busy: impl FnOnce() + Send) -> f64 {
     let mut client = pair.client();
@@ -82,7 +71,7 @@ fn questions_to_a_mute_function_hold_nobody_up() {
         assert_eq!(code, 520, "{said}");
     });
     assert!(rate > f64::from(RATE) * 0.6, "the neighbour fell to {rate:.0} packets/s");
-    let (own, line) = worst(&mut pair.client());
+    let (own, line) = pair.client().worst_gap();
     println!("{rate:.0} packets/s beside a mute function; {line}");
     // Nothing near the seconds that the function is waited for; see the last test for the bound.
     assert!(own < 20 * AWAY_NS, "{line}");
@@ -202,7 +191,7 @@ fn away_beside(mode: &str) -> (u64, String) {
     let is_whole = drops.lines().all(|line| line.starts_with("0 "));
     assert!(is_whole, "{mode}: {drops}; {}", client.read("n.last_error"));
     assert!(passed > 0, "{mode}: no packet of the neighbour's passes in {seconds} s");
-    let worst = worst(&mut client);
+    let worst = client.worst_gap();
     pair.driver.interrupt().expect(0);
     worst
 }
