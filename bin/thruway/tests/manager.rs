@@ -4,11 +4,20 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
 
 use tempfile::TempDir;
 
 fn run(dir: &Path, args: &[&str]) -> Output {
     Command::new(dir.join("thruway")).args(args).output().expect("run")
+}
+
+/// One test at a time: a process that one of them begins while another writes a program has that
+/// open for writing until it is another program, and what is so cannot be run (ETXTBSY).
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(|poison| poison.into_inner())
 }
 
 /// A directory with the program alone.
@@ -20,7 +29,7 @@ fn alone() -> TempDir {
 
 #[test]
 fn commands_of_the_manager_go_to_the_program_beside_this_one() {
-    let dir = alone();
+    let (_alone, dir) = (one_at_a_time(), alone());
     let manager = dir.path().join("thruway-manager");
     fs::write(&manager, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").expect("written");
     fs::set_permissions(&manager, fs::Permissions::from_mode(0o755)).expect("set");
@@ -38,7 +47,7 @@ fn commands_of_the_manager_go_to_the_program_beside_this_one() {
 
 #[test]
 fn without_that_program_the_error_says_what_to_do() {
-    let dir = alone();
+    let (_alone, dir) = (one_at_a_time(), alone());
     for command in [
         "apply", "daemon", "delete", "describe", "diff", "events", "get", "logs", "rollback",
         "token",

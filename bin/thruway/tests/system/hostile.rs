@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use crate::frames::{handmade, mutate, read_capture, write_capture};
-use crate::process::{click, on_all_cores, root, run, skip};
+use crate::process::{LIMIT, Running, click, on_all_cores, root, run, skip};
 
 /// How an element's outputs follow from its input.
 #[derive(Clone, Copy, PartialEq)]
@@ -323,7 +324,8 @@ fn run_over(captures: &[PathBuf], burst: u32) {
     args.extend(
         handlers.into_iter().chain(counts.iter().map(String::as_str)).flat_map(|h| ["-h", h]),
     );
-    let done = run(&mut click(&args));
+    // Several captures through hundreds of elements.
+    let done = Running::start(click(&args).stdin(Stdio::null())).wait(LIMIT * 10);
     assert!(!done.stderr.contains("panicked"), "{captures:?}: {}", done.stderr);
     if done.code() != 0 {
         if captures.len() > 1 {

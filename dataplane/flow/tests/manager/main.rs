@@ -1,6 +1,7 @@
 //! The flow manager on packets: against a map of five-tuples, and what floods, translations, ICMP
 //! errors, coarser sessions and another configuration do to it.
 
+mod endings;
 mod forged;
 mod takeover;
 mod threads;
@@ -169,24 +170,6 @@ fn what_has_no_ports_has_no_connection_but_a_pair() {
     assert!(one(&mut pair, Packet::new(&[0; 60]).unwrap(), 0).session().is_none());
 }
 
-/// Both ends have finished, and still send again what got lost before that.
-#[test]
-fn closed_sessions_are_kept_as_long_as_a_function_asks() {
-    for (closed_s, is_kept) in [(None, false), (Some(60), true), (Some(5), false)] {
-        let demands = [Demand { closed_s, ..demand("connection", 8) }];
-        let mut manager = manager(&demands, &Settings::default());
-        let tuple = FiveTuple { protocol: 6, ..udp(1, 1000, 2, 80) };
-        for (tuple, flags) in [(tuple, 0x02), (tuple.reversed(), 0x12), (tuple, 0x10)] {
-            one(&mut manager, frame(&tuple, flags), 0);
-        }
-        for tuple in [tuple, tuple.reversed()] {
-            one(&mut manager, frame(&tuple, 0x11), SECOND);
-        }
-        manager.sweep(30 * SECOND);
-        assert_eq!(release(&mut manager).is_empty(), is_kept, "{closed_s:?}");
-    }
-}
-
 #[test]
 fn coarser_sessions_are_shared_by_finer_ones() {
     let demands = [demand("connection", 8), demand("pair", 4)];
@@ -252,23 +235,6 @@ fn a_full_table_of_open_sessions_refuses_new_ones() {
         waited += 1;
     }
     assert!(classify(&mut manager, vec![frame(&udp(77, 1000, 1, 2), 0)], later)[0].is_some());
-}
-
-/// However many are over: functions are called for each, and packets wait meanwhile.
-#[test]
-fn few_sessions_end_in_one_go() {
-    let mut manager = manager(&[demand("connection", 8)], &Settings::default());
-    for n in 0..1000 {
-        one(&mut manager, frame(&udp(n, 1000, 1, 2), 0), 0);
-    }
-    let mut ended = Vec::new();
-    while manager.counts(0).0 > 0 && ended.len() < 1000 {
-        let goes = ended.len() as i64;
-        manager.sweep((1000 + 2 * goes) * SECOND);
-        ended.push(release(&mut manager).len());
-    }
-    assert_eq!(ended.iter().sum::<usize>(), 1000);
-    assert!(ended.iter().all(|count| *count <= 64), "{ended:?}");
 }
 
 #[test]
