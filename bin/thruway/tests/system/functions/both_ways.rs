@@ -4,9 +4,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::Captures;
+use crate::control::Client;
 use crate::frames::{handmade, mutate, read_capture};
-use crate::process::{root, run, thruway};
+use crate::process::{Running, click, root, run, thruway, wait_for};
 
 /// What stands before the element, the element, what stands behind each output (of so many).
 struct Case {
@@ -163,23 +166,31 @@ fn several_threads_share_an_isolated_part() {
 
 #[test]
 fn an_isolated_part_that_is_killed_begins_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
     let text = "s :: RatedSource(RATE 5000) -> a :: Counter -> c :: Counter -> d :: Counter
-        -> Discard; Isolate(c, ISOLATION relaxed, ON_FAILURE restart);
-        DriverManager(wait 300ms, print c/nf.pid, wait 700ms, print c/nf.restarts, print c.count,
-            write s.active false, wait 100ms, print d.count, print a.count, print c/nf.drops,
-            stop)";
-    let driver = crate::process::Running::start(&mut crate::process::click(&["-e", text]));
-    let pid = crate::process::wait_for("the process", || {
-        driver.stdout().lines().next().and_then(|line| line.parse().ok())
+        -> Discard; Isolate(c, ISOLATION relaxed, ON_FAILURE restart)";
+    let path = socket.to_str().expect("plain text");
+    let driver = Running::start(&mut click(&["-u", path, "-e", text]));
+    let mut client = Client::unix(&socket);
+    wait_for("packets", || (client.number("d.count") > 1000).then_some(()));
+    let before = client.number("c.count");
+    let pid = client.number("c/nf.pid").try_into().ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), Signal::KILL).expect("it runs");
+    wait_for("another process", || (client.number("c/nf.restarts") == 1).then_some(()));
+    // Who has not begun does not answer.
+    wait_for("packets of it", || {
+        (client.ask_and_take("c.count") == 200 && client.number("c.count") > 100).then_some(())
     });
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
-    let done = driver.wait(crate::process::LIMIT).expect(0);
-    let numbers: Vec<u64> = done.stdout.lines().filter_map(|line| line.parse().ok()).collect();
-    let [_, restarts, counted, left, came] = numbers[..] else { panic!("{done:#?}") };
-    assert_eq!(restarts, 1);
-    assert!(counted > 100 && counted < left, "the new one counts from nothing: {numbers:?}");
-    let drops = done.stdout.lines().filter_map(|line| line.split_once(' '));
-    let dropped: u64 = drops.map(|(count, _)| count.parse::<u64>().expect("a count")).sum();
-    assert_eq!(came, left + dropped, "{done:#?}");
+    assert_eq!(client.ask("WRITE s.active false").0, 200);
+    // It counts from nothing, and each packet arrived or is among the drops.
+    wait_for("an end", || {
+        let [came, left] = ["a.count", "d.count"].map(|count| client.number(count));
+        let drops = client.read("c/nf.drop_reasons");
+        let drops = drops.lines().filter_map(|line| line.split_once(' ')?.0.parse::<u64>().ok());
+        (came == left + drops.sum::<u64>()).then_some(())
+    });
+    let [counted, left] = ["c.count", "d.count"].map(|count| client.number(count));
+    assert!(before > 0 && counted < left, "{before} before, {counted} of {left} behind");
+    driver.interrupt().expect(0);
 }
