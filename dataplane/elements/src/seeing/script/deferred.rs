@@ -15,6 +15,9 @@ const LOOK_NS: i64 = 200_000;
 #[derive(Default)]
 pub(super) struct Deferred {
     asked: Vec<Asked>,
+    /// The present pass over the instruction had to do without an answer. It stays so when that
+    /// comes before the pass is over: who had no answer has had no effect.
+    lacks: bool,
     /// Steps that came while it waited.
     steps: i64,
 }
@@ -31,6 +34,7 @@ impl Deferred {
     /// The instruction is done, or done again.
     pub fn begin(&mut self) {
         self.asked.iter_mut().for_each(|asked| asked.is_used = false);
+        self.lacks = false;
     }
 
     /// Whether nothing was asked that the present instruction still needs.
@@ -38,9 +42,9 @@ impl Deferred {
         self.asked.is_empty()
     }
 
-    /// Whether an answer is missing.
+    /// Whether an answer was missing in the present pass.
     pub fn awaits(&self) -> bool {
-        self.asked.last().is_some_and(|asked| asked.later.get().is_none())
+        self.lacks
     }
 
     /// The instruction has had its effect.
@@ -84,14 +88,38 @@ impl Deferred {
             |asked: &&mut Asked| !asked.is_used && asked.is_write == is_write && asked.call == call;
         let asked = self.asked.iter_mut().find(same)?;
         asked.is_used = true;
-        Some(asked.later.clone().or_later())
+        let answer = asked.later.clone().or_later();
+        self.lacks |= matches!(answer, Err(HandlerError::Later(_)));
+        Some(answer)
     }
 
     fn note(&mut self, is_write: bool, call: &str, answer: Answer) -> Answer {
         if let Err(HandlerError::Later(later)) = &answer {
             let (call, later) = (call.to_owned(), later.clone());
             self.asked.push(Asked { is_write, call, later, is_used: true });
+            self.lacks = true;
         }
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thruway_element::Promise;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_within_the_pass_that_lacked_it_is_for_the_next_pass() {
+        let (promise, later) = Promise::new();
+        let mut deferred = Deferred::default();
+        deferred.begin();
+        let answer = deferred.note(false, "f.count", Err(HandlerError::Later(later)));
+        assert!(matches!(answer, Err(HandlerError::Later(_))));
+        promise.keep(Ok("7".to_owned()));
+        assert!(deferred.awaits(), "the instruction went without it");
+        deferred.begin();
+        assert_eq!(deferred.found(false, "f.count").expect("asked").expect("answered"), "7");
+        assert!(!deferred.awaits());
     }
 }
