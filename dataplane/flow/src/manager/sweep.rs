@@ -11,7 +11,7 @@ use crate::plan::{LeafId, LevelId};
 const ROUND_NS: i64 = 2_000_000_000;
 /// Most records looked at in one go.
 const RECORDS_MAX: i64 = 256;
-/// Most sessions ended in one go: for each, functions are called.
+/// Most sessions of a level ended in one go: for each, functions are called.
 const ENDED_MAX: usize = 64;
 
 impl Manager {
@@ -30,8 +30,9 @@ impl Manager {
     }
 
     fn sweep_level(&mut self, level: usize, records: u32, now: u32) {
+        let most = self.ended.len() + ENDED_MAX;
         for _ in 0..records {
-            if self.ended.len() >= ENDED_MAX {
+            if self.ended.len() >= most {
                 return;
             }
             let state = &mut self.levels[level];
