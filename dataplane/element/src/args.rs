@@ -103,6 +103,29 @@ pub struct Env<'a> {
     pub outputs: usize,
 }
 
+impl<'a> Env<'a> {
+    /// That of an element which one thread reaches, without ports in use.
+    pub fn alone(
+        name: &'a str,
+        class: &'a str,
+        addresses: &'a Addresses,
+        shared: &'a Shared,
+    ) -> Env<'a> {
+        Env {
+            name,
+            class,
+            addresses,
+            shared,
+            thread: 0,
+            threads: 1,
+            rank: 0,
+            ways: &String::new,
+            inputs: 0,
+            outputs: 0,
+        }
+    }
+}
+
 /// Arguments sorted by the spec.
 pub struct Args<'a> {
     spec: &'static Spec,
@@ -415,19 +438,8 @@ impl Names {
     /// # Errors
     /// A message when the text is not of the type.
     pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
-        let env = Env {
-            name: &self.element,
-            class: "",
-            addresses: &self.addresses,
-            shared: &Shared::default(),
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            ways: &String::new,
-            inputs: 0,
-            outputs: 0,
-        };
-        T::from_arg(text.trim(), &env)
+        let shared = Shared::default();
+        T::from_arg(text.trim(), &Env::alone(&self.element, "", &self.addresses, &shared))
     }
 
     /// Parses the value written to a handler.

@@ -90,18 +90,7 @@ fn made(texts: &[&str]) -> Result<Everything, ArgErrors> {
 }
 
 fn with_env<T>(f: impl FnOnce(&Env<'_>) -> T) -> T {
-    f(&Env {
-        name: "tested",
-        class: "Everything",
-        addresses: &Addresses::default(),
-        shared: &Shared::default(),
-        thread: 0,
-        threads: 1,
-        rank: 0,
-        ways: &String::new,
-        inputs: 0,
-        outputs: 0,
-    })
+    f(&Env::alone("tested", "Everything", &Addresses::default(), &Shared::default()))
 }
 
 fn wrong(texts: &[&str]) -> Vec<String> {

@@ -114,18 +114,9 @@ impl Rig {
         outputs: usize,
     ) -> Result<Rig, ArgErrors> {
         let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
-        let env = Env {
-            name: "tested",
-            class: entry.spec.name,
-            addresses: &Addresses::default(),
-            shared: &Shared::default(),
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            ways: &String::new,
-            inputs,
-            outputs,
-        };
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let env = Env::alone("tested", entry.spec.name, &addresses, &shared);
+        let env = Env { inputs, outputs, ..env };
         let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
         Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
     }
@@ -141,18 +132,8 @@ impl Rig {
         let (addresses, shared) = (Addresses::default(), Shared::default());
         let rings = Arc::default();
         let replica = |thread| {
-            let env = Env {
-                name: "tested",
-                class: entry.spec.name,
-                addresses: &addresses,
-                shared: &shared,
-                thread,
-                threads,
-                rank: thread,
-                ways: &String::new,
-                inputs: 1,
-                outputs,
-            };
+            let env = Env::alone("tested", entry.spec.name, &addresses, &shared);
+            let env = Env { thread, threads, rank: thread, inputs: 1, outputs, ..env };
             let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
             let capacity = element.handoff().capacity;
             let (all, rings) = ((0..threads).collect(), Arc::clone(&rings));

@@ -165,16 +165,9 @@ fn alone<'a>(
 ) -> Env<'a> {
     let ports = checked.elements.get(node);
     Env {
-        name: &decl.name,
-        class: &decl.class,
-        addresses,
-        shared,
-        thread: 0,
-        threads: 1,
-        rank: 0,
-        ways: &String::new,
         inputs: ports.map_or(0, |ports| ports.inputs.len()),
         outputs: ports.map_or(0, |ports| ports.outputs.len()),
+        ..Env::alone(&decl.name, &decl.class, addresses, shared)
     }
 }
 

@@ -220,18 +220,9 @@ impl<F: Fib> RouteTable<F> {
 
     /// Calls `f` with what names of addresses need.
     fn with_env<T>(&self, f: impl FnOnce(&Env<'_>) -> T) -> T {
-        f(&Env {
-            name: &self.element,
-            class: "",
-            addresses: &self.addresses,
-            shared: &Shared::default(),
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            ways: &String::new,
-            inputs: 0,
-            outputs: self.outputs as usize,
-        })
+        let shared = Shared::default();
+        let env = Env::alone(&self.element, "", &self.addresses, &shared);
+        f(&Env { outputs: self.outputs as usize, ..env })
     }
 
     fn changing(&self) -> MutexGuard<'_, ()> {

@@ -114,18 +114,7 @@ impl Stage {
         let texts = ["EXEC /bin/true", &slots, "WORKER_THRESHOLD 1"];
         let texts: Vec<String> = texts.iter().chain(more).map(|&text| text.into()).collect();
         let (addresses, shared) = (Addresses::default(), Shared::default());
-        let env = Env {
-            name: "nf",
-            class: "Nf",
-            addresses: &addresses,
-            shared: &shared,
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            ways: &String::new,
-            inputs: 2,
-            outputs: 2,
-        };
+        let env = Env { inputs: 2, outputs: 2, ..Env::alone("nf", "Nf", &addresses, &shared) };
         let nf = Nf::of(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap();
         let function = Arc::new(Played {
             generation: AtomicU32::new(0),

@@ -29,20 +29,10 @@ fn rig(entry: &'static Entry, texts: &[&str]) -> Rig {
 /// Replicas of one rewriter in two threads.
 fn two_threads(entry: &'static Entry, texts: &[&str]) -> [Rig; 2] {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-    let shared = Shared::default();
+    let (addresses, shared) = (Addresses::default(), Shared::default());
     std::array::from_fn(|thread| {
-        let env = Env {
-            name: "rw",
-            class: entry.spec.name,
-            addresses: &Addresses::default(),
-            shared: &shared,
-            thread,
-            threads: 2,
-            rank: thread,
-            ways: &String::new,
-            inputs: 2,
-            outputs: 3,
-        };
+        let env = Env::alone("rw", entry.spec.name, &addresses, &shared);
+        let env = Env { thread, threads: 2, rank: thread, inputs: 2, outputs: 3, ..env };
         let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env).unwrap()).unwrap();
         Rig::around(element, entry, 3).unwrap()
     })

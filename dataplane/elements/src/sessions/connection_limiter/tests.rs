@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
+use thruway_element::{Addresses, Env, Shared};
 use thruway_wire::flow::FiveTuple;
 
 use super::*;
@@ -164,18 +165,9 @@ fn arguments_and_handlers() {
 fn a_new_configuration_goes_on_counting() {
     let built = |texts: &[&str]| {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        let env = thruway_element::Env {
-            name: "tested",
-            class: ENTRY.spec.name,
-            addresses: &thruway_element::Addresses::default(),
-            shared: &thruway_element::Shared::default(),
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            ways: &String::new,
-            inputs: 1,
-            outputs: 1,
-        };
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let env = Env::alone("tested", ENTRY.spec.name, &addresses, &shared);
+        let env = Env { inputs: 1, outputs: 1, ..env };
         build(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap()
     };
     let mut old = limiter(Some(5), None, 9);

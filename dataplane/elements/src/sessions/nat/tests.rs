@@ -16,18 +16,10 @@ use crate::sessions::plain::{Plain, error_about};
 /// Builds the element for thread `thread.0` of `thread.1`.
 fn nat_of(texts: &[&str], outputs: usize, thread: (usize, usize)) -> Result<Nat, ArgErrors> {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-    let env = Env {
-        name: "nat",
-        class: "NAT",
-        addresses: &Addresses::default(),
-        shared: &Shared::default(),
-        thread: thread.0,
-        threads: thread.1,
-        rank: thread.0,
-        ways: &String::new,
-        inputs: 2,
-        outputs,
-    };
+    let (addresses, shared) = (Addresses::default(), Shared::default());
+    let env = Env::alone("nat", "NAT", &addresses, &shared);
+    let env =
+        Env { thread: thread.0, threads: thread.1, rank: thread.0, inputs: 2, outputs, ..env };
     let own = [("eth7".to_owned(), Ipv4Addr::new(192, 0, 2, 77))];
     Nat::new(&Args::sort(&ENTRY.spec, &texts, &env)?, &own)
 }
