@@ -1,6 +1,8 @@
 //! What consolidation finds out about a configuration: which packets take which way, what their
 //! sessions' keys are, and where each function finds its state.
 
+use std::fmt;
+
 use crate::chain::Demand;
 pub use crate::decision::LeafId;
 use crate::decision::{Decision, Goto};
@@ -41,6 +43,16 @@ pub enum Family {
     V6 = 1,
     /// Anything else.
     Other = 2,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+            Family::Other => "all packets",
+        })
+    }
 }
 
 /// How it is known in which direction of its session a packet goes.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use thruway_engine::{Layout, Router, set_up};
 use thruway_flow::KeyField;
 use thruway_flow::chain::Chain;
-use thruway_flow::plan::{Family, Hop, Leaf, NodePlan, Plan, SessionTable};
+use thruway_flow::plan::{Hop, Leaf, NodePlan, Plan, SessionTable};
 use thruway_lang::{Port, Processing};
 
 /// What is told besides the elements.
@@ -102,33 +102,26 @@ fn classes(plan: &Plan, chain: &Chain) -> Value {
 /// What each dispatcher that packets of a class come to does with them.
 fn next_hops(plan: &Plan, chain: &Chain, class: usize) -> Vec<Value> {
     let hop = |(node, of): (usize, &NodePlan)| {
-        let does = match of.hops.get(class)? {
-            Hop::Output(output) => json!({ "output": output }),
-            Hop::Drop => json!({ "drop": true }),
-            Hop::InPlace => json!({ "looks_itself": true }),
-            Hop::Never => return None,
-        };
-        let mut told = json!({ "element": name(chain, node as u32) });
-        told.as_object_mut()?.extend(does.as_object()?.clone());
-        Some(told)
+        let element = name(chain, node as u32);
+        match of.hops.get(class)? {
+            Hop::Output(output) => Some(json!({ "element": element, "output": output })),
+            Hop::Drop => Some(json!({ "element": element, "drop": true })),
+            Hop::InPlace => Some(json!({ "element": element, "looks_itself": true })),
+            Hop::Never => None,
+        }
     };
     plan.nodes.iter().enumerate().filter_map(hop).collect()
 }
 
 /// One sort of sessions: their key, and where functions have their state in a record.
 fn sessions(level: &SessionTable, chain: &Chain) -> Value {
-    let family = match level.family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
-        Family::Other => "all packets",
-    };
     let slots = level.scratch_slots.iter().map(|slot| {
         json!({
             "element": name(chain, slot.node), "offset": slot.offset, "bytes": slot.demand.size,
         })
     });
     json!({
-        "session": level.session.to_string(), "of": family,
+        "session": level.session.to_string(), "of": level.family.to_string(),
         "key": level.fields.iter().map(KeyField::to_string).collect::<Vec<_>>(),
         "remarks": level.remarks, "links": level.links, "translates": level.translates,
         "record_bytes": level.scratch_len, "aligned_to": level.scratch_align,

@@ -118,7 +118,8 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
         };
         ended
     } else {
-        live::follow(address, &wanted, &*end_flag()?, &mut collected)?
+        let over = end_flag()?;
+        live::follow(address, &wanted, &over, &mut collected)?
     };
     let ways = journey::ways(&collected.records);
     let clock = collected.clock();

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use crate::ast::{Expr, Rule};
 use crate::chain::{Chain, Role};
-use crate::plan::{Family, Hop, Leaf, Plan, SessionTable};
+use crate::plan::{Hop, Leaf, Plan, SessionTable};
 use table::Table;
 
 /// Most fields with a column of their own.
@@ -122,12 +122,7 @@ impl Plan {
     /// A level: its key, its records.
     fn level(&self, chain: &Chain, at: usize, level: &SessionTable) -> String {
         let mut out = String::new();
-        let family = match level.family {
-            Family::V4 => "IPv4",
-            Family::V6 => "IPv6",
-            Family::Other => "all packets",
-        };
-        let _ = writeln!(out, "Sessions {at}: {} of {family}\n", level.session);
+        let _ = writeln!(out, "Sessions {at}: {} of {}\n", level.session, level.family);
         let fields: Vec<String> = level.fields.iter().map(ToString::to_string).collect();
         let _ = writeln!(out, "  key: {}", fields.join(", "));
         for remark in &level.remarks {
