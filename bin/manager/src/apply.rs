@@ -29,7 +29,7 @@ pub struct ApplyArgs {
 /// Runs the command.
 pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> {
     let declared = file::read(&args.path)?;
-    let mut order = Order { client, declared: &declared };
+    let order = Order { client, declared: &declared };
     let done = match args.change.dry_run {
         true => order.try_all().await?.map(Tried::told),
         false => order.declare().await?,
@@ -65,26 +65,26 @@ struct Order<'a> {
 
 impl Order<'_> {
     /// Declares all, or nothing that is refused, with what names it.
-    async fn declare(&mut self) -> anyhow::Result<Option<Vec<Done>>> {
+    async fn declare(&self) -> anyhow::Result<Option<Vec<Done>>> {
         // First all are only tried: files with an error change nothing.
         let Some(Tried { waiting, .. }) = self.try_all().await? else { return Ok(None) };
         let is_function = |target: &Target| target.kind == Kind::Function;
         let all = || self.declared.keys();
         let functions: Vec<&Target> = all().filter(|target| is_function(target)).collect();
         let others: Vec<&Target> = all().filter(|target| !is_function(target)).collect();
-        let Some(mut done) = self.put_all(&functions).await? else { return Ok(None) };
+        let Some(mut done) = self.put_all(&functions, false).await? else { return Ok(None) };
         let waiting: Vec<&Target> = waiting.iter().collect();
-        if !self.all_pass(&waiting).await? {
+        if self.put_all(&waiting, true).await?.is_none() {
             errln!("the functions were declared, and nothing else");
             return Ok(None);
         }
-        let Some(more) = self.put_all(&others).await? else { return Ok(None) };
+        let Some(more) = self.put_all(&others, false).await? else { return Ok(None) };
         done.extend(more);
         Ok(Some(done))
     }
 
     /// Tries all; tells every refusal, and returns `None` if there was one.
-    async fn try_all(&mut self) -> anyhow::Result<Option<Tried>> {
+    async fn try_all(&self) -> anyhow::Result<Option<Tried>> {
         let (mut tried, mut refused) = (Tried::default(), false);
         for (target, declared) in self.declared {
             match self.put(target, true).await? {
@@ -114,23 +114,15 @@ impl Order<'_> {
         })
     }
 
-    /// Whether a trial of all these passes; tells every refusal.
-    async fn all_pass(&self, targets: &[&Target]) -> anyhow::Result<bool> {
-        let mut passes = true;
-        for target in targets {
-            if let Err(problem) = self.put(target, true).await? {
-                passes = false;
-                tell(target, &problem);
-            }
-        }
-        Ok(passes)
-    }
-
-    /// Declares these; tells every refusal, and returns `None` if there was one.
-    async fn put_all(&self, targets: &[&Target]) -> anyhow::Result<Option<Vec<Done>>> {
+    /// Declares these, or tries to; tells every refusal, and returns `None` if there was one.
+    async fn put_all(
+        &self,
+        targets: &[&Target],
+        dry_run: bool,
+    ) -> anyhow::Result<Option<Vec<Done>>> {
         let (mut all, mut refused) = (Vec::new(), false);
         for target in targets {
-            match self.put(target, false).await? {
+            match self.put(target, dry_run).await? {
                 Ok(done) => all.push(done),
                 Err(problem) => {
                     refused = true;
