@@ -294,6 +294,13 @@ impl Function {
         let _ = self.shared.command(Command::Fault(generation, fault));
     }
 
+    /// Packets begin to wait for the function: should it be said to hang, it counts from about now
+    /// whether it had a processor.
+    pub fn watch(&self) {
+        // Refused only when there is more to do than that.
+        let _ = self.shared.command(Command::Watch);
+    }
+
     /// A Master saw that the function has had a packet for longer than [`Patience::hang`]: it is
     /// killed and restarted. A report on a generation that is gone is ignored.
     pub fn report_hang(&self, generation: u32) {

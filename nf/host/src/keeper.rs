@@ -17,6 +17,7 @@ use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::Handshake;
 use crate::process::Process;
+use crate::starvation::Watch;
 use crate::wiring::{Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::VecDeque;
@@ -34,8 +35,14 @@ const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) enum Command {
     Fault(u32, PeerFault),
+    /// Packets begin to wait for it.
+    Watch,
     Hang(u32),
-    Call { kind: Kind, text: String, reply: Reply },
+    Call {
+        kind: Kind,
+        text: String,
+        reply: Reply,
+    },
     Drain,
     Stop,
 }
@@ -63,6 +70,7 @@ pub(crate) fn spawn(
             life,
             events: VecDeque::new(),
             process: None,
+            watch: Watch::default(),
             handshake: Handshake::default(),
             wiring: None,
             scratch,
@@ -94,6 +102,7 @@ struct Keeper {
     /// What actions caused, to be taken in next.
     events: VecDeque<Event>,
     process: Option<Process>,
+    watch: Watch,
     handshake: Handshake,
     wiring: Option<Wiring>,
     scratch: Option<Scratch>,
@@ -233,6 +242,7 @@ impl Keeper {
     fn start(&mut self) {
         self.cause = None;
         self.wiring = None;
+        self.watch = Watch::default();
         self.handshake = Handshake::default();
         self.has_output = true;
         match self.next_process() {
@@ -419,8 +429,13 @@ impl Keeper {
         while let Some(command) = self.shared.take_command() {
             match command {
                 Command::Fault(generation, fault) => self.fault(generation, fault),
+                Command::Watch => {
+                    if let Some(process) = &self.process {
+                        self.watch.look(self.clock.elapsed(), process.pid());
+                    }
+                }
                 Command::Hang(generation) => {
-                    if generation == self.life.generation() {
+                    if generation == self.life.generation() && !self.is_starved() {
                         self.on(Event::Hangs);
                     }
                 }
@@ -429,6 +444,18 @@ impl Keeper {
                 Command::Stop => self.on(Event::Stop),
             }
         }
+    }
+
+    /// Whether the function is late for want of a processor.
+    fn is_starved(&mut self) -> bool {
+        let (now, hang) = (self.now(), self.spec.patience.hang.unwrap_or_default());
+        let Some(process) = &self.process else { return false };
+        let is_starved = self.watch.is_starved(now, hang, process.pid());
+        if is_starved {
+            let function = self.spec.label.as_str();
+            tracing::warn!(function, "isolated function is late: it hardly gets a processor");
+        }
+        is_starved
     }
 
     fn fault(&mut self, generation: u32, fault: PeerFault) {

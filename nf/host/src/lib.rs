@@ -33,6 +33,7 @@
 //! | `life` | the states of a function, as a pure machine: [`State`], [`Patience`], [`Backoff`] |
 //! | `wiring` | the regions of one generation: [`HostLink`] |
 //! | `keeper` | the supervisor thread: does what `life` says; a second thread starts processes |
+//! | `starvation` | whether a function that gives nothing back had a processor to work with |
 //! | `function` | [`Function`]: what an element holds |
 //!
 //! What must stay true:
@@ -56,6 +57,7 @@ mod life;
 mod line;
 mod process;
 mod sandbox;
+mod starvation;
 mod wiring;
 
 pub use error::HostError;

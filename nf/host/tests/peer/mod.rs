@@ -98,16 +98,31 @@ fn alone(hello: &Hello, spoil: impl FnOnce(&mut [u8]), times: usize) {
     sleep();
 }
 
+/// Works for so long, in processor time.
+fn burn(time: Duration) {
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let begin = now();
+    while now() - begin < time {}
+}
+
 fn serve(role: &str, attached: Attached, starts: u8) -> i32 {
     let Attached { control, mut links, socket, .. } = attached;
     let link = &mut links[0];
     loop {
         let count = link.worker.waiting();
         for nth in 0..count {
-            let head = link.worker.head(nth);
-            let packet = &mut link.worker.frame(nth, &head)[usize::from(head.start)..];
+            let mut head = link.worker.head(nth);
+            let start = usize::from(head.start);
+            let packet = &mut link.worker.frame_mut(nth, &mut head)[start..];
             match (role, packet[0]) {
                 ("hangs", b'!') => sleep(),
+                ("slow", _) => {
+                    burn(Duration::from_millis(50));
+                    packet[0].make_ascii_uppercase();
+                }
                 (_, b'x') => return 5,
                 _ => packet[0].make_ascii_uppercase(),
             }
