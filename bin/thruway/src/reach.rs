@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use thruway_client::{Client, shown};
@@ -12,6 +12,8 @@ use thruway_port::run_directory::{self, Found};
 
 /// Longest wait for an answer: longer than a ControlSocket waits for a handler.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest time from a socket's file to somebody who listens at it.
+const STARTING: Duration = Duration::from_millis(500);
 /// Names a file with the token of a TCP port that is not in the run directory.
 const TOKEN_FILE: &str = "THRUWAY_TOKEN_FILE";
 /// Longest file of a token, bytes.
@@ -114,9 +116,25 @@ fn is_file(address: &str) -> bool {
     address.contains('/') || Path::new(address).exists()
 }
 
+/// Connects to a Unix socket. Its file is there a moment before anybody listens at it, so that one
+/// at which nobody does is asked for some time.
+fn connect_file(path: &Path) -> std::io::Result<UnixStream> {
+    let begin = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused && begin.elapsed() < STARTING =>
+            {
+                std::thread::sleep(STARTING / 50);
+            }
+            connected => return connected,
+        }
+    }
+}
+
 fn connect(address: &str) -> anyhow::Result<Client> {
     if is_file(address) {
-        let stream = UnixStream::connect(address)?;
+        let stream = connect_file(Path::new(address))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         return Client::greet(Box::new(stream), None);
@@ -149,5 +167,29 @@ fn token(own: Option<PathBuf>) -> anyhow::Result<Option<String>> {
         Ok(_) => Ok(Some(text.trim().to_owned())),
         Err(error) if must => bail!("{TOKEN_FILE}: {}: {error}", path.display()),
         Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+    #[test]
+    fn a_socket_at_which_nobody_listens_yet_is_not_stale() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("control");
+        let own = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        bind(&own, &SocketAddrUnix::new(&path).expect("a short path")).expect("a new file");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(STARTING / 5);
+                listen(&own, 1).expect("it is bound");
+            });
+            connect_file(&path).expect("somebody listens soon");
+        });
+        drop(own);
+        let refused = connect_file(&path).expect_err("its process died");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     }
 }
