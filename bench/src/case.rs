@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// Measures something and tells it as text; told whether to be quick.
-pub type Report = fn(bool) -> anyhow::Result<String>;
+pub type Report = fn(&Place, bool) -> anyhow::Result<String>;
 
 /// What we want to reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +58,8 @@ pub struct Place {
     pub dir: PathBuf,
     /// Words to look for that the user gave.
     pub words: Option<PathBuf>,
+    /// The cores that the program may use; the bench itself is bound to the last.
+    pub cores: Vec<usize>,
 }
 
 /// What is measured.

@@ -1,6 +1,6 @@
 //! The machine a bench runs on: what to say of it, and one core of it.
 
-pub use thruway_model::calibrate::{allowed, bind};
+pub use thruway_model::calibrate::{allowed, bind, bind_to};
 
 /// What a reader of the rows must know of the machine.
 pub struct Machine {

@@ -24,6 +24,7 @@ mod exchange;
 mod flow;
 mod idle;
 mod io;
+mod isolated;
 mod kills;
 mod latency;
 mod machine;

@@ -60,6 +60,11 @@ impl Meter {
         result
     }
 
+    /// Adds what other processes took of the same run: their processor time.
+    pub fn add_cpu(&mut self, ns: u64) {
+        self.usage.cpu_ns += ns;
+    }
+
     /// Takes what the run cost, for the next to begin at nothing.
     pub fn take(&mut self) -> Usage {
         std::mem::take(&mut self.usage)

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use super::case::{Case, Place, Report, Subject, Suite};
-use super::machine::Machine;
+use super::machine::{Machine, allowed};
 use super::measure::Meter;
 use super::row::{Repeat, Row};
 use super::select::wanted;
-use super::{flow, path, plot, report, stream};
+use super::{flow, isolated, path, plot, report, stream};
 
 /// Every bench.
-const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE, &stream::SUITE];
+const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE, &stream::SUITE, &isolated::SUITE];
 
 /// Packets of the first, unmeasured run, which warms up and says how long a packet takes.
 const PROBE: u64 = 200_000;
@@ -104,13 +104,14 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let place = Place {
         dir: options.keep.clone().unwrap_or(temporary.path().to_owned()),
         words: options.words.clone(),
+        cores: allowed(),
     };
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| anyhow::anyhow!("{}: {error}", place.dir.display()))?;
     let bench = Bench { options, cases: &cases, place, machine: Machine::pin() };
-    let met = bench.report(suite.name, &chosen)?;
+    let met = chosen.is_empty() || bench.report(suite.name, &chosen)?;
     for report in reports {
-        out!("\n{}", report(options.quick)?);
+        out!("\n{}", report(&bench.place, options.quick)?);
     }
     Ok(met)
 }

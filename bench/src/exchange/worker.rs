@@ -55,7 +55,7 @@ impl<S: Storage> End for Worker<S> {
             self.prefetch(nth + ahead);
             let head = self.head(nth);
             let (start, len) = (usize::from(head.start), usize::from(head.len));
-            if let Some(packet) = self.frame(nth, &head).get_mut(start..start + len) {
+            if let Some(packet) = self.frame(nth, &head).get(start..start + len) {
                 bench.handle(packet);
             }
         }
@@ -148,7 +148,7 @@ impl Bench {
 
     /// Does the work on one packet.
     #[inline]
-    fn handle(&mut self, packet: &mut [u8]) {
+    fn handle(&mut self, packet: &[u8]) {
         match self.work {
             Work::Dummy => {}
             Work::Real => self.result = self.result.wrapping_add(signature(packet)),

@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let hardware = thruway::hardware(options.hardware.as_deref())?;
     let machine = Machine::pin();
     let dir = tempfile::tempdir()?;
-    let place = Place { dir: dir.path().to_owned(), words: None };
+    let place = Place { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
     let models = cases::all(&place, options.quick)?;
     let models = models.into_iter().filter(|it| wanted(options.case.as_deref(), &it.name));
     let mut rows = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn every_configuration_runs() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), words: None };
+        let place = Place { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
         let names: Vec<String> =
             cases::all(&place, true).unwrap().into_iter().map(|model| model.name).collect();
         assert!(names.len() >= 30, "{}", names.len());

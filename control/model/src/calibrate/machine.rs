@@ -109,11 +109,16 @@ pub fn allowed() -> Vec<usize> {
 
 /// Binds the calling thread to a core; false when the system refuses.
 pub fn bind(core: usize) -> bool {
-    if core >= CpuSet::MAX_CPU {
+    bind_to(&[core])
+}
+
+/// Binds the calling thread to some cores; false when the system refuses.
+pub fn bind_to(cores: &[usize]) -> bool {
+    if cores.iter().any(|core| *core >= CpuSet::MAX_CPU) {
         return false;
     }
     let mut set = CpuSet::new();
-    set.set(core);
+    cores.iter().for_each(|core| set.set(*core));
     sched_setaffinity(None, &set).is_ok()
 }
 

@@ -20,7 +20,7 @@ use std::time::SystemTime;
 
 pub use effort::Settings;
 pub use error::CalibrateError;
-pub use machine::{allowed, bind};
+pub use machine::{allowed, bind, bind_to};
 pub use statistics::{Summary, quantile};
 
 use crate::Hardware;

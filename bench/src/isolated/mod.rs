@@ -1,0 +1,79 @@
+//! `thruway-bench isolated`: what isolation costs in the engine: chains of functions in one
+//! process, and the same functions each in a process of its own.
+//!
+//! The real engine, the real elements as users write them, real processes in their sandboxes. The
+//! function is a `Counter`, or a program of the function library that counts alike, so that what is
+//! measured is the way there and back. Rows are processor time of **all** processes; the step of a
+//! row is what one more function costs by being apart from its host. The report `costs` says who
+//! spends it, and how often somebody sleeps.
+
+mod chain;
+mod costs;
+mod subject;
+
+use super::case::{Case, Goal, Suite};
+use chain::{Chain, Mode, Where};
+use subject::Running;
+
+/// `thruway-bench isolated`.
+pub const SUITE: Suite = Suite {
+    name: "isolated",
+    about: "chains of functions in one process, isolated, and in a trust group",
+    cases,
+    reports: &[("costs", costs::report)],
+};
+
+/// Functions of a chain.
+const COUNTS: [usize; 5] = [1, 2, 3, 5, 10];
+/// Bytes of a packet.
+const LENGTHS: [usize; 3] = [60, 512, 1400];
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for count in COUNTS {
+        for len in LENGTHS {
+            let chain = |mode| Chain { mode, count, len, place: Where::Apart };
+            all.push(case(chain(Mode::Inside), None));
+            for mode in Mode::APART {
+                all.push(case(chain(mode), goal(mode, count, len)));
+            }
+        }
+    }
+    for (place, mode) in [Where::Together, Where::Anywhere].into_iter().flat_map(both_modes) {
+        for count in [1, 3] {
+            all.push(case(Chain { mode, count, len: 60, place }, None));
+        }
+    }
+    all
+}
+
+fn both_modes(place: Where) -> [(Where, Mode); 2] {
+    [(place, Mode::Isolate), (place, Mode::Nf)]
+}
+
+/// What one more isolated function may cost, where that was promised.
+fn goal(mode: Mode, count: usize, len: usize) -> Option<Goal> {
+    let ns = match (mode, count, len) {
+        (Mode::Isolate, 1, 60) => 50.0,
+        (Mode::Isolate, 3, 60) => 130.0 / 3.0,
+        (Mode::Nf, 1, 60) => 40.0,
+        (Mode::Nf, 3, 60) => 110.0 / 3.0,
+        (Mode::Group | Mode::NfGroup, _, 60) => 30.0,
+        _ => return None,
+    };
+    Some(Goal::StepNs(ns))
+}
+
+fn case(chain: Chain, goal: Option<Goal>) -> Case {
+    let baseline = (chain.mode != Mode::Inside)
+        .then(|| Chain { mode: Mode::Inside, place: Where::Apart, ..chain }.name());
+    Case {
+        name: chain.name(),
+        goal,
+        baseline,
+        steps: chain.count as u32,
+        payload: None,
+        is_long: chain.count > 3 || chain.len > 60,
+        set_up: Box::new(move |place| Ok(Box::new(Running::start(chain, &place.cores)?))),
+    }
+}
